@@ -1,0 +1,1 @@
+"""The library: what `pip install penstock` gives."""

@@ -1,0 +1,58 @@
+"""The errors users see: one root, three fates (bad input, limits, storage). See docs/architecture.md, "Faults"."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DataError",
+    "LimitError",
+    "PenstockError",
+    "QueryError",
+    "StorageError",
+    "UnknownStreamError",
+]
+
+
+class PenstockError(Exception):
+    """Root of every error that Penstock raises on purpose."""
+
+
+class QueryError(PenstockError):
+    """A query that cannot be registered or asked.
+
+    `line` and `column` count from 1 and point at the first character of `construct`, the piece of text at fault
+    (empty where the text ends too early). `str()` shows the line with a caret.
+    """
+
+    def __init__(self, message: str, line: int, column: int, construct: str = "", text: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.construct = construct
+        self.text = text
+
+    def __str__(self) -> str:
+        """Return `message (line L, column C)`, then the line of the query with a caret below the column."""
+        head = f"{self.message} (line {self.line}, column {self.column})"
+        lines = self.text.splitlines()
+        if not 1 <= self.line <= len(lines):
+            return head
+        source = lines[self.line - 1]
+        pad = "".join("\t" if c == "\t" else " " for c in source[: self.column - 1])
+        return f"{head}\n  {source}\n  {pad}^"
+
+
+class DataError(PenstockError):
+    """Input that is not what it claims to be: unparsable RDF, a term that cannot stand where it stands."""
+
+
+class UnknownStreamError(PenstockError):
+    """A stream that was never declared (or was dropped)."""
+
+
+class LimitError(PenstockError):
+    """A limit on time, memory or size would be exceeded; nothing was changed."""
+
+
+class StorageError(PenstockError):
+    """A checkpoint or region that cannot be read or written."""

@@ -1,0 +1,283 @@
+"""The algebra: what a query means, before anyone decides how to compute it (SPARQL 1.1 §18).
+
+Terms and expressions are frozen values; every node and every triple keeps `at`, the offset into the query's text where
+it began, so that any later error can point there. `at` never takes part in equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+_AT = field(default=-1, compare=False, repr=False)
+
+
+# ---- terms
+@dataclass(frozen=True, slots=True)
+class Iri:
+    value: str
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Datatype is always an IRI text: xsd:string for simple literals, rdf:langString where `lang` is set."""
+
+    lexical: str
+    datatype: str
+    lang: str = ""
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A query variable. Blank nodes of patterns become variables named `_:label`, never visible in answers."""
+
+    name: str
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class BlankNode:
+    """Only in CONSTRUCT templates and INSERT DATA; in patterns a blank node is a Variable."""
+
+    label: str
+    at: int = _AT
+
+
+Term: TypeAlias = Iri | Literal | Variable | BlankNode
+
+
+# ---- property paths (predicate position)
+@dataclass(frozen=True, slots=True)
+class Link:
+    iri: Iri
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    parts: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrMore:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrMore:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOrOne:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NegatedSet:
+    """`!(a|^b)`: forward and inverse members. A side is None where the set has no member of that direction."""
+
+    forward: tuple[Iri, ...] | None
+    inverse: tuple[Iri, ...] | None
+
+
+Path: TypeAlias = Link | Inverse | Sequence | Alternative | ZeroOrMore | OneOrMore | ZeroOrOne | NegatedSet
+
+
+# ---- expressions
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or built-in by the names of docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
+
+    `extra` carries what is not an expression: the base IRI of `iri`, the window IRI of `window_start` and `window_end`.
+    """
+
+    name: str
+    args: tuple[Expr, ...]
+    extra: str = ""
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    pattern: Node
+    negated: bool
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """`name`: count, sum, avg, min, max, sample, group_concat; `expr` is None for COUNT(*)."""
+
+    name: str
+    expr: Expr | None
+    distinct: bool = False
+    separator: str = " "
+    at: int = _AT
+
+
+Expr: TypeAlias = Iri | Literal | Variable | Call | Exists | AggregateCall
+# Aggregates occur only inside Group.aggregates after translation: elsewhere they are replaced by variables.
+
+
+# ---- patterns
+@dataclass(frozen=True, slots=True)
+class Triple:
+    subject: Term
+    predicate: Term
+    object: Term
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class PathTriple:
+    subject: Term
+    path: Path
+    object: Term
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Bgp:
+    """Triples and paths of one basic graph pattern; paths that are plain links, inverses or sequences are already triples."""
+
+    patterns: tuple[Triple | PathTriple, ...]
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Node
+    right: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    left: Node
+    right: Node
+    condition: Expr | None
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    inner: Node
+    condition: Expr
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    branches: tuple[Node, ...]
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: Node
+    right: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    inner: Node
+    variable: Variable
+    expr: Expr
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """`GRAPH name {…}`: a stored graph, a stream's window (by the stream's IRI), or a variable."""
+
+    name: Iri | Variable
+    inner: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGraph:
+    """`WINDOW <w> {…}` (RSP-QL)."""
+
+    name: Iri
+    inner: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Inline data; None is UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Iri | Literal | None, ...], ...]
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GROUP BY with aggregates. `keys` are variables (GROUP BY expressions are Extends below); `implicit` = no GROUP BY."""
+
+    inner: Node
+    keys: tuple[Variable, ...]
+    aggregates: tuple[tuple[Variable, AggregateCall], ...]
+    implicit: bool
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    expr: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    inner: Node
+    keys: tuple[OrderKey, ...]
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    inner: Node
+    variables: tuple[Variable, ...]
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    inner: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    inner: Node
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    inner: Node
+    offset: int
+    limit: int | None
+    at: int = _AT
+
+
+Node: TypeAlias = (
+    Bgp | Join | LeftJoin | Filter | Union | Minus | Extend | Graph | WindowGraph | Values
+    | Group | OrderBy | Project | Distinct | Reduced | Slice
+)

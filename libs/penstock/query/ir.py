@@ -1,0 +1,110 @@
+"""The one form that every dialect becomes: a checked, frozen continuous (or one-shot) query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from penstock.query.algebra import Iri, Node, Term, Triple, Variable
+
+
+class Form(Enum):
+    SELECT = "SELECT"
+    ASK = "ASK"
+    CONSTRUCT = "CONSTRUCT"
+    DESCRIBE = "DESCRIBE"
+
+
+class RelationToStream(Enum):
+    """Streaming operators (CQL; SEMANTICS §5)."""
+
+    RSTREAM = "RSTREAM"
+    ISTREAM = "ISTREAM"
+    DSTREAM = "DSTREAM"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` = `[NOW]`: range and step are the stream's batch
+    (both fields are 0 here and resolved at registration)."""
+
+    range_ms: int | None
+    step_ms: int
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CountRange:
+    """The last `size` tuples, reported after every `step`-th."""
+
+    size: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause:
+    """One window of the dataset. `name` is the IRI it is addressed by: the stream's, or a named window's (`named_window`).
+
+    `in_default`: merged into the default graph (FROM STREAM); otherwise reachable only by GRAPH (FROM NAMED STREAM) or
+    WINDOW (FROM NAMED WINDOW).
+    """
+
+    name: str
+    stream: str
+    range: TimeRange | CountRange
+    in_default: bool
+    named_window: bool = False
+    at: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """FROM and FROM NAMED clauses for stored graphs, in order; `urn:x-penstock:stored` is the stored default graph."""
+
+    default: tuple[Iri, ...] = ()
+    named: tuple[Iri, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousQuery:
+    """A query without `windows` and without `registered` is one-shot.
+
+    `computed_every_ms` replaces the windows' steps; `starting_at_ms` sets t0. `variables` are SELECT's, in order (for
+    CONSTRUCT and DESCRIBE: empty). `template` is CONSTRUCT's; `describe` the terms of DESCRIBE (empty tuple with
+    `describe_all` = `DESCRIBE *`). `algebra` has the solution modifiers on top; for SELECT a Project is always there.
+    """
+
+    text: str
+    form: Form
+    algebra: Node
+    variables: tuple[Variable, ...] = ()
+    template: tuple[Triple, ...] = ()
+    describe: tuple[Term, ...] = ()
+    dataset: Dataset = Dataset()
+    windows: tuple[WindowClause, ...] = ()
+    registered: bool = False
+    name: str | None = None
+    name_is_iri: bool = False
+    publishes: bool = False               # REGISTER STREAM … CONSTRUCT, or another operator with an IRI as name
+    r2s: RelationToStream = RelationToStream.RSTREAM
+    report_nonempty: bool = False
+    computed_every_ms: int | None = None
+    starting_at_ms: int | None = None
+    warnings: tuple[str, ...] = ()
+    at: int = field(default=0, compare=False)
+
+    @property
+    def continuous(self) -> bool:
+        return self.registered or bool(self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertData:
+    """SPARQL Update `INSERT DATA`: ground triples by graph (None = default graph); blank nodes are BlankNode."""
+
+    text: str
+    quads: tuple[tuple[Iri | None, Triple], ...]
+
+
+Statement: TypeAlias = ContinuousQuery | InsertData

@@ -1,0 +1,22 @@
+// The private module penstock.store._native; its face is libs/penstock/store/_native.pyi.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_terms(nb::module_& m);
+void bind_store(nb::module_& m);
+void bind_stream(nb::module_& m);
+void bind_exec(nb::module_& m);
+
+// Until every area has landed, one that is missing is left out.
+__attribute__((weak)) void bind_terms(nb::module_&);
+__attribute__((weak)) void bind_store(nb::module_&);
+__attribute__((weak)) void bind_stream(nb::module_&);
+__attribute__((weak)) void bind_exec(nb::module_&);
+
+NB_MODULE(_native, m) {
+    if (bind_terms != nullptr) bind_terms(m);
+    if (bind_store != nullptr) bind_store(m);
+    if (bind_stream != nullptr) bind_stream(m);
+    if (bind_exec != nullptr) bind_exec(m);
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the native module into libs/penstock/store (and, with "test", the native tests, which it runs).
+#   native/build.sh            the module, Release
+#   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
+# PYTHON names the interpreter that has nanobind (default: the first python on PATH).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+mode=${1:-module}
+launcher=()
+if command -v ccache >/dev/null 2>&1; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+generator=()
+if command -v ninja >/dev/null 2>&1 || "$python" -c 'import ninja' 2>/dev/null; then generator=(-G Ninja); fi
+bin=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
+PATH="$bin:$PATH"
+configure() { cmake -S . -B "$1" "${generator[@]}" "${launcher[@]}" "${@:2}" >/dev/null; }
+case "$mode" in
+  module)
+    configure build/module -DPython_EXECUTABLE="$bin/python"
+    cmake --build build/module --target _native
+    cp build/module/_native*.so libs/penstock/store/ ;;
+  test)
+    configure build/native-test -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON
+    cmake --build build/native-test
+    ctest --test-dir build/native-test --output-on-failure -R "${2:-.}" ;;
+  asan)
+    configure build/native-asan -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=address,undefined
+    cmake --build build/native-asan
+    ctest --test-dir build/native-asan --output-on-failure -R "${2:-.}" ;;
+  tsan)
+    configure build/native-tsan -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=thread
+    cmake --build build/native-tsan
+    ctest --test-dir build/native-tsan --output-on-failure -R "${2:-.}" ;;
+  *) echo "unknown mode $mode" >&2; exit 2 ;;
+esac

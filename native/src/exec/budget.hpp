@@ -1,0 +1,45 @@
+// The limits of one evaluation: wall time, memory, cancellation. Checked per morsel; exceeding one is a LimitError of
+// that evaluation, never of the engine.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "errors.hpp"
+
+namespace penstock {
+
+class Budget {
+public:
+    using Clock = std::chrono::steady_clock;
+    Budget() = default;
+    Budget(double seconds, std::size_t bytes)
+        : deadline_(seconds > 0 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))
+                                : Clock::time_point::max()),
+          limit_bytes_(bytes) {}
+
+    /// Throws LimitError where the time is over or the evaluation was cancelled.
+    void check() const {
+        if (cancelled_.load(std::memory_order_relaxed)) throw LimitError("the evaluation was cancelled");
+        if (deadline_ != Clock::time_point::max() && Clock::now() > deadline_)
+            throw LimitError("the evaluation exceeded its time limit");
+    }
+    /// Accounts for memory about to be held (and gives it back with a negative amount).
+    void charge(std::ptrdiff_t bytes) {
+        used_ += bytes;
+        if (limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))
+            throw LimitError("the evaluation exceeded its memory limit");
+    }
+    void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+    std::ptrdiff_t used() const { return used_; }
+
+private:
+    Clock::time_point deadline_ = Clock::time_point::max();
+    std::size_t limit_bytes_ = 0;
+    std::ptrdiff_t used_ = 0;
+    std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace penstock

@@ -1,0 +1,63 @@
+// SPARQL expressions over a binding table, column-wise. Specs are described in docs/plan-format.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/budget.hpp"
+#include "exec/table.hpp"
+#include "rdf/dictionary.hpp"
+#include "spec.hpp"
+
+namespace penstock {
+
+/// What an expression may ask of the evaluation it runs in.
+struct ExprContext {
+    LocalTerms& terms;
+    Budget& budget;
+    std::int64_t now_ms = 0;                                   // NOW(): the instant t of a standing query
+    std::span<const std::int64_t> window_starts, window_ends;  // by window index of the plan
+    std::uint64_t random_seed = 0;
+    /// EXISTS { subplan }: found[i] = 1 where the sub-plan has a solution compatible with row i. Set by the executor.
+    std::function<void(std::size_t subplan, const Table& rows, std::vector<std::uint8_t>& found)> exists;
+    /// penstock:timestamp(s, p, o): latest event time in the query's windows, kNever where none. Set by the executor.
+    std::function<std::int64_t(TermId s, TermId p, TermId o)> timestamp;
+    /// Functions left to Python (regex, replace, hashes, odd dates): name and argument terms -> result; a Kind::Unbound result is
+    /// an error of the expression. Called once per distinct argument list and remembered; the binding takes the GIL.
+    std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign;
+};
+
+class Expression {
+public:
+    virtual ~Expression() = default;
+    static std::unique_ptr<Expression> compile(const Spec& spec);
+
+    /// out[i] = value for row i; kUnbound where the expression errs. Resizes out to rows.rows.
+    virtual void evaluate(const Table& rows, ExprContext& context, Column& out) const = 0;
+    /// keep[i] = 1 where the effective boolean value is true (errors count as false). Resizes keep.
+    virtual void test(const Table& rows, ExprContext& context, std::vector<std::uint8_t>& keep) const = 0;
+};
+
+/// One aggregate over many groups at once.
+class Aggregate {
+public:
+    virtual ~Aggregate() = default;
+    /// spec: {"agg": "count"|"count_star"|"sum"|"avg"|"min"|"max"|"sample"|"group_concat", "distinct": bool, "expr": E, "separator": text}
+    static std::unique_ptr<Aggregate> compile(const Spec& spec);
+    virtual void reset(std::size_t groups) = 0;
+    /// Row i of `rows` belongs to group_of[i]. `keys` are all columns (count_star with distinct compares whole rows but
+    /// the slots in `hidden`).
+    virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden, ExprContext& context) = 0;
+    /// out[g] = result of group g, kUnbound where it errs (SPARQL 1.1 §18.5.1).
+    virtual void finish(ExprContext& context, Column& out) = 0;
+};
+
+/// ORDER BY's total order over terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal; literals by value where
+/// comparable, then by text, so that it is deterministic. Returns <0, 0, >0; 0 only for indistinguishable order.
+int order_compare(TermId a, TermId b, const LocalTerms& terms);
+
+}  // namespace penstock

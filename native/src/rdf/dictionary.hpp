@@ -1,0 +1,95 @@
+// Terms <-> ids. See term.hpp for the id layout and DESIGN §3 for the rules.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rdf/term.hpp"
+
+namespace penstock {
+
+/// The inline id of a literal, or kUnbound where it needs a dictionary entry. (inline_literal.cpp)
+TermId encode_inline(std::string_view lexical, std::string_view datatype, std::string_view lang);
+/// The exact spelling of an inline literal or blank node; `scratch` holds it. Must not be called for dictionary ids.
+TermView decode_inline(TermId id, std::string& scratch);
+
+/// A tick of the engine's clock: it counts closed batches. Entries remember the last tick that used them.
+using Tick = std::uint64_t;
+
+/// Thread-safe: interning takes a lock per call (batched calls take it once); view() and find() never block on sweeps
+/// for longer than one segment.
+///
+/// Lifetime of entries: an entry is *kept* for ever once something stored, registered or encoded by the user needs it
+/// (keep()); otherwise it goes when sweep() finds that its last tick is older than everything live: live windows (the
+/// caller's argument) and leases (answers and running evaluations). Slots are reused after that.
+class Dictionary {
+public:
+    Dictionary();
+    ~Dictionary();
+
+    /// Id of the term, made where it is new; touches it at the current tick. IRIs, literals; for blank nodes see fresh_blank.
+    TermId intern(const TermView& term);
+    /// Id of the term, or kUnbound where the dictionary does not know it (inline terms are always known).
+    TermId find(const TermView& term) const;
+    /// The text of any id but Tag::Local. `scratch` may be used to hold it; otherwise it points into the dictionary and
+    /// stays valid while a lease is held. Throws DataError for an id that names nothing.
+    TermView view(TermId id, std::string& scratch) const;
+
+    TermId fresh_blank();                        // thread-safe counter
+    std::uint64_t blank_count() const;
+    void reserve_blanks(std::uint64_t n);        // after restart: numbers below n are taken
+
+    void set_tick(Tick tick);
+    Tick tick() const;
+    void touch(const TermId* ids, std::size_t n);   // last use = now
+    void keep(const TermId* ids, std::size_t n);    // for ever
+    /// Frees entries neither kept, nor used at or after `oldest_live`, nor younger than the oldest lease. Amortised O(1)
+    /// per entry. Returns how many went.
+    std::size_t sweep(Tick oldest_live);
+
+    /// Entries used at or after the tick at which this was made stay while it lives.
+    class Lease {
+    public:
+        explicit Lease(Dictionary& dictionary);
+        ~Lease();
+        Lease(const Lease&) = delete;
+        Lease& operator=(const Lease&) = delete;
+    private:
+        Dictionary& dictionary_;
+        Tick tick_;
+    };
+
+    std::size_t size() const;         // live entries
+    std::size_t bytes() const;        // memory held: arenas, hash, entries
+
+    void save(const std::string& path) const;  // whole content, checksummed; StorageError on failure
+    void load(const std::string& path);        // into an empty dictionary
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+/// Terms that one evaluation computed and that are neither inline nor in the dictionary. intern() looks in the dictionary
+/// first (find only), so equal terms always get equal ids. Not thread-safe; lives as long as the answer that uses it.
+class LocalTerms {
+public:
+    explicit LocalTerms(const Dictionary& dictionary);
+    ~LocalTerms();
+    TermId intern(const TermView& term);
+    TermId fresh_blank();                         // a blank node of this evaluation only (kind Blank, Tag::Local)
+    /// The text of any id, local or not.
+    TermView view(TermId id, std::string& scratch) const;
+    std::size_t size() const;
+    std::size_t bytes() const;
+    const Dictionary& dictionary() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

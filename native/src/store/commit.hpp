@@ -1,0 +1,33 @@
+// A commit is one atomic addition to the stored graph: a batch's absorbed tuples, one INSERT DATA, one load. It has one
+// snapshot number (SN) across all shards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "source.hpp"
+
+namespace penstock {
+
+using Snapshot = std::uint32_t;  // 0 = the empty store
+
+struct Edge {
+    TermId subject;
+    Label label;
+    TermId object;
+};
+
+/// Who made a commit. Standing queries bound the streams that they name to exact batches (SEMANTICS §3).
+struct CommitSource {
+    std::uint32_t stream = 0;   // stream number from 1; 0 = update or load
+    std::int64_t batch = 0;
+};
+
+/// "Of that stream, see batches up to this one and none later."
+struct StreamBound {
+    std::uint32_t stream;
+    std::int64_t batch;
+};
+
+}  // namespace penstock
