@@ -1,0 +1,176 @@
+"""Static facts about algebra: which variables occur, which are bound in every solution, and what may be correlated.
+
+A pattern evaluated *with* the bindings of the rows to its left (correlated) equals the join of independent results only where no
+FILTER, BIND, OPTIONAL or MINUS inside could see the difference; `correlatable` decides that.
+"""
+
+from __future__ import annotations
+
+from penstock.query.algebra import (
+    AggregateCall,
+    Bgp,
+    Call,
+    Distinct,
+    Exists,
+    Expr,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    OrderBy,
+    PathTriple,
+    Project,
+    Reduced,
+    Slice,
+    Triple,
+    Union,
+    Values,
+    Variable,
+    WindowGraph,
+)
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+
+
+def pattern_variables(pattern: Triple | PathTriple) -> Names:
+    """Variables of one triple or path pattern."""
+    terms = (pattern.subject, pattern.object)
+    if isinstance(pattern, Triple):
+        terms = (*terms, pattern.predicate)
+    return frozenset(term.name for term in terms if isinstance(term, Variable))
+
+
+def expression_variables(expr: Expr) -> Names:
+    """Variables an expression reads, those of its EXISTS patterns included."""
+    match expr:
+        case Variable():
+            return frozenset((expr.name,))
+        case Call():
+            return frozenset().union(*map(expression_variables, expr.args))
+        case Exists():
+            return all_variables(expr.pattern)
+        case AggregateCall():
+            return expression_variables(expr.expr) if expr.expr is not None else _NONE
+        case _:
+            return _NONE
+
+
+def has_exists(expr: Expr) -> bool:
+    """Whether an EXISTS occurs in the expression."""
+    return isinstance(expr, Exists) or (isinstance(expr, Call) and any(map(has_exists, expr.args)))
+
+
+def visible(node: Node) -> Names:
+    """In-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
+    match node:
+        case Bgp():
+            return frozenset().union(*map(pattern_variables, node.patterns))
+        case Join() | LeftJoin():
+            return visible(node.left) | visible(node.right)
+        case Minus():
+            return visible(node.left)
+        case Filter() | OrderBy() | Distinct() | Reduced() | Slice() | WindowGraph():
+            return visible(node.inner)
+        case Extend():
+            return visible(node.inner) | {node.variable.name}
+        case Graph():
+            own = frozenset((node.name.name,)) if isinstance(node.name, Variable) else _NONE
+            return visible(node.inner) | own
+        case Union():
+            return frozenset().union(*map(visible, node.branches))
+        case Values():
+            return frozenset(variable.name for variable in node.variables)
+        case Group():
+            return frozenset(key.name for key in node.keys) | {out.name for out, _ in node.aggregates}
+        case Project():
+            return frozenset(variable.name for variable in node.variables)
+
+
+def certain(node: Node) -> Names:
+    """Variables bound in every solution of the pattern (a lower bound)."""
+    match node:
+        case Join():
+            return certain(node.left) | certain(node.right)
+        case LeftJoin() | Minus():
+            return certain(node.left)
+        case Filter() | OrderBy() | Distinct() | Reduced() | Slice() | WindowGraph():
+            return certain(node.inner)
+        case Extend():
+            return certain(node.inner)
+        case Graph():
+            own = frozenset((node.name.name,)) if isinstance(node.name, Variable) else _NONE
+            return certain(node.inner) | own
+        case Union():
+            return frozenset.intersection(*map(certain, node.branches)) if node.branches else _NONE
+        case Values():
+            return frozenset(
+                variable.name
+                for i, variable in enumerate(node.variables)
+                if node.rows and all(row[i] is not None for row in node.rows)
+            )
+        case Group():
+            counts = {out.name for out, call in node.aggregates if call.name == "count"}
+            return (certain(node.inner) & {key.name for key in node.keys}) | counts
+        case Project():
+            return certain(node.inner) & visible(node)
+        case _:
+            return visible(node)
+
+
+def all_variables(node: Node) -> Names:
+    """Every variable that occurs in the pattern, in scope or in an expression (hidden ones of sub-selects left out)."""
+    match node:
+        case Join() | Minus():
+            return all_variables(node.left) | all_variables(node.right)
+        case LeftJoin():
+            condition = expression_variables(node.condition) if node.condition is not None else _NONE
+            return all_variables(node.left) | all_variables(node.right) | condition
+        case Filter():
+            return all_variables(node.inner) | expression_variables(node.condition)
+        case Extend():
+            return all_variables(node.inner) | expression_variables(node.expr) | {node.variable.name}
+        case Graph():
+            return all_variables(node.inner) | visible(node)
+        case WindowGraph():
+            return all_variables(node.inner)
+        case Union():
+            return frozenset().union(*map(all_variables, node.branches))
+        case _:
+            return visible(node)
+
+
+def correlatable(node: Node, outer: Names) -> bool:
+    """Whether evaluating `node` on rows that already bind `outer` gives the join (see the module's docstring)."""
+    match node:
+        case Bgp() | Values():
+            return True
+        case Join():
+            return correlatable(node.left, outer) and correlatable(node.right, outer)
+        case Union():
+            return all(correlatable(branch, outer) for branch in node.branches)
+        case Filter():
+            seen = expression_variables(node.condition) & outer
+            return seen <= certain(node.inner) and correlatable(node.inner, outer)
+        case Extend():
+            seen = expression_variables(node.expr) & outer
+            return (
+                node.variable.name not in outer
+                and seen <= certain(node.inner)
+                and correlatable(node.inner, outer)
+            )
+        case LeftJoin():
+            right = all_variables(node.right)
+            if node.condition is not None:
+                right |= expression_variables(node.condition)
+            return right & outer <= certain(node.left) and correlatable(node.left, outer)
+        case Minus():
+            return all_variables(node.right) & outer <= certain(node.left) and correlatable(node.left, outer)
+        case Graph() | WindowGraph():
+            return correlatable(node.inner, outer)
+        case _:
+            return False
