@@ -49,6 +49,8 @@ public:
     /// spec: {"agg": "count"|"count_star"|"sum"|"avg"|"min"|"max"|"sample"|"group_concat", "distinct": bool, "expr": E, "separator": text}
     static std::unique_ptr<Aggregate> compile(const Spec& spec);
     virtual void reset(std::size_t groups) = 0;
+    /// Adds empty groups up to that many; what the others hold stays. Lets the executor aggregate its input as it comes.
+    virtual void grow(std::size_t groups) = 0;
     /// Row i of `rows` belongs to group_of[i]. `keys` are all columns (count_star with distinct compares whole rows but
     /// the slots in `hidden`).
     virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden, ExprContext& context) = 0;
