@@ -22,6 +22,7 @@ public:
     ~Store();
 
     LabelTable& labels();
+    const std::string& directory() const;            // where the regions are; streams put theirs beside them
     std::size_t shard_count() const;
     std::size_t shard_of(TermId vertex) const;
 
