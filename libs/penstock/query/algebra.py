@@ -150,7 +150,7 @@ class PathTriple:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """Triples and paths of one basic graph pattern; paths that are plain links, inverses or sequences are already triples."""
+    """One basic graph pattern; paths that are plain links, inverses or sequences are already triples."""
 
     patterns: tuple[Triple | PathTriple, ...]
     at: int = _AT
@@ -228,7 +228,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """GROUP BY with aggregates. `keys` are variables (GROUP BY expressions are Extends below); `implicit` = no GROUP BY."""
+    """GROUP BY with aggregates. `keys` are variables (expressions are Extends below); `implicit` = no GROUP BY."""
 
     inner: Node
     keys: tuple[Variable, ...]
@@ -278,6 +278,20 @@ class Slice:
 
 
 Node: TypeAlias = (
-    Bgp | Join | LeftJoin | Filter | Union | Minus | Extend | Graph | WindowGraph | Values
-    | Group | OrderBy | Project | Distinct | Reduced | Slice
+    Bgp
+    | Join
+    | LeftJoin
+    | Filter
+    | Union
+    | Minus
+    | Extend
+    | Graph
+    | WindowGraph
+    | Values
+    | Group
+    | OrderBy
+    | Project
+    | Distinct
+    | Reduced
+    | Slice
 )

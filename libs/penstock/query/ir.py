@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.query.algebra import Iri, Node, Term, Triple, Variable
+if TYPE_CHECKING:
+    from penstock.query.algebra import Iri, Node, Term, Triple, Variable
 
 
 class Form(Enum):
@@ -26,8 +27,9 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` = `[NOW]`: range and step are the stream's batch
-    (both fields are 0 here and resolved at registration)."""
+    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` = `[NOW]`: range and step are the
+    stream's batch (both fields are 0 here and resolved at registration).
+    """
 
     range_ms: int | None
     step_ms: int
@@ -44,7 +46,7 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """One window of the dataset. `name` is the IRI it is addressed by: the stream's, or a named window's (`named_window`).
+    """One window of the dataset. `name` is the IRI it is addressed by: the stream's or (`named_window`) its own.
 
     `in_default`: merged into the default graph (FROM STREAM); otherwise reachable only by GRAPH (FROM NAMED STREAM) or
     WINDOW (FROM NAMED WINDOW).
@@ -86,7 +88,7 @@ class ContinuousQuery:
     registered: bool = False
     name: str | None = None
     name_is_iri: bool = False
-    publishes: bool = False               # REGISTER STREAM … CONSTRUCT, or another operator with an IRI as name
+    publishes: bool = False  # REGISTER STREAM … CONSTRUCT, or another operator with an IRI as name
     r2s: RelationToStream = RelationToStream.RSTREAM
     report_nonempty: bool = False
     computed_every_ms: int | None = None
@@ -96,6 +98,7 @@ class ContinuousQuery:
 
     @property
     def continuous(self) -> bool:
+        """Whether it stands: it was registered or has windows."""
         return self.registered or bool(self.windows)
 
 

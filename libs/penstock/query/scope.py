@@ -1,7 +1,7 @@
 """Static facts about algebra: which variables occur, which are bound in every solution, and what may be correlated.
 
-A pattern evaluated *with* the bindings of the rows to its left (correlated) equals the join of independent results only where no
-FILTER, BIND, OPTIONAL or MINUS inside could see the difference; `correlatable` decides that.
+A pattern evaluated *with* the bindings of the rows to its left (correlated) equals the join of independent results only
+where no FILTER, BIND, OPTIONAL or MINUS inside could see the difference; `correlatable` decides that.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from penstock.query.algebra import (
     Variable,
     WindowGraph,
 )
+from penstock.query.walk import nodes
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -39,9 +40,9 @@ _NONE: Names = frozenset()
 
 def pattern_variables(pattern: Triple | PathTriple) -> Names:
     """Variables of one triple or path pattern."""
-    terms = (pattern.subject, pattern.object)
+    terms = [pattern.subject, pattern.object]
     if isinstance(pattern, Triple):
-        terms = (*terms, pattern.predicate)
+        terms.append(pattern.predicate)
     return frozenset(term.name for term in terms if isinstance(term, Variable))
 
 
@@ -158,11 +159,7 @@ def correlatable(node: Node, outer: Names) -> bool:
             return seen <= certain(node.inner) and correlatable(node.inner, outer)
         case Extend():
             seen = expression_variables(node.expr) & outer
-            return (
-                node.variable.name not in outer
-                and seen <= certain(node.inner)
-                and correlatable(node.inner, outer)
-            )
+            return node.variable.name not in outer and seen <= certain(node.inner) and correlatable(node.inner, outer)
         case LeftJoin():
             right = all_variables(node.right)
             if node.condition is not None:
@@ -174,3 +171,11 @@ def correlatable(node: Node, outer: Names) -> bool:
             return correlatable(node.inner, outer)
         case _:
             return False
+
+
+def occurring(node: Node) -> Names:
+    """Every variable name that stands anywhere in the pattern, hidden ones of sub-selects included."""
+    names = set(all_variables(node))
+    for inner in nodes(node):
+        names |= all_variables(inner)
+    return frozenset(names)

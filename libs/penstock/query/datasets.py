@@ -1,0 +1,99 @@
+"""From dataset clauses to the parts that a pattern reads (SEMANTICS §4).
+
+A *part* is what the physical plan calls one: a set of stored graphs (source 0) or one window (source i = clause i - 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.query.algebra import Iri
+from penstock.query.catalogue import STORED_GRAPH
+
+if TYPE_CHECKING:
+    from penstock.query.catalogue import Catalogue
+    from penstock.query.ir import ContinuousQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`graphs` are ids (source 0 only), "named" for every stored named graph; `name` is what a graph variable binds."""
+
+    source: int
+    graphs: tuple[int, ...] | Literal["named"] = ()
+    name: int | None = None
+
+    def spec(self, *, named: bool) -> dict[str, Any]:
+        """The part as the plan writes it; `named` where a graph variable ranges over it."""
+        spec: dict[str, Any] = {"src": self.source}
+        if self.source == 0:
+            spec["graphs"] = self.graphs if self.graphs == "named" else list(self.graphs)
+        if named and self.name is not None:
+            spec["name"] = self.name
+        return spec
+
+
+Parts = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDataset:
+    """What the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` mean in one query."""
+
+    default: Parts
+    named: Parts  # range of GRAPH ?g
+    _addressed: dict[str, Parts]  # GRAPH <iri>
+    _windows: dict[str, Parts]  # WINDOW <iri>
+    _open: bool  # an unlisted stored graph may be addressed by GRAPH <g>
+    _catalogue: Catalogue
+
+    def graph(self, iri: str) -> Parts:
+        """Parts of `GRAPH <iri>`; empty where the dataset has no such graph."""
+        if iri in self._addressed:
+            return self._addressed[iri]
+        if self._open:
+            return (_stored(iri, self._catalogue),)
+        return ()
+
+    def window(self, iri: str) -> Parts:
+        """Parts of `WINDOW <iri>`."""
+        return self._windows[iri]
+
+
+def _stored(iri: str, catalogue: Catalogue) -> Part:
+    name = catalogue.term_id(Iri(iri))
+    return Part(0, (0 if iri == STORED_GRAPH else name,), name)
+
+
+def query_dataset(query: ContinuousQuery, catalogue: Catalogue) -> QueryDataset:
+    """The dataset of a resolved query."""
+    default: list[Part] = []
+    named: list[Part] = []
+    addressed: dict[str, Parts] = {}
+    windows: dict[str, Parts] = {}
+    stored_default = tuple(_stored(g.value, catalogue) for g in query.dataset.default)
+    if stored_default:
+        ids = dict.fromkeys(i for part in stored_default for i in part.graphs if isinstance(i, int))
+        default.append(Part(0, tuple(ids)))
+    for iri in query.dataset.named:
+        part = _stored(iri.value, catalogue)
+        named.append(part)
+        addressed[iri.value] = (part,)
+    for i, clause in enumerate(query.windows):
+        part = Part(i + 1, (), catalogue.term_id(Iri(clause.name)))
+        if clause.named_window:
+            windows[clause.name] = (part,)
+            continue
+        addressed[clause.name] = (part,)
+        (default if clause.in_default else named).append(part)
+    if query.continuous:
+        for iri in query.dataset.default:
+            addressed.setdefault(iri.value, (_stored(iri.value, catalogue),))
+        if not default:
+            default.append(Part(0, (0,)))
+        return QueryDataset(tuple(default), tuple(named), addressed, windows, _open=True, _catalogue=catalogue)
+    if query.dataset.default or query.dataset.named:
+        return QueryDataset(tuple(default), tuple(named), addressed, windows, _open=False, _catalogue=catalogue)
+    whole = (Part(0, (0,)),)
+    return QueryDataset(whole, (Part(0, "named"),), addressed, windows, _open=True, _catalogue=catalogue)

@@ -1,0 +1,49 @@
+"""EXPLAIN: the plan as a tree of operators, with estimates and what the last run did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_SIDES = ("in", "left", "right", "inner")
+
+
+def render(
+    spec: Mapping[str, Any],
+    labels: Mapping[int, tuple[str, float]],
+    profile: Sequence[tuple[int, int, int]] | None = None,
+) -> str:
+    """The plan's tree, root first. `profile` rows are (node id, rows produced, own nanoseconds)."""
+    actual = {number: (rows, nanos) for number, rows, nanos in profile or ()}
+    lines = list(_tree(spec["root"], labels, actual, 0, ""))
+    for i, subplan in enumerate(spec["subplans"]):
+        lines.append(f"sub-plan {i} (exists in an expression)")
+        lines.extend(_tree(subplan["node"], labels, actual, 1, ""))
+    return "\n".join(lines)
+
+
+def _tree(
+    node: Mapping[str, Any],
+    labels: Mapping[int, tuple[str, float]],
+    actual: Mapping[int, tuple[int, int]],
+    depth: int,
+    side: str,
+) -> Iterator[str]:
+    label, estimate = labels[node["id"]]
+    line = f"{'  ' * depth}{side}{node['op']} {label}".rstrip()
+    figures = f"est. {_short(estimate)} rows"
+    if node["id"] in actual:
+        rows, nanos = actual[node["id"]]
+        figures += f", actual {rows} rows, {nanos / 1000:.1f} µs"
+    yield f"{line}  ({figures})"
+    for key in _SIDES:
+        if key in node:
+            yield from _tree(node[key], labels, actual, depth + 1, "" if key == "in" else f"{key}: ")
+    for branch in node.get("inputs", ()):
+        yield from _tree(branch, labels, actual, depth + 1, "")
+
+
+def _short(rows: float) -> str:
+    return f"{rows:.0f}" if rows >= 10 or rows == int(rows) else f"{rows:.2g}"

@@ -1,0 +1,179 @@
+"""The planner: from a resolved query (or a template) to the physical plan of docs/plan-format.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from penstock.query.algebra import (
+    BlankNode,
+    Distinct,
+    Node,
+    OrderBy,
+    Project,
+    Reduced,
+    Slice,
+    Term,
+    Variable,
+)
+from penstock.query.datasets import query_dataset
+from penstock.query.explain import render
+from penstock.query.ir import ContinuousQuery, Form
+from penstock.query.planning.cardinality import CountKey, Counts, Estimator
+from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
+from penstock.query.planning.expressions import term_spec
+from penstock.query.planning.patterns import join
+from penstock.query.scope import occurring, visible
+from penstock.query.templates import Template
+from penstock.query.walk import rebuild, rename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.query.catalogue import Catalogue
+    from penstock.query.templates import Constant
+
+MEMBER = "$member"
+_STALE_FACTOR = 4  # counts that grew or shrank by more make another order likely
+_STALE_FLOOR = 64  # below that many edges any order will do
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """A plan and how to read its answer.
+
+    `outputs`: (name, slot) of SELECT's variables in order; of CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
+    for ASK, which is true where the answer has a row. `member`: slot of the hidden member column of a group's plan.
+    """
+
+    spec: Spec
+    form: Form
+    outputs: tuple[tuple[str, int], ...]
+    member: int | None
+    parameters: tuple[int, ...]
+    labels: dict[int, tuple[str, float]]
+    counts: dict[CountKey, Counts]
+
+    def replan_needed(self, catalogue: Catalogue) -> bool:
+        """Whether counts have left the range for which the plan was chosen (DESIGN §6.3)."""
+        for (source, graph, predicate), (edges, _, _) in self.counts.items():
+            if graph < 0:
+                continue
+            now = catalogue.label_stats(source, graph, predicate)[0]
+            low, high = sorted((max(edges, _STALE_FLOOR), max(now, _STALE_FLOOR)))
+            if high > low * _STALE_FACTOR:
+                return True
+        return False
+
+    def render(self, profile: Sequence[tuple[int, int, int]] | None = None) -> str:
+        """EXPLAIN: the tree of operators with estimates and, given a profile, actual rows and times."""
+        return render(self.spec, self.labels, profile)
+
+
+def plan(
+    query: ContinuousQuery | Template,
+    catalogue: Catalogue,
+    *,
+    grouped: bool,
+    sample: Sequence[Constant] = (),
+) -> PhysicalPlan:
+    """Plan a resolved query, or a template whose seed will be (member, parameters…).
+
+    `grouped` adds the member column; `sample` are one member's constants, whose exact degrees stand for all.
+    """
+    parameters = query.parameters if isinstance(query, Template) else ()
+    query = query.query if isinstance(query, Template) else query
+    constants = {parameter.name: constant for parameter, constant in zip(parameters, sample, strict=False)}
+    hidden = ((MEMBER,) if grouped else ()) + tuple(parameter.name for parameter in parameters)
+    context = PlanContext(
+        query=query,
+        catalogue=catalogue,
+        dataset=query_dataset(query, catalogue),
+        estimator=Estimator(catalogue, constants),
+        hidden=hidden,
+        member=MEMBER if grouped else None,
+    )
+    seed = [context.slot(name) for name in hidden]
+    scope = Scope(context.dataset.default)
+    body = join(context, _with_unique_names(query.algebra), context.seed(), scope)
+    root, outputs = _answer(context, query, body, scope)
+    spec: Spec = {"slots": context.slots, "seed": seed, "root": root, "subplans": context.subplans}
+    return PhysicalPlan(
+        spec,
+        query.form,
+        outputs,
+        context.member_slot(),
+        tuple(seed[1:] if grouped else seed),
+        context.labels,
+        context.estimator.counts,
+    )
+
+
+def _answer(
+    context: PlanContext, query: ContinuousQuery, body: Relation, scope: Scope
+) -> tuple[Spec, tuple[tuple[str, int], ...]]:
+    member = context.member_slot()
+    if query.form is Form.SELECT:
+        return body.node, tuple((variable.name, context.slot(variable.name)) for variable in query.variables)
+    if query.form is Form.ASK:
+        return context.node("slice", "1", 1.0, **{"in": body.node}, offset=0, limit=1, member=member), ()
+    slots = [context.fresh(name) for name in "spo"]
+    outputs = tuple(zip("spo", slots, strict=True))
+    if query.form is Form.CONSTRUCT:
+        template = [
+            [_template_term(term, context) for term in (t.subject, t.predicate, t.object)] for t in query.template
+        ]
+        spec = context.node(
+            "construct",
+            f"{len(template)} triples a solution",
+            body.rows,
+            **{"in": body.node},
+            template=template,
+            slots=slots,
+            member=member,
+        )
+        return spec, outputs
+    terms: list[Term] = list(query.describe) or [Variable(name) for name in sorted(visible(query.algebra))]
+    spec = context.node(
+        "describe",
+        "",
+        body.rows,
+        **{"in": body.node},
+        terms=[term_spec(term, context) for term in terms],
+        dataset=[part.spec(named=False) for part in scope.parts],
+        slots=slots,
+        member=member,
+    )
+    return spec, outputs
+
+
+def _template_term(term: Term, context: PlanContext) -> dict[str, Any]:
+    if isinstance(term, BlankNode):
+        return {"bnode": term.label}
+    return term_spec(term, context)
+
+
+def _with_unique_names(algebra: Node) -> Node:
+    """Variables that a sub-select does not project get names of their own, so that one name is one slot."""
+    numbers = count()
+
+    def top(node: Node) -> Node:
+        match node:
+            case Slice() | Distinct() | Reduced() | OrderBy() | Project():
+                inner = below(node.inner) if isinstance(node, Project) else top(node.inner)
+                return replace(node, inner=inner)
+            case _:
+                return below(node)
+
+    def below(node: Node) -> Node:
+        node = rebuild(node, below, lambda expr: expr)
+        return _hide_locals(node, numbers) if isinstance(node, Project) else node
+
+    return top(algebra)
+
+
+def _hide_locals(node: Project, numbers: Iterator[int]) -> Node:
+    shown = visible(node)
+    local = {name: f"{name}#{next(numbers)}" for name in sorted(occurring(node.inner) - shown) if name[0] != "$"}
+    return replace(node, inner=rename(node.inner, local)) if local else node

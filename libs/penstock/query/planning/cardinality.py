@@ -1,0 +1,103 @@
+"""How many rows a pattern yields for each row on its left, from exact counts (DESIGN §6.3).
+
+Counts come from the stored graph's header and from windows; a window that has not been built yet counts as unknown, and
+the plan is chosen again once real counts are there (Strider's adaptivity with measured cardinalities).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Iri, Literal, PathTriple, Term, Triple, Variable
+from penstock.query.catalogue import IN, OUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.query.catalogue import Catalogue
+    from penstock.query.datasets import Parts
+    from penstock.query.scope import Names
+
+UNKNOWN = (1000.0, 200.0, 200.0)  # edges, subjects, objects of a label nobody has counted
+_PER_VERTEX = 8.0  # edges of one vertex over all labels, where the predicate is a variable
+_ALL_EDGES = 1e6  # edges over all labels
+_CLOSURE = 4.0  # a closure reaches about that many times one step
+
+Counts = tuple[int, int, int]
+CountKey = tuple[int, int, int]  # source, graph, predicate
+
+
+class Estimator:
+    """Estimates for one plan; remembers which counts it leant on."""
+
+    def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
+        """`sample`: constants of one member, by parameter name, to stand for all."""
+        self._catalogue = catalogue
+        self._sample = sample
+        self.counts: dict[CountKey, Counts] = {}
+        self._degrees: dict[tuple[int, Iri | Literal, int, int, int], float] = {}
+
+    def fanout(self, pattern: Triple | PathTriple, parts: Parts, bound: Names) -> float:
+        """Expected matches for one row that binds `bound`."""
+        if isinstance(pattern, PathTriple):
+            ends = self._is_bound(pattern.subject, bound) + self._is_bound(pattern.object, bound)
+            return (UNKNOWN[0] * _CLOSURE, _PER_VERTEX * _CLOSURE, 0.5)[ends]
+        subject, object_ = self._is_bound(pattern.subject, bound), self._is_bound(pattern.object, bound)
+        if not isinstance(pattern.predicate, Iri):
+            narrowed = 0.2 if self._is_bound(pattern.predicate, bound) else 1.0
+            return narrowed * (0.5 if subject and object_ else _PER_VERTEX if subject or object_ else _ALL_EDGES)
+        return sum(self._part(pattern, part.source, graph, bound) for part in parts for graph in _graphs(part.graphs))
+
+    def _part(self, pattern: Triple, source: int, graph: int, bound: Names) -> float:
+        assert isinstance(pattern.predicate, Iri)
+        predicate = self._catalogue.term_id(pattern.predicate)
+        edges, subjects, objects = self._stats(source, graph, predicate)
+        subject, object_ = self._is_bound(pattern.subject, bound), self._is_bound(pattern.object, bound)
+        known_subject, known_object = self._constant(pattern.subject), self._constant(pattern.object)
+        if known_object is not None:
+            degree = self._degree(source, known_object, graph, predicate, IN)
+            return min(1.0, degree / max(subjects, 1.0)) if subject else float(degree)
+        if known_subject is not None:
+            degree = self._degree(source, known_subject, graph, predicate, OUT)
+            return min(1.0, degree / max(objects, 1.0)) if object_ else float(degree)
+        if subject and object_:
+            return min(1.0, edges / max(subjects * objects, 1.0))
+        if subject:
+            return edges / max(subjects, 1.0)
+        if object_:
+            return edges / max(objects, 1.0)
+        return edges
+
+    def _stats(self, source: int, graph: int, predicate: int) -> tuple[float, float, float]:
+        key = (source, graph, predicate)
+        if key not in self.counts:
+            self.counts[key] = self._catalogue.label_stats(source, graph, predicate) if graph >= 0 else (0, 0, 0)
+        counts = self.counts[key]
+        if counts[0] == 0 and (source != 0 or graph < 0):
+            return UNKNOWN
+        return (float(counts[0]), float(counts[1]), float(counts[2]))
+
+    def _degree(self, source: int, vertex: Iri | Literal, graph: int, predicate: int, direction: int) -> float:
+        edges, subjects, objects = self._stats(source, graph, predicate)
+        if graph < 0 or self.counts[source, graph, predicate][0] == 0:
+            return edges / max(objects if direction == IN else subjects, 1.0)
+        key = (source, vertex, graph, predicate, direction)
+        if key not in self._degrees:
+            vertex_id = self._catalogue.term_id(vertex)
+            self._degrees[key] = float(self._catalogue.degree(source, vertex_id, graph, predicate, direction))
+        return self._degrees[key]
+
+    def _constant(self, term: Term) -> Iri | Literal | None:
+        if isinstance(term, (Iri, Literal)):
+            return term
+        return self._sample.get(term.name) if isinstance(term, Variable) else None
+
+    def _is_bound(self, term: Term, bound: Names) -> bool:
+        return not isinstance(term, Variable) or term.name in bound
+
+
+def _graphs(graphs: tuple[int, ...] | str) -> tuple[int, ...]:
+    """Graph ids to ask counts for; -1 stands for "all named graphs" (unknown), a window has the one graph 0."""
+    if isinstance(graphs, str):
+        return (-1,)
+    return graphs or (0,)

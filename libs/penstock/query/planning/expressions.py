@@ -1,0 +1,100 @@
+"""Expressions and paths as the plan writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    Alternative,
+    BlankNode,
+    Call,
+    Exists,
+    Expr,
+    Inverse,
+    Iri,
+    Link,
+    Literal,
+    NegatedSet,
+    OneOrMore,
+    Path,
+    Sequence,
+    Term,
+    Variable,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.query.planning.context import PlanContext, Spec
+
+
+def term_spec(term: Term, context: PlanContext) -> Spec:
+    """A variable's slot or a constant's id."""
+    if isinstance(term, Variable):
+        return {"var": context.slot(term.name)}
+    if isinstance(term, BlankNode):
+        raise TypeError("blank nodes stand only in templates")
+    return {"id": context.catalogue.term_id(term)}
+
+
+def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists], Spec]) -> Spec:
+    """An expression; `exists` turns an EXISTS into a reference to its sub-plan."""
+    match expr:
+        case Variable() | Iri() | Literal():
+            return term_spec(expr, context)
+        case Exists():
+            return exists(expr)
+        case Call():
+            spec: Spec = {
+                "call": expr.name,
+                "args": [expression_spec(argument, context, exists) for argument in expr.args],
+            }
+            if expr.name in ("window_start", "window_end"):
+                names = [clause.name for clause in context.query.windows]
+                spec["window"] = names.index(expr.extra)
+            elif expr.name == "iri" and expr.extra:
+                spec["base"] = expr.extra
+            return spec
+        case _:
+            raise TypeError("aggregates are lifted out of expressions before planning")
+
+
+def path_spec(path: Path, context: PlanContext) -> Spec:
+    """A property path."""
+
+    def ids(iris: tuple[Iri, ...] | None) -> list[int] | None:
+        return None if iris is None else [context.catalogue.term_id(iri) for iri in iris]
+
+    match path:
+        case Link():
+            return {"link": context.catalogue.term_id(path.iri)}
+        case Inverse():
+            return {"inv": path_spec(path.path, context)}
+        case Sequence():
+            return {"seq": [path_spec(part, context) for part in path.parts]}
+        case Alternative():
+            return {"alt": [path_spec(part, context) for part in path.parts]}
+        case ZeroOrMore():
+            return {"star": path_spec(path.path, context)}
+        case OneOrMore():
+            return {"plus": path_spec(path.path, context)}
+        case ZeroOrOne():
+            return {"opt": path_spec(path.path, context)}
+        case NegatedSet():
+            return {"nps": ids(path.forward), "inv": ids(path.inverse)}
+
+
+def render_term(term: Term) -> str:
+    """A term as EXPLAIN shows it."""
+    match term:
+        case Variable():
+            return term.name if term.name[0] in "$_" else f"?{term.name}"
+        case Iri():
+            return f"<{term.value}>"
+        case Literal():
+            suffix = f"@{term.lang}" if term.lang else ""
+            return f'"{term.lexical}"{suffix}'
+        case BlankNode():
+            return f"_:{term.label}"

@@ -1,0 +1,111 @@
+"""Groups: what stands joined in one group graph pattern, taken apart into elements that may be joined in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    Bgp,
+    Call,
+    Expr,
+    Filter,
+    Graph,
+    Iri,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    PathTriple,
+    Triple,
+    Union,
+    WindowGraph,
+)
+from penstock.query.planning.context import Scope
+from penstock.query.scope import certain, expression_variables, pattern_variables, visible
+
+if TYPE_CHECKING:
+    from penstock.query.datasets import QueryDataset
+    from penstock.query.scope import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A triple, a path, or a pattern that is joined as a whole, with the scope in which it looks."""
+
+    pattern: Triple | PathTriple | Node
+    scope: Scope
+
+    @property
+    def binds(self) -> Names:
+        """Names that joining it binds or may bind."""
+        own = frozenset((self.scope.variable,)) if self.scope.variable is not None else frozenset()
+        if isinstance(self.pattern, (Triple, PathTriple)):
+            return pattern_variables(self.pattern) | own
+        return visible(self.pattern) | own
+
+
+@dataclass(frozen=True, slots=True)
+class FlatGroup:
+    """Elements joined, and conditions over the whole."""
+
+    elements: tuple[Element, ...]
+    filters: tuple[tuple[Expr, Scope], ...]
+
+
+def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
+    """The scope inside GRAPH or WINDOW."""
+    if isinstance(node, WindowGraph):
+        return Scope(dataset.window(node.name.value))
+    if isinstance(node.name, Iri):
+        return Scope(dataset.graph(node.name.value))
+    return Scope(dataset.named, node.name.name)
+
+
+def binds_graph(node: Node) -> bool:
+    """Whether every solution of the pattern comes from a scan, which binds the graph variable around it."""
+    match node:
+        case Bgp():
+            return bool(node.patterns)
+        case Join():
+            return binds_graph(node.left) or binds_graph(node.right)
+        case LeftJoin() | Minus():
+            return binds_graph(node.left)
+        case Filter():
+            return binds_graph(node.inner)
+        case Union():
+            return all(map(binds_graph, node.branches))
+        case _:
+            return False
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """`a && b && c` taken apart: a filter keeps a row iff it keeps it for each."""
+    if isinstance(expr, Call) and expr.name == "and":
+        return [part for argument in expr.args for part in conjuncts(argument)]
+    return [expr]
+
+
+def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
+    """Take a group apart. A filter of a nested group joins the outer ones where its variables are bound inside anyway;
+    `around` are names that may be bound beside `node`.
+    """
+    match node:
+        case Bgp():
+            return FlatGroup(tuple(Element(pattern, scope) for pattern in node.patterns), ())
+        case Join():
+            left = flatten(node.left, scope, dataset, around | visible(node.right))
+            right = flatten(node.right, scope, dataset, around | visible(node.left))
+            return FlatGroup(left.elements + right.elements, left.filters + right.filters)
+        case Filter() if expression_variables(node.condition) & around <= certain(node.inner):
+            inner = flatten(node.inner, scope, dataset, around)
+            own = tuple((condition, scope) for condition in conjuncts(node.condition))
+            return FlatGroup(inner.elements, inner.filters + own)
+        case WindowGraph():
+            return flatten(node.inner, graph_scope(node, dataset), dataset, around)
+        case Graph() if isinstance(node.name, Iri):
+            return flatten(node.inner, graph_scope(node, dataset), dataset, around)
+        case Graph() if isinstance(node.inner, Bgp) and binds_graph(node.inner):
+            return flatten(node.inner, graph_scope(node, dataset), dataset, around)
+        case _:
+            return FlatGroup((Element(node, scope),), ())

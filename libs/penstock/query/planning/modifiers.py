@@ -1,0 +1,159 @@
+"""Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
+
+They look at whole answers, so they are never correlated: each starts from the seed. The hidden columns (member,
+parameters, and the graph variable of an enclosing GRAPH) lead every key, so that one execution answers for all members of a group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    Call,
+    Distinct,
+    Group,
+    Literal,
+    Node,
+    OrderBy,
+    Project,
+    Reduced,
+    Slice,
+    Variable,
+)
+from penstock.query.planning import patterns
+from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
+
+if TYPE_CHECKING:
+    from penstock.query.algebra import AggregateCall
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_OF_NOTHING = {
+    "count": Literal("0", _XSD + "integer"),
+    "sum": Literal("0", _XSD + "integer"),
+    "avg": Literal("0", _XSD + "integer"),
+    "group_concat": Literal("", _XSD + "string"),
+}
+
+
+def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """A modifier over its inner pattern; `left` is the seed (perhaps times graphs)."""
+    assert left.pure_seed, "modifiers are never correlated"
+    match node:
+        case Group():
+            return _group(context, node, left, scope)
+        case Project():
+            inner = _inner(context, node.inner, left, scope)
+            return _project(context, inner, [*_hidden(context, scope), *(v.name for v in node.variables)])
+        case Distinct():
+            inner = _inner(context, node.inner, left, scope)
+            return _wrap(context, "distinct", inner)
+        case Reduced():
+            return _wrap(context, "reduced", _inner(context, node.inner, left, scope))
+        case OrderBy():
+            return _order(context, node, _inner(context, node.inner, left, scope), scope)
+        case Slice():
+            inner = _inner(context, node.inner, left, scope)
+            limit = "all" if node.limit is None else str(node.limit)
+            spec = context.node(
+                "slice",
+                f"{limit} from {node.offset}",
+                inner.rows,
+                **{"in": inner.node},
+                offset=node.offset,
+                limit=node.limit,
+                member=context.member_slot(),
+            )
+            return Relation(spec, inner.certain, inner.maybe, inner.rows)
+        case _:
+            raise TypeError(f"not a pattern: {type(node).__name__}")
+
+
+def _inner(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    return patterns.join(context, node, left, scope)
+
+
+def _hidden(context: PlanContext, scope: Scope) -> list[str]:
+    return [*context.hidden, *([scope.variable] if scope.variable is not None else [])]
+
+
+def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relation:
+    names = list(dict.fromkeys(names))
+    label = ", ".join(f"?{name}" for name in names if name not in context.hidden)
+    slots = [context.slot(name) for name in names]
+    spec = context.node("project", label, inner.rows, **{"in": inner.node}, slots=slots)
+    kept = frozenset(names)
+    return Relation(spec, inner.certain & kept, kept - inner.certain, inner.rows)
+
+
+def _wrap(context: PlanContext, op: str, inner: Relation) -> Relation:
+    spec = context.node(op, "", inner.rows, **{"in": inner.node})
+    return Relation(spec, inner.certain, inner.maybe, inner.rows)
+
+
+def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -> Relation:
+    keys = [{"expr": patterns.expression(context, key.expr, inner, scope), "desc": key.descending} for key in node.keys]
+    spec = context.node(
+        "order", f"{len(keys)} keys", inner.rows, **{"in": inner.node}, keys=keys, member=context.member_slot()
+    )
+    return Relation(spec, inner.certain, inner.maybe, inner.rows)
+
+
+def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> Relation:
+    inner = _inner(context, node.inner, left, scope)
+    hidden = _hidden(context, scope)
+    names = list(dict.fromkeys([*hidden, *(key.name for key in node.keys)]))
+    aggregates = [_aggregate(context, out, call, inner, scope) for out, call in node.aggregates]
+    implicit = node.implicit and scope.variable is None
+    rows = 1.0 if node.implicit else max(1.0, inner.rows / 3)
+    spec = context.node(
+        "group",
+        ", ".join(f"?{name}" for name in names if name not in hidden),
+        rows,
+        **{"in": inner.node},
+        keys=[context.slot(name) for name in names],
+        aggs=aggregates,
+        implicit=implicit,
+        hidden=[context.slot(name) for name in hidden],
+    )
+    keys = frozenset(names)
+    outs = frozenset(out.name for out, _ in node.aggregates)
+    relation = Relation(spec, inner.certain & keys, (keys - inner.certain) | outs, rows)
+    if node.implicit and scope.variable is not None:
+        return _per_graph(context, node, relation, scope)
+    return relation
+
+
+def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope) -> Relation:
+    """Aggregates without GROUP BY inside GRAPH ?g: each graph gets its row, also one that matches nothing."""
+    base = patterns.start(context, node, scope)
+    spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)
+    outs = frozenset(out.name for out, _ in node.aggregates)
+    current = Relation(spec, base.certain, outs, base.rows)
+    renamed: dict[str, str] = {}
+    for out, call in node.aggregates:
+        default = _OF_NOTHING.get(call.name)
+        if default is None:
+            continue
+        renamed[out.name] = f"{out.name}#filled"
+        current = patterns.extend(
+            context, current, renamed[out.name], Call("coalesce", (Variable(out.name), default)), scope
+        )
+    for name, filled in renamed.items():
+        slots = [context.slot(n) for n in sorted(current.names - {name})]
+        project: Spec = context.node("project", "", current.rows, **{"in": current.node}, slots=slots)
+        current = Relation(project, current.certain, current.maybe - {name}, current.rows)
+        current = patterns.extend(context, current, name, Variable(filled), scope)
+    return current
+
+
+def _aggregate(context: PlanContext, out: Variable, call: AggregateCall, inner: Relation, scope: Scope) -> Spec:
+    spec: Spec = {
+        "agg": "count_star" if call.name == "count" and call.expr is None else call.name,
+        "distinct": call.distinct,
+        "out": context.slot(out.name),
+    }
+    if call.expr is not None:
+        spec["expr"] = patterns.expression(context, call.expr, inner, scope)
+    if call.name == "group_concat":
+        spec["separator"] = call.separator
+    return spec

@@ -1,0 +1,396 @@
+"""Patterns: groups of joins, filters, OPTIONAL, UNION, MINUS, GRAPH, EXISTS.
+
+Every function takes the relation on its left and gives the join with it. A side is *correlated* (starts from the left's
+rows) wherever that equals the independent join, because then its look-ups are bound; otherwise it is
+computed from the seed on its own and joined by hash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    AggregateCall,
+    Bgp,
+    Call,
+    Exists,
+    Expr,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    PathTriple,
+    Project,
+    Slice,
+    Triple,
+    Union,
+    Values,
+    WindowGraph,
+)
+from penstock.query.planning import modifiers
+from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
+from penstock.query.planning.expressions import expression_spec, path_spec, render_term, term_spec
+from penstock.query.planning.flatten import Element, binds_graph, conjuncts, flatten, graph_scope
+from penstock.query.planning.ordering import best_order
+from penstock.query.scope import (
+    all_variables,
+    certain,
+    correlatable,
+    expression_variables,
+    has_exists,
+    pattern_variables,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from penstock.query.scope import Names
+
+_FILTER_KEEPS = 0.4
+_INDEPENDENT_ROWS = 1000.0
+
+
+def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """Join `left` with a pattern that may be correlated with it."""
+    match node:
+        case Bgp() | Join():
+            return _group(context, node, left, scope)
+        case Filter():
+            return _group(context, node, left, scope)
+        case Graph() | WindowGraph():
+            return _graph(context, node, left)
+        case LeftJoin():
+            return _optional(context, node, left, scope)
+        case Union():
+            return _union(context, node, left, scope)
+        case Minus():
+            return _minus(context, node, left, scope)
+        case Extend():
+            inner = join(context, node.inner, left, scope)
+            return extend(context, inner, node.variable.name, node.expr, scope)
+        case Values():
+            return _values(context, node, left)
+        case _:
+            return modifiers.compile_modifier(context, node, left, scope)
+
+
+def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """Join `left` with any pattern: correlated where that is the same, else by hash."""
+    if left.pure_seed or _may_correlate(context, node, left, scope):
+        return compile_pattern(context, node, left, scope)
+    return _hash_join(context, left, independent(context, node, scope))
+
+
+def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
+    """The pattern on its own, from the seed."""
+    return compile_pattern(context, node, start(context, node, scope), scope)
+
+
+def start(context: PlanContext, node: Node, scope: Scope) -> Relation:
+    """What an independent pattern starts from: the seed, times the graphs where nothing inside binds their variable."""
+    seed = context.seed()
+    if scope.variable is None or binds_graph(node):
+        return seed
+    return replace(_graphs(context, seed, scope), pure_seed=True)
+
+
+def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
+    """A computed column; an error leaves it unbound."""
+    spec = expression(context, expr, inner, scope)
+    label = f"?{name} := {render_expression(expr)}"
+    node = context.node("extend", label, inner.rows, **{"in": inner.node}, slot=context.slot(name), expr=spec)
+    return Relation(node, inner.certain, inner.maybe | {name}, inner.rows)
+
+
+def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -> Spec:
+    """An expression over `rows`, its EXISTS patterns planned as sub-plans."""
+
+    def exists(call: Exists) -> Spec:
+        inner, row = _exists(context, call.pattern, rows, scope)
+        context.subplans.append({"node": inner.node, "row": row})
+        return {"exists": len(context.subplans) - 1, "not": call.negated}
+
+    return expression_spec(expr, context, exists)
+
+
+def render_expression(expr: Expr) -> str:
+    """An expression as EXPLAIN shows it."""
+    if isinstance(expr, Exists):
+        return "not exists {…}" if expr.negated else "exists {…}"
+    if isinstance(expr, Call):
+        return f"{expr.name}({', '.join(map(render_expression, expr.args))})"
+    if isinstance(expr, AggregateCall):
+        return f"{expr.name}(…)"
+    return render_term(expr)
+
+
+# ---- groups
+def _group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    conditions: list[tuple[Expr, Scope]] = []
+    while isinstance(node, Filter):
+        conditions += [(condition, scope) for condition in conjuncts(node.condition)]
+        node = node.inner
+    around = left.names - frozenset(context.hidden) - context.substituted
+    flat = flatten(node, scope, context.dataset, around)
+    elements = list(flat.elements)
+    if len(elements) == 1 and elements[0].pattern is node:  # not a group: a whole pattern under filters
+        current = compile_pattern(context, node, left, scope)
+        for condition, where in conditions:
+            current = _filter(context, condition, current, where)
+        return current
+    order = best_order(
+        elements, left.certain, lambda element: element.binds, lambda element, bound: _fanout(context, element, bound)
+    )
+    pending = [*flat.filters, *conditions]
+    current = left
+    for position, i in enumerate(order):
+        current = _extend_with(context, elements[i], current)
+        later = frozenset[str]().union(*(elements[j].binds for j in order[position + 1 :]))
+        ready = [entry for entry in pending if _ready(entry[0], current, later)]
+        pending = [entry for entry in pending if entry not in ready]
+        for condition, where in ready:
+            current = _filter(context, condition, current, where)
+    for condition, where in pending:
+        current = _filter(context, condition, current, where)
+    return current
+
+
+def _ready(condition: Expr, current: Relation, later: Names) -> bool:
+    names = expression_variables(condition)
+    return names <= current.certain or not (names - current.certain) & later
+
+
+def _extend_with(context: PlanContext, element: Element, left: Relation) -> Relation:
+    pattern, scope = element.pattern, element.scope
+    if not isinstance(pattern, (Triple, PathTriple)):
+        return join(context, pattern, left, scope)
+    if element.binds & left.maybe:  # a cell may be unbound: the scan could not look it up
+        return _hash_join(context, left, _scan(context, pattern, context.seed(), scope))
+    return _scan(context, pattern, left, scope)
+
+
+def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
+    rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
+    dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
+    graph = context.slot(scope.variable) if scope.variable is not None else None
+    ends = {"s": term_spec(pattern.subject, context), "o": term_spec(pattern.object, context)}
+    where = _where(context, scope)
+    subject, object_ = render_term(pattern.subject), render_term(pattern.object)
+    if isinstance(pattern, PathTriple):
+        label = f"{subject} path {object_} {where}"
+        path = path_spec(pattern.path, context)
+        node = context.node("path", label, rows, **{"in": left.node}, **ends, path=path, dataset=dataset, graph=graph)
+    else:
+        label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
+        predicate = term_spec(pattern.predicate, context)
+        node = context.node("scan", label, rows, **{"in": left.node}, **ends, p=predicate, dataset=dataset, graph=graph)
+    own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
+    return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
+
+
+def _where(context: PlanContext, scope: Scope) -> str:
+    names = []
+    for part in scope.parts:
+        if part.source:
+            clause = context.query.windows[part.source - 1]
+            names.append(f"window <{clause.name}>")
+        else:
+            names.append("stored named graphs" if part.graphs == "named" else "stored")
+    return f"[{' + '.join(names) or 'no graph'}]"
+
+
+def _fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
+    pattern = element.pattern
+    if isinstance(pattern, (Triple, PathTriple)):
+        return context.estimator.fanout(pattern, element.scope.parts, bound), 0.0
+    return estimate(context, pattern, bound, element.scope)
+
+
+def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
+    """(matches for each row that binds `bound`, cost paid once) of joining a whole pattern."""
+    shared = bool(visible(node) & bound)
+    match node:
+        case Bgp() | Join() | Filter():
+            flat = flatten(node, scope, context.dataset)
+            rows, once = 1.0, 0.0
+            for element in flat.elements:
+                matches, cost = _fanout(context, element, bound)
+                rows, once, bound = rows * matches, once + cost, bound | element.binds
+            return rows * _FILTER_KEEPS ** min(len(flat.filters), 2), once
+        case LeftJoin():
+            left, once = estimate(context, node.left, bound, scope)
+            right, more = estimate(context, node.right, bound | visible(node.left), scope)
+            return left * max(1.0, right), once + more
+        case Minus():
+            left, once = estimate(context, node.left, bound, scope)
+            right, more = estimate(context, node.right, frozenset(), scope)
+            return left, once + more + right
+        case Extend():
+            return estimate(context, node.inner, bound, scope)
+        case Union():
+            sides = [estimate(context, branch, bound, scope) for branch in node.branches]
+            return sum(rows for rows, _ in sides), sum(cost for _, cost in sides)
+        case Graph() | WindowGraph():
+            return estimate(context, node.inner, bound, graph_scope(node, context.dataset))
+        case Values():
+            return (0.5 if shared else float(len(node.rows))), float(len(node.rows))
+        case Slice() if node.limit is not None:
+            return (0.5 if shared else float(node.limit)), _INDEPENDENT_ROWS
+        case Group() if node.implicit:
+            return 1.0, _INDEPENDENT_ROWS
+        case Project():
+            inner, once = estimate(context, node.inner, frozenset(), scope)
+            return (1.0 if shared else inner), once + inner
+        case _:
+            return (1.0 if shared else _INDEPENDENT_ROWS), _INDEPENDENT_ROWS
+
+
+# ---- joins
+def _may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
+    fixed = frozenset(context.hidden) | context.substituted
+    outer = left.names - fixed
+    touched = all_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
+    return not touched & left.maybe and correlatable(node, outer)
+
+
+def _hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
+    if not left.names:  # the unit table
+        return right
+    shared = sorted(left.names & right.names - frozenset(context.hidden))
+    rows = max(left.rows, right.rows) if shared else left.rows * right.rows
+    label = f"on {', '.join('?' + name for name in shared)}" if shared else "all pairs"
+    node = context.node("join", label, rows, left=left.node, right=right.node)
+    bound = left.certain | right.certain
+    return Relation(node, bound, (left.maybe | right.maybe) - bound, rows)
+
+
+def _optional(context: PlanContext, node: LeftJoin, outer: Relation, scope: Scope) -> Relation:
+    left = join(context, node.left, outer, scope)
+    if _may_correlate(context, node.right, left, scope):
+        row = context.fresh("row")
+        inner = compile_pattern(context, node.right, context.outer(left), scope)
+        condition = _condition(context, node.condition, inner, scope)
+        rows = max(left.rows, inner.rows)
+        spec = context.node("optional", "", rows, **{"in": left.node}, inner=inner.node, row=row, expr=condition)
+        return Relation(spec, left.certain, inner.names - left.certain, rows)
+    right = independent(context, node.right, scope)
+    both = Relation({}, left.certain | right.certain, left.maybe | right.maybe, left.rows)
+    condition = _condition(context, node.condition, both, scope)
+    spec = context.node("leftjoin", "", left.rows, left=left.node, right=right.node, expr=condition)
+    return Relation(spec, left.certain, (left.maybe | right.names) - left.certain, left.rows)
+
+
+def _condition(context: PlanContext, condition: Expr | None, rows: Relation, scope: Scope) -> Spec | None:
+    return None if condition is None else expression(context, condition, rows, scope)
+
+
+def _union(context: PlanContext, node: Union, left: Relation, scope: Scope) -> Relation:
+    def branches(make: Relation | None) -> list[Relation]:
+        return [
+            compile_pattern(context, branch, make, scope) if make is not None else independent(context, branch, scope)
+            for branch in node.branches
+        ]
+
+    if left.pure_seed:
+        parts = branches(None)
+        return _concatenate(context, parts)
+    row = context.fresh("row")
+    parts = branches(context.outer(left))
+    inner = _concatenate(context, parts)
+    spec = context.node("lateral", "", inner.rows, **{"in": left.node}, inner=inner.node, row=row)
+    return Relation(spec, inner.certain, inner.maybe, inner.rows)
+
+
+def _concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
+    rows = sum(part.rows for part in parts)
+    spec = context.node("union", "", rows, inputs=[part.node for part in parts])
+    bound = frozenset.intersection(*(part.certain for part in parts))
+    names = frozenset[str]().union(*(part.names for part in parts))
+    return Relation(spec, bound, names - bound, rows)
+
+
+def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> Relation:
+    left = join(context, node.left, outer, scope)
+    if not visible(node.left) & visible(node.right):  # disjoint domains take nothing away
+        return left
+    right = independent(context, node.right, scope)
+    ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else [])]
+    ignore = [context.slot(name) for name in ignored if name in left.names and name in right.names]
+    spec = context.node("minus", "", left.rows, left=left.node, right=right.node, ignore=ignore)
+    return Relation(spec, left.certain, left.maybe, left.rows)
+
+
+def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
+    table = [[0 if cell is None else context.catalogue.term_id(cell) for cell in row] for row in node.rows]
+    rows = float(len(table))
+    slots = [context.slot(variable.name) for variable in node.variables]
+    spec = context.node("values", f"{len(table)} rows", rows, slots=slots, rows=table)
+    bound = certain(node)
+    return _hash_join(context, left, Relation(spec, bound, visible(node) - bound, rows))
+
+
+# ---- graphs
+def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> Relation:
+    inner_scope = graph_scope(node, context.dataset)
+    if inner_scope.variable is None or binds_graph(node.inner):
+        return join(context, node.inner, left, inner_scope)
+    if inner_scope.variable in left.maybe:
+        return _hash_join(context, left, independent(context, node.inner, inner_scope))
+    return join(context, node.inner, _graphs(context, left, inner_scope), inner_scope)
+
+
+def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
+    assert scope.variable is not None
+    dataset = [part.spec(named=True) for part in scope.parts]
+    rows = left.rows * max(1, len(dataset))
+    label = f"?{scope.variable}"
+    node = context.node("graphs", label, rows, **{"in": left.node}, graph=context.slot(scope.variable), dataset=dataset)
+    return Relation(node, left.certain | {scope.variable}, left.maybe, rows)
+
+
+# ---- filters
+def _filter(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
+    kept = rows.rows * _FILTER_KEEPS
+    if isinstance(condition, Exists):
+        inner, row = _exists(context, condition.pattern, rows, scope)
+        label = "not exists" if condition.negated else "exists"
+        spec = context.node(
+            "semijoin", label, kept, **{"in": rows.node}, inner=inner.node, row=row, anti=condition.negated
+        )
+    else:
+        expr = expression(context, condition, rows, scope)
+        spec = context.node("filter", render_expression(condition), kept, **{"in": rows.node}, expr=expr)
+    return Relation(spec, rows.certain, rows.maybe, kept)
+
+
+def _exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
+    """The inner side of an EXISTS: the pattern with the outer bindings substituted (SPARQL 1.1 §18.6)."""
+    row = context.fresh("row")
+    outer = context.outer(rows)
+    if scope.variable is not None and scope.variable not in rows.names and not binds_graph(pattern):
+        outer = _graphs(context, outer, scope)
+    before = context.substituted
+    context.substituted = before | rows.certain
+    try:
+        if not all_variables(pattern) & rows.maybe:
+            return join(context, pattern, outer, scope), row
+        # Some outer cell may be unbound: compute the pattern's core on its own, join with SPARQL's compatibility, and
+        # put its filters on top, where they see the outer bindings.
+        filters: list[Expr] = []
+        core = pattern
+        while isinstance(core, Filter):
+            filters += conjuncts(core.condition)
+            core = core.inner
+        joined = _hash_join(context, outer, independent(context, core, scope))
+        for condition in filters:
+            joined = _filter(context, condition, joined, scope)
+        return joined, row
+    finally:
+        context.substituted = before
+
+
+__all__ = ["compile_pattern", "estimate", "expression", "extend", "has_exists", "independent", "join", "start"]

@@ -1,0 +1,72 @@
+"""Checks of a parsed query against one engine: streams and graphs that it names must exist (LANGUAGE.md, "Errors")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import QueryError
+from penstock.query.algebra import Graph, Iri, Node
+from penstock.query.catalogue import STORED_GRAPH
+from penstock.query.ir import ContinuousQuery, TimeRange, WindowClause
+from penstock.query.walk import nodes
+
+if TYPE_CHECKING:
+    from penstock.query.catalogue import Catalogue
+
+
+def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "") -> QueryError:
+    """A QueryError that points at offset `at` of the query's text."""
+    at = max(at, 0)
+    before = query.text[:at]
+    line = before.count("\n") + 1
+    column = at - (before.rfind("\n") + 1) + 1
+    return QueryError(message, line, column, construct, query.text)
+
+
+def resolve(query: ContinuousQuery, catalogue: Catalogue) -> ContinuousQuery:
+    """The query with `[NOW]` filled in; QueryError where it names what the engine does not have.
+
+    One-shot queries may name graphs that do not exist: they are empty, as SPARQL has it.
+    """
+    if not query.continuous:
+        return query
+    windows = tuple(_window(query, clause, catalogue) for clause in query.windows)
+    known = {clause.name for clause in windows if not clause.named_window}
+    listed = {iri.value for iri in (*query.dataset.default, *query.dataset.named)}
+    for iri in (*query.dataset.default, *query.dataset.named):
+        _check_graph(query, iri, catalogue)
+    for iri in _graph_names(query.algebra):
+        if iri.value not in known and iri.value not in listed:
+            _check_graph(query, iri, catalogue)
+    return replace(query, windows=windows)
+
+
+def _graph_names(algebra: Node) -> list[Iri]:
+    return [node.name for node in nodes(algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]
+
+
+def _check_graph(query: ContinuousQuery, iri: Iri, catalogue: Catalogue) -> None:
+    if iri.value == STORED_GRAPH or catalogue.has_graph(iri.value):
+        return
+    if catalogue.is_stream(iri.value):
+        message = f"<{iri.value}> is a stream: name it in a FROM STREAM clause with a window"
+    else:
+        message = f"unknown graph <{iri.value}>: nothing was loaded into it and no stream absorbs into it"
+    raise error_at(query, iri.at, message, f"<{iri.value}>")
+
+
+def _window(query: ContinuousQuery, clause: WindowClause, catalogue: Catalogue) -> WindowClause:
+    if not catalogue.is_stream(clause.stream):
+        message = f"unknown stream <{clause.stream}>: declare it first"
+        raise error_at(query, clause.at, message, f"<{clause.stream}>")
+    window = clause.range
+    if not isinstance(window, TimeRange):
+        return clause
+    if window.now:
+        batch_ms = catalogue.batch_ms(clause.stream)
+        return replace(clause, range=TimeRange(batch_ms, batch_ms))
+    if window.range_ms is None and catalogue.timing(clause.stream) and catalogue.retention_ms(clause.stream) <= 0:
+        message = f"[ALL] over <{clause.stream}> needs a retention: the stream has timing predicates"
+        raise error_at(query, clause.at, message, "[ALL]")
+    return clause

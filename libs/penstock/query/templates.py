@@ -1,0 +1,67 @@
+"""Templates: queries equal up to the constants at vertices form one group and run as one execution (DESIGN §6.2).
+
+Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters;
+predicates, graphs, windows, paths and LIMIT stay, so that every member of a group shares one plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.query.algebra import Bgp, Call, Exists, Expr, Iri, Literal, Node, PathTriple, Term, Triple, Variable
+from penstock.query.walk import rebuild
+
+if TYPE_CHECKING:
+    from penstock.query.ir import ContinuousQuery
+
+Constant: TypeAlias = Iri | Literal
+
+_COMPARISONS = frozenset(("=", "!=", "<", ">", "<=", ">="))
+_PARAMETER = "$"  # no SPARQL variable's name begins with it
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A query without its constants, name and text: the key of a group."""
+
+    query: ContinuousQuery
+    parameters: tuple[Variable, ...]
+
+
+def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]:
+    """The template of a query, and its constants in the order of the template's parameters."""
+    constants: list[Constant] = []
+
+    def parameter(constant: Constant) -> Variable:
+        constants.append(constant)
+        return Variable(f"{_PARAMETER}{len(constants) - 1}", constant.at)
+
+    def vertex(term: Term) -> Term:
+        return parameter(term) if isinstance(term, (Iri, Literal)) else term
+
+    def pattern(triple: Triple | PathTriple) -> Triple | PathTriple:
+        subject, object_ = vertex(triple.subject), vertex(triple.object)
+        return replace(triple, subject=subject, object=object_)
+
+    def expression(expr: Expr) -> Expr:
+        if isinstance(expr, Exists):
+            return replace(expr, pattern=node(expr.pattern))
+        if not isinstance(expr, Call):
+            return expr
+        if expr.name in _COMPARISONS:
+            return replace(
+                expr, args=tuple(parameter(a) if isinstance(a, Literal) else expression(a) for a in expr.args)
+            )
+        return replace(expr, args=tuple(map(expression, expr.args)))
+
+    def node(current: Node) -> Node:
+        if isinstance(current, Bgp):
+            return replace(current, patterns=tuple(map(pattern, current.patterns)))
+        return rebuild(current, node, expression)
+
+    algebra = node(query.algebra)
+    # A query that publishes a stream is a group of its own: its name tells it from others of its shape.
+    name = query.name if query.publishes else None
+    bare = replace(query, algebra=algebra, text="", name=name, warnings=())
+    return Template(bare, tuple(Variable(f"{_PARAMETER}{i}") for i in range(len(constants)))), tuple(constants)
