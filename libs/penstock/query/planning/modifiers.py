@@ -1,7 +1,8 @@
 """Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
 
 They look at whole answers, so they are never correlated: each starts from the seed. The hidden columns (member,
-parameters, and the graph variable of an enclosing GRAPH) lead every key, so that one execution answers for all members of a group.
+parameters, and the graph variable of an enclosing GRAPH) lead every key, so that one execution answers for all members
+of a group.
 """
 
 from __future__ import annotations
