@@ -1,0 +1,78 @@
+# Penstock. `make help` lists the targets; `make demo` and `make test` need nothing installed but Python 3.11+, a C++20
+# compiler and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+NATIVE := native/build.sh
+SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp') CMakeLists.txt native/build.sh
+PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-python test-native test-tsan test-long lint format bench wheel clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+# A stamp per step, so that a second call does only what changed.
+$(VENV)/.tools: pyproject.toml tools/requirements.py
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(PY) tools/requirements.py > $(VENV)/requirements.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
+	$(PY) tools/requirements.py --link
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.tools
+	$(PY) tools/requirements.py dev > $(VENV)/requirements-dev.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-dev.txt
+	@touch $@
+
+$(VENV)/.native: $(VENV)/.tools $(SOURCES)
+	PYTHON=$(PY) $(NATIVE) module
+	@touch $@
+
+setup: $(VENV)/.native ## Virtual environment and native module
+
+demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
+	$(BIN)/penstock demo --seconds $(or $(SECONDS),20)
+
+test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
+
+test-python: setup $(VENV)/.dev
+	$(PYTEST) -m "not long"
+
+test-native: $(VENV)/.dev
+	tools/googletest.sh
+	PYTHON=$(PY) $(NATIVE) asan
+
+test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
+	tools/googletest.sh
+	PYTHON=$(PY) $(NATIVE) tsan
+
+test-long: setup $(VENV)/.dev test-tsan ## Thousands of random cases, fuzzing, minutes of torn-read checks
+	$(PY) -m pytest -m long
+	tools/fuzz.sh
+
+lint: setup $(VENV)/.dev ## ruff, mypy --strict, stubtest, import-linter, clang-format, clang-tidy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format --dry-run -Werror
+	PYTHON=$(PY) tools/clang_tidy.sh
+
+format: $(VENV)/.dev ## Rewrite sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format -i
+
+bench: setup $(VENV)/.dev ## Benchmarks, with the machine's calibration in the same run
+	PYTHON=$(PY) $(PY) -m benchmarks
+
+wheel: $(VENV)/.tools ## A wheel in dist/
+	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean: ## Remove what make built
+	rm -rf $(VENV) build dist libs/penstock/store/_native*.so

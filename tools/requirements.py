@@ -1,0 +1,38 @@
+"""What pyproject.toml asks for, as a requirements list; `--link` puts libs/ and the command on the environment's path.
+
+The native module is built in place by native/build.sh, so a checkout needs no install step of its own.
+"""
+
+from __future__ import annotations
+
+import stat
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = "#!{python}\nimport sys\n\nfrom penstock.cli import main\n\nsys.exit(main())\n"
+
+
+def requirements(extras: list[str]) -> list[str]:
+    """The project's dependencies with what builds it, or those of the named extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    if extras:
+        return [line for extra in extras for line in project["project"]["optional-dependencies"][extra]]
+    return [*project["project"]["dependencies"], *project["build-system"]["requires"], "cmake>=3.24", "ninja"]
+
+
+def link() -> None:
+    """Make `import penstock` and the command `penstock` work in this environment."""
+    (Path(sysconfig.get_path("purelib")) / "penstock.pth").write_text(f"{ROOT / 'libs'}\n")
+    command = Path(sysconfig.get_path("scripts")) / "penstock"
+    command.write_text(COMMAND.format(python=sys.executable))
+    command.chmod(command.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--link"]:
+        link()
+    else:
+        sys.stdout.write("\n".join(requirements(sys.argv[1:])) + "\n")
