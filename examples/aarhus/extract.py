@@ -2,8 +2,8 @@
 
     python examples/aarhus/extract.py BUNDLE
 
-BUNDLE is a folder with CityBench's `streams/` and `dataset/` (github.com/CityBench/Benchmark). Readings are the city's own
-(Open Data Aarhus). Writes city.ttl (roads, garages), traffic.stream and parking.stream beside this file.
+BUNDLE is a folder with CityBench's `streams/` and `dataset/` (github.com/CityBench/Benchmark). Readings are the city's
+own (Open Data Aarhus). Writes city.ttl (roads, garages), traffic.stream and parking.stream beside this file.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def city(bundle: Path) -> str:
     out = [HEADER]
     for row in rows(bundle / "dataset/MetaData/trafficMetaData.csv"):
         if row["REPORT_ID"] in ROADS:
-            name = f"{row['POINT_1_STREET'].strip()} – {row['POINT_2_STREET'].strip()}"
+            name = f"{row['POINT_1_STREET'].strip()} to {row['POINT_2_STREET'].strip()}"
             out.append(
                 f'<{BASE}road/{row["REPORT_ID"]}> a a:Road ; rdfs:label "{name}" ;\n'
                 f"    a:usualSpeed {row['NDT_IN_KMH']} ; a:metres {row['DISTANCE_IN_METERS']} .\n"

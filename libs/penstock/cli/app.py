@@ -1,0 +1,165 @@
+"""The `penstock` command: options, exit codes, errors."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.cli import demo as demo_command
+from penstock.cli import run as run_command
+from penstock.cli.display import answer_table, short
+from penstock.engine import Engine, Solutions
+from penstock.errors import PenstockError, QueryError
+
+FINE, FAILED, USAGE = 0, 1, 2
+
+app = typer.Typer(
+    help="Continuous SPARQL over RDF streams and the stored graph that they keep changing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class AnswerFormat(StrEnum):
+    """How a one-shot answer is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    tsv = "tsv"
+    xml = "xml"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit code is 0 fine, 1 the work failed, 2 wrong usage or a query error."""
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except click.exceptions.Abort:
+        return FINE
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except QueryError as error:
+        print(f"query error: {error}", file=sys.stderr)
+        return USAGE
+    except (PenstockError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return FINE
+    return code if isinstance(code, int) else FINE
+
+
+def query_text(argument: str) -> str:
+    """A query given as text, or as @file."""
+    if argument.startswith("@"):
+        return Path(argument[1:]).read_text(encoding="utf-8")
+    return argument
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(help="Stop after so many seconds; 0 = at the end of the day.")] = 20.0,
+    speed: Annotated[float, typer.Option(help="Seconds of the recorded day a second.")] = 1800.0,
+    *,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a live screen.")] = False,
+) -> None:
+    """Standing queries over a recorded day of Aarhus: car parks, roads, and what the city knows of them."""
+    demo_command.demo(seconds=seconds, speed=speed, plain=plain)
+
+
+@app.command()
+def load(
+    files: Annotated[list[Path], typer.Argument(help="RDF files; .gz by name.")],
+    data_dir: Annotated[Path, typer.Option(help="Where the stored graph is kept.")],
+    graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
+) -> None:
+    """Load files into the stored graph of a data directory."""
+    console = Console(stderr=True)
+    total = sum(file.stat().st_size for file in files)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with (
+        Engine(data_dir=data_dir) as engine,
+        Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("loading", total=max(total, 1))
+        triples, seconds = 0, 0.0
+        for file in files:
+            bar.update(task, description=file.name)
+            report = engine.load(file, graph=graph)
+            triples, seconds = triples + report.triples, seconds + report.seconds
+            bar.advance(task, file.stat().st_size)
+    rate = f", {triples / seconds:,.0f} a second" if seconds > 0 else ""
+    print(f"{triples:,} triples from {len(files)} file{'' if len(files) == 1 else 's'} in {seconds:.2f} s{rate}")
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(metavar="QUERY", help="SPARQL text, or @file.")],
+    data_dir: Annotated[Path, typer.Option(help="Where the stored graph is kept.")],
+    answer_format: Annotated[
+        AnswerFormat, typer.Option("--format", help="How the answer is written.")
+    ] = AnswerFormat.table,
+    timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds.")] = None,
+) -> None:
+    """Ask once."""
+    with Engine(data_dir=data_dir, read_only=True) as engine:
+        answer = engine.query(query_text(text), timeout_s=timeout)
+        if isinstance(answer, Solutions):
+            if answer_format is AnswerFormat.table:
+                print_solutions(answer)
+            else:
+                written = getattr(answer, f"to_{answer_format.value}")()
+                sys.stdout.write(written if written.endswith("\n") else written + "\n")
+        elif isinstance(answer, bool):
+            print("yes" if answer else "no")
+        else:
+            sys.stdout.write(
+                "".join(f"{line}\n" for line in sorted(answer.serialize(format="nt").splitlines()) if line)
+            )
+
+
+def print_solutions(answer: Solutions) -> None:
+    """A one-shot answer as a table, whole."""
+    from rich.table import Table  # noqa: PLC0415 - only this command draws one
+
+    table = Table(*(f"?{name}" for name in answer.variables), show_edge=False, pad_edge=False)
+    for solution in answer:
+        table.add_row(*(short(solution[name]) if name in solution else "" for name in answer.variables))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 10_000
+    console.print(table)
+    print(f"{len(answer)} row{'' if len(answer) == 1 else 's'}")
+
+
+app.command("run")(run_command.run)
+
+
+@app.command()
+def explain(
+    text: Annotated[str, typer.Argument(metavar="QUERY", help="SPARQL text, or @file.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Plan with this stored graph's counts.")] = None,
+    stream: Annotated[list[str] | None, typer.Option(help="Streams to take as declared (IRIs).")] = None,
+) -> None:
+    """Show the plan of a query."""
+    with Engine(data_dir=data_dir, read_only=data_dir is not None) as engine:
+        for iri in stream or ():
+            engine.declare_stream(iri)
+        print(engine.explain(query_text(text)))
+
+
+__all__ = ["answer_table", "app", "main"]

@@ -1,0 +1,154 @@
+"""`penstock demo`: a recorded day of Aarhus, replayed fast, with queries of growing interest."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+
+from penstock.cli.display import answer_table, clock, size
+from penstock.cli.recording import Recording, replay
+from penstock.engine import Engine
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from penstock.engine import Evaluation, Query
+
+BASE = "http://penstock.example/aarhus/"
+MORNING = 1_409_616_000_000 + 5 * 3_600_000  # 2014-09-02T05:00Z: the city wakes up
+
+
+def examples() -> Path:
+    """The folder of examples: beside the package where it was installed, in the checkout otherwise."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "examples", package.parent.parent / "examples"):
+        if (folder / "aarhus").is_dir():
+            return folder / "aarhus"
+    raise StorageError("the examples are missing from this installation")
+
+
+def demo(*, seconds: float, speed: float, plain: bool) -> None:
+    """Run the demo for `seconds` (0 = the whole day) at `speed` event-time seconds a second."""
+    console = Console(highlight=False)
+    folder = examples()
+    with Engine() as engine:
+        report = engine.load(folder / "city.ttl")
+        recordings = [Recording(f"{BASE}{name}", str(folder / f"{name}.stream")) for name in ("traffic", "parking")]
+        for recording in recordings:
+            engine.declare_stream(recording.stream, batch_ms=60_000, timing="all")
+        texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "queries").glob("*.rq"))}
+        queries = {stem: engine.register(text) for stem, text in texts.items()}
+        console.print(
+            f"Aarhus, 2 September 2014: {report.triples} stored triples, {len(recordings)} streams, "
+            f"{len(queries)} standing queries, {speed:g} times real time"
+        )
+        live = not plain and console.is_terminal
+        screen = LiveScreen(texts, console) if live else PlainScreen(texts, console)
+        deadline = time.monotonic() + seconds if seconds > 0 else float("inf")
+        with screen:
+            pushed = replay(
+                engine,
+                recordings,
+                speed=speed,
+                start_ms=MORNING,
+                after_step=lambda t: _step(screen, queries, t, deadline),
+            )
+        console.print(
+            f"{pushed} events, {screen.evaluations} evaluations. Queries and data: {folder.name}/ in examples."
+        )
+
+
+def _step(screen: LiveScreen | PlainScreen, queries: dict[str, Query], t: int, deadline: float) -> bool:
+    for stem, query in queries.items():
+        for evaluation in query.poll():
+            screen.show(stem, evaluation)
+    screen.tick(t)
+    return time.monotonic() < deadline
+
+
+def _purpose(text: str) -> str:
+    """The comment that a query begins with."""
+    lines = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+    return " ".join(lines)
+
+
+class PlainScreen:
+    """Evaluations as lines of text."""
+
+    def __init__(self, texts: dict[str, str], console: Console) -> None:
+        """`texts`: the queries by file name."""
+        self._console = console
+        self._seen: set[str] = set()
+        self._purposes = {stem: _purpose(text) for stem, text in texts.items()}
+        self.evaluations = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, stem: str, evaluation: Evaluation) -> None:
+        """Print an evaluation; a query's first one with what it is about."""
+        self.evaluations += 1
+        if stem not in self._seen:
+            self._seen.add(stem)
+            self._console.print(f"\n{stem}: {self._purposes[stem]}", style="bold", markup=False)
+        self._console.print(f"[{clock(evaluation.time)}] {stem}: {size(evaluation)}", markup=False)
+        if not isinstance(evaluation.answer, bool) and len(evaluation.answer):
+            self._console.print(answer_table(evaluation, rows=5))
+
+    def tick(self, t: int) -> None:
+        """Nothing moves on paper."""
+
+
+class LiveScreen:
+    """The latest answer of every query in one screen that redraws itself."""
+
+    def __init__(self, texts: dict[str, str], console: Console) -> None:
+        """`texts`: the queries by file name."""
+        self._purposes = {stem: _purpose(text) for stem, text in texts.items()}
+        self._latest: dict[str, Evaluation] = {}
+        self._live = Live(console=console, refresh_per_second=8, transient=False, vertical_overflow="crop")
+        self._changed = True
+        self.evaluations = 0
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def show(self, stem: str, evaluation: Evaluation) -> None:
+        """Take an evaluation in; it is drawn at the next tick."""
+        self.evaluations += 1
+        self._changed = True
+        self._latest[stem] = evaluation
+
+    def tick(self, t: int) -> None:
+        """Redraw, with the replay's clock."""
+        if self._changed:
+            self._changed = False
+            self._live.update(Group(f"[bold]{clock(t)}[/bold]  Ctrl-C to stop", *self._panels()))
+
+    def _panels(self) -> list[RenderableType]:
+        panels: list[RenderableType] = []
+        for stem, purpose in self._purposes.items():
+            evaluation = self._latest.get(stem)
+            if evaluation is None:
+                panels.append(
+                    Panel("nothing yet", title=stem, title_align="left", subtitle=purpose, border_style="dim")
+                )
+                continue
+            title = f"{stem} @ {clock(evaluation.time)[11:16]}: {size(evaluation)}"
+            empty = not isinstance(evaluation.answer, bool) and not len(evaluation.answer)
+            body: RenderableType = "no rows" if empty else answer_table(evaluation, rows=4)
+            panels.append(Panel(body, title=title, title_align="left", subtitle=purpose, subtitle_align="left"))
+        return panels

@@ -1,0 +1,100 @@
+"""How answers look on a terminal: tables, short IRIs, times of day."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import rdflib
+from rich.table import Table
+
+from penstock.engine import Solutions
+
+if TYPE_CHECKING:
+    from penstock.engine import Evaluation
+
+_PREFIXES = {
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#": "rdf:",
+    "http://www.w3.org/2000/01/rdf-schema#": "rdfs:",
+    "http://www.w3.org/2001/XMLSchema#": "xsd:",
+}
+
+
+def clock(milliseconds: int) -> str:
+    """Event time for a reader: a date and time of day where it looks like one, else plain milliseconds."""
+    if not 946_684_800_000 <= milliseconds < 4_102_444_800_000:
+        return f"{milliseconds} ms"
+    moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    text = f"{moment:%Y-%m-%d %H:%M:%S}"
+    return text if moment.microsecond == 0 else f"{text}.{moment.microsecond // 1000:03d}"
+
+
+def short(term: Any) -> str:
+    """A term in few characters: the last step of an IRI, a literal's text."""
+    if isinstance(term, rdflib.URIRef):
+        for namespace, prefix in _PREFIXES.items():
+            if term.startswith(namespace):
+                return prefix + term[len(namespace) :]
+        tail = str(term).rstrip("/#")
+        cut = max(tail.rfind("/"), tail.rfind("#"))
+        return f"<…{tail[cut:]}>" if cut > 8 else f"<{term}>"
+    if isinstance(term, rdflib.BNode):
+        return f"_:{term}"
+    return str(term)
+
+
+def answer_table(evaluation: Evaluation, *, title: str | None = None, rows: int = 20) -> Table:
+    """An evaluation's answer as a table of at most `rows` rows."""
+    answer = evaluation.answer
+    table = Table(title=title, title_justify="left", title_style="bold", expand=False, show_edge=False, pad_edge=False)
+    if isinstance(answer, bool):
+        table.add_column("answer")
+        table.add_row("yes" if answer else "no")
+        return table
+    if isinstance(answer, Solutions):
+        for name in answer.variables:
+            table.add_column(f"?{name}", overflow="fold")
+        for i, solution in enumerate(answer):
+            if i == rows:
+                table.caption = f"… and {len(answer) - rows} more"
+                break
+            table.add_row(*(short(solution[name]) if name in solution else "" for name in answer.variables))
+        return table
+    for name in ("subject", "predicate", "object"):
+        table.add_column(name, overflow="fold")
+    for i, triple in enumerate(sorted(answer)):
+        if i == rows:
+            table.caption = f"… and {len(answer) - rows} more"
+            break
+        table.add_row(*map(short, triple))
+    return table
+
+
+def size(evaluation: Evaluation) -> str:
+    """How much an answer holds, in words."""
+    answer = evaluation.answer
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    unit = "row" if isinstance(answer, Solutions) else "triple"
+    return f"{len(answer)} {unit}{'' if len(answer) == 1 else 's'}"
+
+
+def record(evaluation: Evaluation) -> str:
+    """The evaluation as one JSON line (API.md, "jsonl")."""
+    line: dict[str, Any] = {
+        "query": evaluation.query,
+        "time": evaluation.time,
+        "windows": {iri: list(bounds) for iri, bounds in evaluation.windows.items()},
+        "snapshot": evaluation.snapshot,
+        "attempt": evaluation.attempt,
+    }
+    answer = evaluation.answer
+    if isinstance(answer, bool):
+        line |= {"head": {}, "boolean": answer}
+    elif isinstance(answer, Solutions):
+        line |= json.loads(answer.to_json())
+    else:
+        lines = sorted(answer.serialize(format="nt").splitlines())
+        line["graph"] = "".join(f"{text}\n" for text in lines if text)
+    return json.dumps(line, ensure_ascii=False)

@@ -1,0 +1,135 @@
+"""`penstock run`: standing queries over recorded streams."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from penstock.cli.display import answer_table, clock, record, size
+from penstock.cli.recording import Recording, replay
+from penstock.engine import Engine
+from penstock.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine import Evaluation, Query
+
+
+class RunFormat(StrEnum):
+    """How evaluations are written."""
+
+    table = "table"
+    jsonl = "jsonl"
+
+
+def pairs(options: Sequence[str] | None, flag: str) -> list[tuple[str, str]]:
+    """`KEY=VALUE` options; the key may hold '=' itself."""
+    out = []
+    for option in options or ():
+        key, separator, value = option.rpartition("=")
+        if not separator or not key or not value:
+            raise typer.BadParameter(f"{flag} takes IRI=VALUE, not {option!r}")
+        out.append((key, value))
+    return out
+
+
+def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
+    """`[GRAPH=]FILE` options as (graph, file)."""
+    out: list[tuple[str | None, str]] = []
+    for option in options or ():
+        graph, separator, path = option.rpartition("=")
+        out.append((graph, path) if separator and ":" in graph and not Path(option).exists() else (None, option))
+    return out
+
+
+def run(
+    queries: Annotated[list[Path], typer.Argument(metavar="QUERY.rq...", help="Files of standing queries.")],
+    stream: Annotated[list[str], typer.Option(help="IRI=FILE: lines `TIMESTAMP_MS <s> <p> <o> .`, or -.")],
+    data: Annotated[list[str] | None, typer.Option(help="[GRAPH=]FILE to load first.")] = None,
+    timing: Annotated[list[str] | None, typer.Option(help="IRI=PREDICATE,... or IRI=all: never stored.")] = None,
+    absorb: Annotated[list[str] | None, typer.Option(help="IRI=GRAPH that the stream absorbs into.")] = None,
+    batch: Annotated[int, typer.Option(help="Batch interval in ms.")] = 100,
+    lateness: Annotated[int, typer.Option(help="Allowed lateness in ms.")] = 0,
+    base: Annotated[str | None, typer.Option(help="Base IRI for bare names in queries.")] = None,
+    speed: Annotated[str, typer.Option(help="Event-time seconds a second, or max.")] = "max",
+    output: Annotated[RunFormat, typer.Option("--format", help="How evaluations are written.")] = RunFormat.table,
+) -> None:
+    """Run standing queries over recorded streams and print every evaluation."""
+    recordings = [Recording(iri, path) for iri, path in pairs(stream, "--stream")]
+    rate = None if speed == "max" else float(speed)
+    predicates = dict(pairs(timing, "--timing"))
+    graphs = dict(pairs(absorb, "--absorb"))
+    with Engine() as engine:
+        for graph, path in data_files(data):
+            engine.load(path, graph=graph)
+        for iri in dict.fromkeys(recording.stream for recording in recordings):
+            named = predicates.get(iri, "")
+            engine.declare_stream(
+                iri,
+                batch_ms=batch,
+                lateness_ms=lateness,
+                timing="all" if named == "all" else [p for p in named.split(",") if p],
+                absorb_into=graphs.get(iri),
+                max_ahead_ms=1 << 52,  # a recording's clock is not ours
+            )
+        standing = [register(engine, path, base) for path in queries]
+        printer = Printer(output)
+
+        def after_step(_: int) -> bool:
+            for query in standing:
+                for evaluation in query.poll():
+                    printer.show(evaluation)
+            return True
+
+        replay(engine, recordings, speed=rate, after_step=after_step)
+        report_refusals(engine, recordings)
+
+
+def register(engine: Engine, path: Path, base: str | None) -> Query:
+    """Register a file; its errors name the file."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return engine.register(text, base=base)
+    except QueryError as error:
+        print(f"{path}:", file=sys.stderr)
+        raise error from None
+
+
+class Printer:
+    """Writes evaluations to standard output."""
+
+    def __init__(self, output: RunFormat) -> None:
+        """`output` chooses JSON lines or tables."""
+        self._output = output
+        self._console = Console(highlight=False)
+        if not self._console.is_terminal:
+            self._console.width = 200
+
+    def show(self, evaluation: Evaluation) -> None:
+        """Write one evaluation."""
+        if self._output is RunFormat.jsonl:
+            sys.stdout.write(record(evaluation) + "\n")
+            sys.stdout.flush()
+            return
+        title = f"{evaluation.query} @ {clock(evaluation.time)}: {size(evaluation)}"
+        self._console.print(title, style="bold", markup=False)
+        answer = evaluation.answer
+        if not isinstance(answer, bool) and len(answer):
+            self._console.print(answer_table(evaluation))
+
+
+def report_refusals(engine: Engine, recordings: Sequence[Recording]) -> None:
+    """Say on standard error what was refused: late events, bad ones."""
+    for iri in dict.fromkeys(recording.stream for recording in recordings):
+        late = engine.late(iri)
+        if late:
+            print(f"{len(late)} late on <{iri}>", file=sys.stderr)
+    letters = engine.dead_letters()
+    if letters:
+        print(f"{len(letters)} events refused, the first: {letters[0].reason}", file=sys.stderr)
