@@ -7,14 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "rdf/inline_literal.hpp"
 #include "rdf/term.hpp"
 
 namespace penstock {
-
-/// The inline id of a literal, or kUnbound where it needs a dictionary entry. (inline_literal.cpp)
-TermId encode_inline(std::string_view lexical, std::string_view datatype, std::string_view lang);
-/// The exact spelling of an inline literal or blank node; `scratch` holds it. Must not be called for dictionary ids.
-TermView decode_inline(TermId id, std::string& scratch);
 
 /// A tick of the engine's clock: it counts closed batches. Entries remember the last tick that used them.
 using Tick = std::uint64_t;
