@@ -1,5 +1,5 @@
-// One stream's open batches and slices. A slice is the immutable content of one closed batch: Wukong+S's transient store and
-// stream index in one structure (§4.1, §4.2; DESIGN §5).
+// One stream's open batches and slices. A slice is the immutable content of one closed batch: Wukong+S's transient
+// store and stream index in one structure (§4.1, §4.2; DESIGN §5).
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace penstock {
 enum class Fate : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
 
 struct StreamOptions {
-    std::uint32_t number = 0;            // from 1, unique in the engine
+    std::uint32_t number = 0;  // from 1, unique in the engine
     std::int64_t batch_ms = 100;
     bool all_timing = false;
-    std::vector<TermId> timing;          // timing predicates
-    TermId absorb_graph = 0;             // 0 = default graph
-    std::size_t memory_bytes = 0;        // of slices and open batches; 0 = no limit
+    std::vector<TermId> timing;    // timing predicates
+    TermId absorb_graph = 0;       // 0 = default graph
+    std::size_t memory_bytes = 0;  // of slices and open batches; 0 = no limit
 };
 
 /// Ticks, tuples and bytes are plain numbers; batch k holds tuples with event time in (k*batch_ms, (k+1)*batch_ms].
@@ -32,30 +32,32 @@ public:
     Stream(Store& store, Dictionary& dictionary, StreamOptions options);
     ~Stream();
 
-    /// Decides each row's fate in order (SEMANTICS §2) without storing anything: late where ts <= watermark, too far ahead where
-    /// ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to ts - 1 - lateness_ms.
-    /// Rows of one event are consecutive and share ts. Returns the watermark after the last row.
+    /// Decides each row's fate in order (SEMANTICS §2) without storing anything: late where ts <= watermark, too far
+    /// ahead where ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to ts - 1 -
+    /// lateness_ms. Rows of one event are consecutive and share ts. Returns the watermark after the last row.
     static std::int64_t decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
                                std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates);
 
     /// Adds rows to open batches (their batch must not be closed), touching their terms. LimitError where the budget is
     /// exceeded, before anything changes.
-    void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p, std::span<const TermId> o);
+    void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                std::span<const TermId> o);
 
     /// Closes every batch up to and including `batch`, oldest first: seals each non-empty one as slices, absorbs its
-    /// timeless tuples (one commit per batch; their terms are kept), records Local_VTS. Batches without tuples cost nothing.
-    /// The caller closes batch by batch where evaluations lie between. Returns the latest snapshot.
+    /// timeless tuples (one commit per batch; their terms are kept), records Local_VTS. Batches without tuples cost
+    /// nothing. The caller closes batch by batch where evaluations lie between. Returns the latest snapshot.
     Snapshot close(std::int64_t batch);
-    std::int64_t closed() const;                          // last closed batch; kNever before the first
-    std::vector<std::int64_t> open_batches() const;       // numbers of open batches that hold tuples, ascending
+    std::int64_t closed() const;                     // last closed batch; kNever before the first
+    std::vector<std::int64_t> open_batches() const;  // numbers of open batches that hold tuples, ascending
 
     /// Slices of batches up to and including `batch` are needed by no window any more; their memory is recycled.
     void release(std::int64_t batch);
-    Tick oldest_tick() const;                             // tick of the oldest open or live tuple; UINT64_MAX where none
-    std::size_t live_tuples() const;
-    std::size_t live_bytes() const;
+    Tick oldest_tick() const;         // tick of the oldest open or live tuple; UINT64_MAX where none
+    std::size_t live_tuples() const;  // of open batches and live slices
+    std::size_t live_bytes() const;   // what they count against memory_bytes
+    std::size_t held_bytes() const;   // of the region's memory, room for the next slices included
 
-    std::string save() const;                             // open batches, live slices, counters; checksummed
+    std::string save() const;  // open batches, live slices, counters; checksummed
     void restore(std::string_view saved);
 
     // For windows: live slices in order of batch.
@@ -64,7 +66,7 @@ public:
         // Columns of equal length in the order (event time, arrival).
         std::span<const std::int64_t> ts;
         std::span<const TermId> s, o;
-        std::span<const Label> label;                     // window label: (0, predicate)
+        std::span<const Label> label;  // window label: (0, predicate)
     };
     /// Calls f for each live slice with first <= batch <= last, in order.
     void slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const;

@@ -1,9 +1,14 @@
-// Windows as sources: one merged index over the tuples of a window, moved forward step by step, so that a step costs what
-// arrived and what expired, not what the window holds. Shared by all evaluations with the same window and pace.
+// Windows as sources: one merged index over the tuples of a window, moved forward step by step, so that a step costs
+// what arrived and what expired, not what the window holds. Shared by all evaluations with the same window and pace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,68 +17,94 @@
 
 namespace penstock {
 
-/// Tuples with event time in (start, end]. A triple that occurs several times is one edge with its latest event time; it goes
-/// when its latest occurrence expires (SEMANTICS §7.11, 12).
-class TimeWindow final : public Source {
+class WindowIndex;
+
+/// What windows have in common. Indexes are made when a label and direction are first asked for, so even look-ups
+/// change a window: it is used by one thread at a time. The stream must outlive it.
+///
+/// stats(): numbers of distinct vertices are exact for directions that look-ups have asked for, else they may be those
+/// of a moment when the label had up to an eighth more or fewer edges. latest() is the time of the latest occurrence.
+class Window : public Source {
 public:
-    explicit TimeWindow(const Stream& stream);
-    ~TimeWindow() override;
-    /// Moves to (start, end]; both only grow, and every batch up to the one that holds `end` must be closed.
-    void advance(std::int64_t start, std::int64_t end);
-    std::size_t size() const;        // distinct tuples
+    ~Window() override;
+    std::size_t size() const;  // distinct tuples
     std::size_t bytes() const;
 
-    void expand(std::span<const TermId>, Label, Dir, Matches&) const override;
-    void contains(std::span<const TermId>, Label, std::span<const TermId>, std::span<std::uint8_t>) const override;
-    void vertices(Label, Dir, std::vector<TermId>&) const override;
-    void labels_of(std::span<const TermId>, Dir, std::vector<std::uint32_t>&, std::vector<Label>&) const override;
-    void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const override;
-    void labels(std::vector<Label>&) const override;
-    LabelStats stats(Label) const override;
-    std::uint64_t degree(TermId, Label, Dir) const override;
-    std::int64_t latest(TermId, Label, TermId) const override;
+    void expand(std::span<const TermId>, Label, Dir, Matches&) const final;
+    void contains(std::span<const TermId>, Label, std::span<const TermId>, std::span<std::uint8_t>) const final;
+    void vertices(Label, Dir, std::vector<TermId>&) const final;
+    void labels_of(std::span<const TermId>, Dir, std::vector<std::uint32_t>&, std::vector<Label>&) const final;
+    void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const final;
+    void labels(std::vector<Label>&) const final;
+    LabelStats stats(Label) const final;
+    std::uint64_t degree(TermId, Label, Dir) const final;
+    std::int64_t latest(TermId, Label, TermId) const final;
 
-private:
-    friend class CountWindow;
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+protected:
+    explicit Window(const Stream& stream);
+    const Stream& stream_;
+    std::unique_ptr<WindowIndex> index_;
 };
 
-/// The last n tuples after event time P in the order (event time, arrival); duplicates count in the counting, not in the
-/// content (SEMANTICS §3). Same look-ups as TimeWindow.
-class CountWindow final : public Source {
+/// Tuples with event time in (start, end]. A triple that occurs several times is one edge with its latest event time;
+/// it goes when its latest occurrence expires (SEMANTICS §7.11, 12).
+class TimeWindow final : public Window {
+public:
+    explicit TimeWindow(const Stream& stream) : Window(stream) {}
+    /// Moves to (start, end]; both only grow, and every batch up to the one that holds `end` must be closed. Slices of
+    /// (start, end] that it has taken in may be released: it holds its own copy.
+    void advance(std::int64_t start, std::int64_t end);
+
+private:
+    void take(std::int64_t after, std::int64_t end);
+    std::int64_t start_ = kNever, end_ = kNever;
+};
+
+/// The last n tuples after event time P in the order (event time, arrival); duplicates count in the counting, not in
+/// the content (SEMANTICS §3). Same look-ups as TimeWindow.
+class CountWindow final : public Window {
 public:
     CountWindow(const Stream& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms);
-    ~CountWindow() override;
 
     struct Report {
         std::int64_t time;       // event time of the tuple that completed the step: the evaluation's t
         std::uint64_t position;  // number of tuples since P, that one included
+        bool operator==(const Report&) const = default;
     };
-    /// Takes in batches up to `batch` (closed) and returns their reports in order; of several at one time only the last.
+    /// Takes in batches up to `batch` (closed) and returns their reports in order; of several at one time only the
+    /// last.
     std::vector<Report> take(std::int64_t batch);
-    /// Content becomes the tuples with positions in (position - size, position]. Positions only grow.
+    /// Content becomes the tuples with positions in (position - size, position]. Positions only grow, up to what take()
+    /// has counted.
     void advance(std::uint64_t position);
     /// (event time of the oldest held tuple - 1, event time of the newest]; (0, 0) where it holds none.
     std::pair<std::int64_t, std::int64_t> bounds() const;
-    std::size_t size() const;
-    std::size_t bytes() const;
-    /// First batch whose slices it still needs in order to go on (or to be rebuilt after a restart).
+    /// First batch whose slices it still needs in order to go on, or to be rebuilt by restore() after a restart.
     std::int64_t oldest_batch() const;
 
-    void expand(std::span<const TermId>, Label, Dir, Matches&) const override;
-    void contains(std::span<const TermId>, Label, std::span<const TermId>, std::span<std::uint8_t>) const override;
-    void vertices(Label, Dir, std::vector<TermId>&) const override;
-    void labels_of(std::span<const TermId>, Dir, std::vector<std::uint32_t>&, std::vector<Label>&) const override;
-    void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const override;
-    void labels(std::vector<Label>&) const override;
-    LabelStats stats(Label) const override;
-    std::uint64_t degree(TermId, Label, Dir) const override;
-    std::int64_t latest(TermId, Label, TermId) const override;
+    /// Its counters: after a restart the tuples since P are gone from the stream and cannot be counted again.
+    std::string save() const;
+    /// Into a fresh window with the same size, step and P, over the restored stream. StorageError where it does not
+    /// fit.
+    void restore(std::string_view saved);
 
 private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    /// A batch that was counted and is still needed.
+    struct Taken {
+        std::int64_t batch;
+        std::uint64_t before;   // position of the last tuple before its first one
+        std::uint64_t skipped;  // rows of its slice that do not count: not after P
+        std::uint64_t count;
+    };
+    void report(const Stream::SliceView& slice, const Taken& taken, std::vector<Report>& reports) const;
+    void forget_taken();
+
+    std::uint64_t size_, step_;
+    std::int64_t after_ms_;
+    std::int64_t taken_ = kNever;  // last batch that was taken in
+    std::uint64_t counted_ = 0;    // tuples since P in batches up to that one
+    std::uint64_t position_ = 0;
+    std::deque<Taken> batches_;
 };
 
 }  // namespace penstock

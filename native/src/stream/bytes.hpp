@@ -1,0 +1,101 @@
+// Plain saved bytes: magic, fixed-width values and columns in the machine's order, and a checksum behind them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "errors.hpp"
+#include "stream/hash.hpp"
+
+namespace penstock {
+
+/// Finds every changed, missing or exchanged word; not meant against a forger.
+inline std::uint64_t checksum(std::string_view bytes) {
+    std::uint64_t sum = bytes.size();
+    for (std::size_t at = 0; at < bytes.size(); at += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
+        sum = mix(sum ^ word) + at;
+    }
+    return sum;
+}
+
+class ByteWriter {
+public:
+    explicit ByteWriter(std::string_view magic) : bytes_(magic) {}
+
+    template <class T>
+    void put(T value) {
+        static_assert(std::is_arithmetic_v<T>);
+        bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    template <class T>
+    void put_column(std::span<const T> column) {
+        static_assert(std::is_arithmetic_v<T>);
+        put<std::uint64_t>(column.size());
+        bytes_.append(reinterpret_cast<const char*>(column.data()), column.size_bytes());
+    }
+    std::string finish() {
+        put(checksum(bytes_));
+        return std::move(bytes_);
+    }
+
+private:
+    std::string bytes_;
+};
+
+/// Throws StorageError naming `what` where the bytes are not what a ByteWriter made.
+class ByteReader {
+public:
+    ByteReader(std::string_view bytes, std::string_view magic, std::string what)
+        : bytes_(bytes), what_(std::move(what)) {
+        if (bytes.size() < magic.size() + sizeof(std::uint64_t)) fail("is cut short");
+        if (bytes.substr(0, magic.size()) != magic) fail("is of another kind or version");
+        std::uint64_t sum;
+        std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
+        bytes_.remove_suffix(sizeof sum);
+        if (checksum(bytes_) != sum) fail("is damaged: its checksum differs");
+        bytes_.remove_prefix(magic.size());
+    }
+
+    template <class T>
+    T get() {
+        T value;
+        take(&value, 1);
+        return value;
+    }
+    template <class T>
+    std::vector<T> get_column() {
+        const auto size = get<std::uint64_t>();
+        if (size > bytes_.size() / sizeof(T)) fail("is cut short");
+        std::vector<T> column(size);
+        take(column.data(), size);
+        return column;
+    }
+    void finish() const {
+        if (!bytes_.empty()) fail("is longer than it should be");
+    }
+
+private:
+    template <class T>
+    void take(T* to, std::size_t count) {
+        static_assert(std::is_arithmetic_v<T>);
+        const std::size_t size = count * sizeof(T);
+        if (size > bytes_.size()) fail("is cut short");
+        if (size > 0) std::memcpy(to, bytes_.data(), size);
+        bytes_.remove_prefix(size);
+    }
+    [[noreturn]] void fail(const char* how) const { throw StorageError("the saved " + what_ + " " + how); }
+
+    std::string_view bytes_;
+    std::string what_;
+};
+
+}  // namespace penstock

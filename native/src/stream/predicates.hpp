@@ -1,0 +1,84 @@
+// What a stream does with each predicate that it has met: a small number for columns, its labels, and whether its
+// tuples are absorbed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "rdf/dictionary.hpp"
+#include "store/labels.hpp"
+#include "stream/stream.hpp"
+
+namespace penstock {
+
+struct StreamPredicate {
+    TermId term = 0;
+    Label window = 0;    // (0, predicate)
+    Label absorbed = 0;  // (absorb_graph, predicate); 0 for a timing predicate
+};
+
+struct LabelCount {
+    Label label;
+    std::uint32_t tuples;
+};
+
+/// Numbers are dense from 0 and never reused: LabelTable bounds how many there can be.
+class StreamPredicates {
+public:
+    StreamPredicates(LabelTable& labels, Dictionary& dictionary, const StreamOptions& options)
+        : labels_(labels),
+          dictionary_(dictionary),
+          options_(options),
+          timing_(options.timing.begin(), options.timing.end()) {}
+
+    /// LimitError where the label table is full.
+    std::uint32_t number(TermId predicate) {
+        if (last_ < known_.size() && known_[last_].term == predicate) return last_;
+        const auto found = numbers_.find(predicate);
+        return last_ = found != numbers_.end() ? found->second : learn(predicate);
+    }
+    const StreamPredicate& operator[](std::uint32_t number) const { return known_[number]; }
+    std::size_t size() const { return known_.size(); }
+
+    /// How often each window label occurs among these numbers.
+    std::vector<LabelCount> count(std::span<const std::uint32_t> numbers) {
+        counted_.resize(known_.size());
+        std::vector<std::uint32_t> met;
+        for (const std::uint32_t number : numbers) {
+            if (counted_[number]++ == 0) met.push_back(number);
+        }
+        std::vector<LabelCount> counts;
+        for (const std::uint32_t number : met)
+            counts.push_back({known_[number].window, std::exchange(counted_[number], 0)});
+        return counts;
+    }
+
+private:
+    std::uint32_t learn(TermId predicate) {
+        StreamPredicate learnt{predicate, labels_.intern(0, predicate), 0};
+        if (!options_.all_timing && !timing_.contains(predicate)) {
+            learnt.absorbed = labels_.intern(options_.absorb_graph, predicate);
+        }
+        // A label is for ever, so the term that it names has to be too.
+        dictionary_.keep(&predicate, 1);
+        const auto number = static_cast<std::uint32_t>(known_.size());
+        known_.push_back(learnt);
+        numbers_.emplace(predicate, number);
+        return number;
+    }
+
+    LabelTable& labels_;
+    Dictionary& dictionary_;
+    const StreamOptions& options_;
+    std::unordered_set<TermId> timing_;
+    std::vector<StreamPredicate> known_;
+    std::unordered_map<TermId, std::uint32_t> numbers_;
+    std::uint32_t last_ = 0;
+    std::vector<std::uint32_t> counted_;  // all zero between calls of count()
+};
+
+}  // namespace penstock

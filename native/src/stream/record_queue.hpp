@@ -1,0 +1,105 @@
+// The tuples of a window in the order (event time, arrival): one record an occurrence, added behind and dropped in
+// front.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "source.hpp"
+
+namespace penstock {
+
+/// Name of a record while it is in the queue: the low half of its sequence number.
+using RecordId = std::uint32_t;
+
+struct Record {
+    std::int64_t ts;
+    TermId s, o;
+    std::uint32_t tag;       // of the edge's hash (edge_set.hpp); 0 once a younger occurrence of the same edge has come
+    std::uint32_t label;     // number of LabelIndexes
+    std::uint32_t place[2];  // where the edge is in its subject's (Dir::Out) and its object's (Dir::In) list
+};
+static_assert(sizeof(Record) == 40);
+
+/// A deque in chunks: nothing is copied when it grows, and what empties is freed.
+class RecordQueue {
+public:
+    static constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 31;
+
+    std::uint64_t head() const { return head_; }  // sequence number of the first record
+    std::uint64_t tail() const { return tail_; }  // one past the last
+    std::uint64_t size() const { return tail_ - head_; }
+
+    Record& operator[](RecordId id) { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
+    const Record& operator[](RecordId id) const { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
+    const Record& at(std::uint64_t sequence) const { return (*this)[static_cast<RecordId>(sequence)]; }
+
+    RecordId push(const Record& record) {
+        if (tail_ % kChunk == 0 || size() == 0) add_chunk();
+        const auto id = static_cast<RecordId>(tail_++);
+        (*this)[id] = record;
+        return id;
+    }
+
+    /// Drops the records below that sequence number.
+    void drop(std::uint64_t until) {
+        while (head_ < until) {
+            const std::uint64_t end = (head_ / kChunk + 1) * kChunk;
+            if (end <= until || until == tail_) chunk(head_).reset();
+            head_ = end < until ? end : until;
+        }
+    }
+
+    /// Empties it; the next record gets that number.
+    void reset(std::uint64_t next) {
+        chunks_.clear();
+        head_ = tail_ = next;
+    }
+
+    /// The first record of the queue whose time is later than `ts`.
+    std::uint64_t first_after(std::int64_t ts) const {
+        std::uint64_t low = head_, high = tail_;
+        while (low < high) {
+            const std::uint64_t middle = low + (high - low) / 2;
+            if (at(middle).ts <= ts)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        return low;
+    }
+
+    std::size_t bytes() const {
+        const std::size_t chunks = size() == 0 ? 0 : (tail_ - 1) / kChunk - head_ / kChunk + 1;
+        return chunks * kChunk * sizeof(Record) + chunks_.capacity() * sizeof(chunks_[0]);
+    }
+
+private:
+    static constexpr std::uint64_t kChunk = 256;
+    using Chunk = std::unique_ptr<Record[]>;
+
+    Chunk& chunk(std::uint64_t sequence) { return chunks_[(sequence / kChunk) & (chunks_.size() - 1)]; }
+
+    void add_chunk() {
+        const std::uint64_t needed = size() == 0 ? 1 : tail_ / kChunk - head_ / kChunk + 1;
+        if (needed > chunks_.size()) resize_directory(2 * chunks_.size() + (chunks_.empty() ? 1 : 0));
+        chunk(tail_).reset(new Record[kChunk]);
+    }
+
+    void resize_directory(std::size_t slots) {
+        std::vector<Chunk> old(slots);
+        old.swap(chunks_);
+        if (size() == 0) return;
+        for (std::uint64_t number = head_ / kChunk; number <= (tail_ - 1) / kChunk; ++number) {
+            chunks_[number & (slots - 1)] = std::move(old[number & (old.size() - 1)]);
+        }
+    }
+
+    std::vector<Chunk> chunks_;  // chunk n at n modulo its size, a power of two
+    std::uint64_t head_ = 0, tail_ = 0;
+};
+
+}  // namespace penstock

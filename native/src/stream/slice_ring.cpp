@@ -1,0 +1,169 @@
+#include "stream/slice_ring.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "errors.hpp"
+
+namespace penstock {
+namespace {
+
+// A multiple of every page size in use; also what stays of a segment whose pages were given back: its header.
+constexpr std::size_t kPage = 64 << 10;
+constexpr std::size_t kSmallestSegment = 2 * kPage;
+constexpr std::size_t kLargestSegment = 64 << 20;  // but for a single slice that needs more
+constexpr std::size_t kSegmentsOfLive = 8;         // aim: the live slices fill about so many segments
+
+[[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
+    throw StorageError("cannot " + what + " " + path + ": " + std::strerror(error));
+}
+
+}  // namespace
+
+struct SliceRing::Segment {
+    std::uint64_t offset;
+    std::size_t bytes;
+    std::byte* data;  // its mapping; stays for good
+    std::uint32_t number;
+    std::size_t end = 0;   // first unused byte
+    std::size_t live = 0;  // bytes of slices that are not freed
+    bool resident = true;
+
+    SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(data); }
+    std::size_t room() const { return bytes - end; }
+};
+
+SliceRing::SliceRing(std::string path, std::uint32_t stream, std::int64_t batch_ms)
+    : path_(std::move(path)), stream_(stream), batch_ms_(batch_ms) {}
+
+SliceRing::~SliceRing() {
+    for (const auto& segment : segments_) ::munmap(segment->data, segment->bytes);
+    if (file_ < 0) return;
+    struct stat ours, there;
+    // A stream of this name that was made later has its own file under this path.
+    if (::fstat(file_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
+        ::unlink(path_.c_str());
+    ::close(file_);
+}
+
+void SliceRing::open() {
+    ::unlink(path_.c_str());  // left by a process that crashed; its readers keep what they have mapped
+    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) fail("create", path_, errno);
+    const RegionHeader header{RegionHeader::kMagic, stream_, static_cast<std::uint32_t>(kPage), batch_ms_};
+    if (::pwrite(file, &header, sizeof header, 0) != sizeof header || ::ftruncate(file, kPage) != 0) {
+        const int error = errno;
+        ::close(file);
+        fail("write", path_, error);
+    }
+    file_ = file;
+    end_ = kPage;
+}
+
+SliceRing::Place SliceRing::place(std::size_t bytes) {
+    if (file_ < 0) open();
+    if (current_ == nullptr || current_->room() < bytes) {
+        Segment& next = segment_for(bytes + sizeof(SegmentHeader));
+        begin(next);
+        current_ = &next;
+    }
+    return {current_->data + current_->end, current_->number,
+            current_->header().sequence.load(std::memory_order_relaxed), bytes};
+}
+
+void SliceRing::publish(const Place& place) {
+    Segment& segment = *segments_[place.segment];
+    segment.end += place.bytes;
+    segment.live += place.bytes;
+    used_ += place.bytes;
+    segment.header().used.store(segment.end, std::memory_order_release);
+}
+
+void SliceRing::free(std::uint32_t number, std::size_t bytes) {
+    Segment& segment = *segments_[number];
+    segment.live -= bytes;
+    used_ -= bytes;
+    if (segment.live > 0) return;
+    if (&segment == current_) current_ = nullptr;
+    segment.header().sequence.store(0, std::memory_order_relaxed);
+    give_back_spares();
+}
+
+bool SliceRing::is_spare(const Segment& segment) const { return segment.live == 0 && &segment != current_; }
+
+/// The best recycled segment, or a new one: resident ones first, then those whose pages have to be asked for again.
+SliceRing::Segment& SliceRing::segment_for(std::size_t bytes) {
+    const std::size_t aim = std::clamp(std::bit_ceil(used_ / kSegmentsOfLive + 1), kSmallestSegment, kLargestSegment);
+    const std::size_t wanted = std::bit_ceil(std::max(bytes, aim));
+    Segment* best = nullptr;
+    for (const auto& segment : segments_) {
+        if (!is_spare(*segment) || segment->bytes < bytes || (!segment->resident && segment->bytes != wanted)) continue;
+        const auto rank = [](const Segment& s) { return std::pair(!s.resident, s.bytes); };
+        if (best == nullptr || rank(*segment) < rank(*best)) best = segment.get();
+    }
+    if (best == nullptr) return add_segment(wanted);
+    if (!best->resident) {
+        allocate(best->offset, best->bytes);
+        best->resident = true;
+        held_ += best->bytes - kPage;
+    }
+    return *best;
+}
+
+SliceRing::Segment& SliceRing::add_segment(std::size_t bytes) {
+    allocate(end_, bytes);
+    void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, static_cast<off_t>(end_));
+    if (data == MAP_FAILED) fail("map", path_, errno);
+    const auto number = static_cast<std::uint32_t>(segments_.size());
+    segments_.push_back(std::make_unique<Segment>(Segment{end_, bytes, static_cast<std::byte*>(data), number}));
+    segments_.back()->header().bytes = bytes;
+    end_ += bytes;
+    held_ += bytes;
+    return *segments_.back();
+}
+
+/// Reserves the pages now: a full disk is an error here, and not a SIGBUS while a slice is written.
+void SliceRing::allocate(std::uint64_t offset, std::size_t bytes) {
+    int error;
+    do error = ::posix_fallocate(file_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    while (error == EINTR);
+    if (error != 0) fail("grow", path_, error);
+}
+
+void SliceRing::begin(Segment& segment) {
+    SegmentHeader& header = segment.header();
+    header.sequence.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // before any byte of the new content: see the file's head
+    segment.end = sizeof(SegmentHeader);
+    header.used.store(segment.end, std::memory_order_relaxed);
+    header.sequence.store(++sequence_, std::memory_order_release);
+}
+
+/// Keeps about a quarter of what is in use for the next slices, gives the pages of the rest back.
+void SliceRing::give_back_spares() {
+    std::size_t spare = 0;
+    const std::size_t allowed = std::max(2 * kSmallestSegment, used_ / 4);
+    for (const auto& segment : segments_) {
+        if (!segment->resident || !is_spare(*segment)) continue;
+        spare += segment->bytes;
+        if (spare <= allowed) continue;
+        // The header's page stays, so that the region can still be walked.
+        if (::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(segment->offset + kPage),
+                        static_cast<off_t>(segment->bytes - kPage)) != 0) {
+            continue;  // this file system cannot: the segment stays a spare
+        }
+        segment->resident = false;
+        spare -= segment->bytes;
+        held_ -= segment->bytes - kPage;
+    }
+}
+
+}  // namespace penstock

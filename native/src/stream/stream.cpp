@@ -1,0 +1,201 @@
+#include "stream/stream.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "errors.hpp"
+#include "stream/stream_impl.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kMaxBatchTuples = std::numeric_limits<std::uint32_t>::max();
+
+StreamOptions checked(StreamOptions options) {
+    if (options.number == 0) throw DataError("a stream's number must not be 0");
+    if (options.batch_ms <= 0) throw DataError("a stream's batch interval must be positive");
+    return options;
+}
+
+std::string region_path(const Store& store, std::uint32_t number) {
+    return store.directory() + "/stream-" + std::to_string(number) + ".region";
+}
+
+/// Only terms that outlive an evaluation can be in a stream; other tags have meanings of their own in the store.
+void check_terms(std::span<const TermId> ids) {
+    bool good = true;
+    for (const TermId id : ids) good &= id != kUnbound && tag_of(id) <= Tag::String;
+    if (!good) throw DataError("a stream's tuples hold an id that is not a term of the dictionary");
+}
+
+}  // namespace
+
+Stream::Impl::Impl(Store& store, Dictionary& dictionary, StreamOptions given)
+    : store(store),
+      dictionary(dictionary),
+      options(checked(std::move(given))),
+      predicates(store.labels(), dictionary, options),
+      ring(region_path(store, options.number), options.number, options.batch_ms) {}
+
+Stream::Stream(Store& store, Dictionary& dictionary, StreamOptions options)
+    : impl_(std::make_unique<Impl>(store, dictionary, std::move(options))) {}
+Stream::~Stream() = default;
+
+// ---- open batches
+
+void Stream::Impl::find_runs(std::span<const std::int64_t> ts) {
+    runs.clear();
+    BatchFinder batch_at(options.batch_ms);
+    for (std::size_t row = 0; row < ts.size(); ++row) {
+        if (ts[row] < kFirstTime) throw DataError("event time " + std::to_string(ts[row]) + " is out of range");
+        const std::int64_t batch = batch_at(ts[row]);
+        if (batch <= closed) throw DataError("batch " + std::to_string(batch) + " is closed");
+        if (runs.empty() || runs.back().batch != batch) runs.push_back({batch, row, row});
+        runs.back().end = row + 1;
+    }
+}
+
+void Stream::Impl::check_budget(std::size_t rows) const {
+    std::vector<std::int64_t> fresh;
+    for (const Run& run : runs) {
+        const auto batch = open.find(run.batch);
+        if (batch == open.end()) fresh.push_back(run.batch);
+        const std::size_t held = batch == open.end() ? 0 : batch->second.size();
+        if (held + rows > kMaxBatchTuples) throw LimitError("a batch cannot hold more than 4294967295 tuples");
+    }
+    if (options.memory_bytes == 0) return;
+    std::sort(fresh.begin(), fresh.end());
+    fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+    const std::size_t needed = charged_bytes() + rows * kOpenTupleBytes + fresh.size() * kOpenBatchBytes;
+    if (needed > options.memory_bytes) {
+        throw LimitError("stream " + std::to_string(options.number) + " would need " + std::to_string(needed) +
+                         " bytes for its open batches and slices; its budget is " +
+                         std::to_string(options.memory_bytes));
+    }
+}
+
+void Stream::append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                    std::span<const TermId> o) {
+    Impl& stream = *impl_;
+    if (s.size() != ts.size() || p.size() != ts.size() || o.size() != ts.size()) {
+        throw DataError("a stream's columns differ in length");
+    }
+    check_terms(s);
+    check_terms(p);
+    check_terms(o);
+    stream.find_runs(ts);
+    stream.check_budget(ts.size());
+    stream.predicate.resize(ts.size());
+    for (std::size_t row = 0; row < ts.size(); ++row) stream.predicate[row] = stream.predicates.number(p[row]);
+
+    stream.dictionary.touch(s.data(), s.size());
+    stream.dictionary.touch(o.data(), o.size());
+    const auto add = [](auto& column, auto from, const Impl::Run& run) {
+        column.insert(column.end(), from.begin() + run.begin, from.begin() + run.end);
+    };
+    for (const Impl::Run& run : stream.runs) {
+        const auto [at, fresh] = stream.open.try_emplace(run.batch);
+        OpenBatch& batch = at->second;
+        if (fresh) batch.tick = stream.dictionary.tick();
+        add(batch.ts, ts, run);
+        add(batch.s, s, run);
+        add(batch.o, o, run);
+        add(batch.predicate, std::span<const std::uint32_t>(stream.predicate), run);
+        stream.open_tuples += run.end - run.begin;
+    }
+}
+
+// ---- closing
+
+Snapshot Stream::close(std::int64_t batch) {
+    Impl& stream = *impl_;
+    while (!stream.open.empty() && stream.open.begin()->first <= batch) stream.close_first();
+    if (batch > stream.closed) {
+        stream.store.set_vts(stream.options.number, batch);
+        stream.closed = batch;
+    }
+    return stream.store.latest();
+}
+
+void Stream::Impl::close_first() {
+    const auto first = open.begin();
+    const auto& [batch, tuples] = *first;
+    add_slice(batch, tuples, true);
+    open_tuples -= tuples.size();
+    closed = batch;
+    open.erase(first);
+    store.set_vts(options.number, closed);
+}
+
+/// Nothing is changed where writing the slice or the commit fails: a slice that is not published is no slice.
+void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb) {
+    const SliceWriter writer(batch, tuples, predicates);
+    const SliceRing::Place place = ring.place(writer.bytes());
+    writer.write(place.data, place.sequence);
+    if (absorb) absorb_timeless(batch, tuples);
+    ring.publish(place);
+    // Batches open in almost any order, but slices leave oldest first: until this one has left, its terms are in use.
+    for (auto before = live.rbegin(); before != live.rend() && before->oldest_tick > tuples.tick; ++before) {
+        before->oldest_tick = tuples.tick;
+    }
+    live.push_back({batch, tuples.tick, place.data, place.segment});
+    live_tuples += tuples.size();
+}
+
+void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) {
+    std::vector<Edge> edges;
+    std::vector<TermId> terms;
+    for (std::size_t row = 0; row < tuples.size(); ++row) {
+        const Label label = predicates[tuples.predicate[row]].absorbed;
+        if (label == 0) continue;
+        edges.push_back({tuples.s[row], label, tuples.o[row]});
+        terms.push_back(tuples.s[row]);
+        terms.push_back(tuples.o[row]);
+    }
+    if (edges.empty()) return;
+    dictionary.keep(terms.data(), terms.size());
+    store.commit(edges, {options.number, batch});
+}
+
+std::int64_t Stream::closed() const { return impl_->closed; }
+std::int64_t Stream::batch_ms() const { return impl_->options.batch_ms; }
+
+std::vector<std::int64_t> Stream::open_batches() const {
+    std::vector<std::int64_t> batches;
+    for (const auto& [batch, tuples] : impl_->open) batches.push_back(batch);
+    return batches;
+}
+
+// ---- live slices
+
+void Stream::release(std::int64_t batch) {
+    Impl& stream = *impl_;
+    while (!stream.live.empty() && stream.live.front().batch <= batch) {
+        const Impl::LiveSlice& slice = stream.live.front();
+        const SliceHeader header = slice_header(slice.data);
+        stream.live_tuples -= header.tuples;
+        stream.ring.free(slice.segment, header.bytes);
+        stream.live.pop_front();
+    }
+}
+
+Tick Stream::oldest_tick() const {
+    Tick oldest = impl_->live.empty() ? std::numeric_limits<Tick>::max() : impl_->live.front().oldest_tick;
+    for (const auto& [batch, tuples] : impl_->open) oldest = std::min(oldest, tuples.tick);
+    return oldest;
+}
+
+std::size_t Stream::live_tuples() const { return impl_->open_tuples + impl_->live_tuples; }
+std::size_t Stream::live_bytes() const { return impl_->charged_bytes(); }
+std::size_t Stream::held_bytes() const { return impl_->ring.held_bytes(); }
+
+void Stream::slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const {
+    const auto& live = impl_->live;
+    auto slice =
+        std::lower_bound(live.begin(), live.end(), first, [](const auto& a, std::int64_t b) { return a.batch < b; });
+    for (; slice != live.end() && slice->batch <= last; ++slice) f(slice_view(slice->data));
+}
+
+}  // namespace penstock

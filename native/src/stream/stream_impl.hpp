@@ -1,0 +1,60 @@
+// Private to stream*.cpp.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "stream/event_time.hpp"
+#include "stream/predicates.hpp"
+#include "stream/slice.hpp"
+#include "stream/slice_ring.hpp"
+#include "stream/stream.hpp"
+
+namespace penstock {
+
+struct Stream::Impl {
+    /// What an open batch counts against the budget: never less than its slice will, so that closing cannot exceed it.
+    static constexpr std::size_t kOpenBatchBytes = 512;
+    static constexpr std::size_t kOpenTupleBytes = 64;
+
+    /// Rows [begin, end) of one append() that go to one batch.
+    struct Run {
+        std::int64_t batch;
+        std::size_t begin, end;
+    };
+    struct LiveSlice {
+        std::int64_t batch;
+        Tick oldest_tick;  // of this slice and all later ones
+        const std::byte* data;
+        std::uint32_t segment;
+    };
+
+    Store& store;
+    Dictionary& dictionary;
+    StreamOptions options;
+    StreamPredicates predicates;
+    SliceRing ring;
+    std::map<std::int64_t, OpenBatch> open;
+    std::deque<LiveSlice> live;  // ascending batches
+    std::int64_t closed = kNever;
+    std::size_t open_tuples = 0, live_tuples = 0;
+    std::vector<Run> runs;                 // scratch of append()
+    std::vector<std::uint32_t> predicate;  // scratch of append()
+
+    Impl(Store& store, Dictionary& dictionary, StreamOptions options);
+
+    std::size_t charged_bytes() const {
+        return ring.used_bytes() + open.size() * kOpenBatchBytes + open_tuples * kOpenTupleBytes;
+    }
+    void find_runs(std::span<const std::int64_t> ts);
+    void check_budget(std::size_t rows) const;
+    void close_first();
+    void add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb);
+    void absorb_timeless(std::int64_t batch, const OpenBatch& tuples);
+    using Batches = std::vector<std::pair<std::int64_t, OpenBatch>>;
+    void restore(std::int64_t last, std::span<const TermId> terms, Batches& sealed, Batches& unsealed);
+};
+
+}  // namespace penstock

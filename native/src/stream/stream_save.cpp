@@ -1,0 +1,113 @@
+// A stream in a checkpoint. Slices and open batches have the same form: columns, with numbers for predicates.
+#include <utility>
+
+#include "errors.hpp"
+#include "stream/bytes.hpp"
+#include "stream/stream_impl.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kMagic = "PnStrm01";
+
+template <class T>
+std::span<const T> column(const std::vector<T>& values) {
+    return values;
+}
+
+void put_batch(ByteWriter& out, std::int64_t batch, std::span<const std::int64_t> ts, std::span<const TermId> s,
+               std::span<const TermId> o, std::span<const std::uint32_t> predicate) {
+    out.put(batch);
+    out.put_column(ts);
+    out.put_column(s);
+    out.put_column(o);
+    out.put_column(predicate);
+}
+
+/// A batch whose predicates are numbers of the saved table.
+std::pair<std::int64_t, OpenBatch> get_batch(ByteReader& in, std::size_t predicates) {
+    const auto batch = in.get<std::int64_t>();
+    OpenBatch tuples;
+    tuples.ts = in.get_column<std::int64_t>();
+    tuples.s = in.get_column<TermId>();
+    tuples.o = in.get_column<TermId>();
+    tuples.predicate = in.get_column<std::uint32_t>();
+    const std::size_t size = tuples.size();
+    bool good = size > 0 && tuples.s.size() == size && tuples.o.size() == size && tuples.predicate.size() == size;
+    for (const std::uint32_t number : tuples.predicate) good &= number < predicates;
+    if (!good) throw StorageError("the saved stream has a batch whose columns do not fit together");
+    return {batch, std::move(tuples)};
+}
+
+}  // namespace
+
+std::string Stream::save() const {
+    const Impl& stream = *impl_;
+    ByteWriter out(kMagic);
+    out.put(stream.options.number);
+    out.put(stream.options.batch_ms);
+    out.put(stream.closed);
+
+    // Labels are those of this run's table; terms are what a restart still knows.
+    std::vector<TermId> predicates;
+    std::unordered_map<Label, std::uint32_t> by_label;
+    for (std::uint32_t number = 0; number < stream.predicates.size(); ++number) {
+        predicates.push_back(stream.predicates[number].term);
+        by_label.emplace(stream.predicates[number].window, number);
+    }
+    out.put_column(column(predicates));
+
+    out.put<std::uint64_t>(stream.live.size());
+    std::vector<std::uint32_t> numbers;
+    for (const Impl::LiveSlice& live : stream.live) {
+        const SliceView slice = slice_view(live.data);
+        numbers.clear();
+        for (const Label label : slice.label) numbers.push_back(by_label.at(label));
+        put_batch(out, slice.batch, slice.ts, slice.s, slice.o, numbers);
+    }
+    out.put<std::uint64_t>(stream.open.size());
+    for (const auto& [batch, tuples] : stream.open) {
+        put_batch(out, batch, tuples.ts, tuples.s, tuples.o, tuples.predicate);
+    }
+    return out.finish();
+}
+
+void Stream::restore(std::string_view saved) {
+    Impl& stream = *impl_;
+    if (stream.closed != kNever || live_tuples() > 0) throw Error("a stream is restored when it is new");
+    ByteReader in(saved, kMagic, "stream");
+    if (in.get<std::uint32_t>() != stream.options.number || in.get<std::int64_t>() != stream.options.batch_ms) {
+        throw StorageError("the saved stream has another number or batch interval");
+    }
+    const auto closed = in.get<std::int64_t>();
+    const std::vector<TermId> predicates = in.get_column<TermId>();
+    std::vector<std::pair<std::int64_t, OpenBatch>> batches[2];  // closed, open
+    for (auto& some : batches) {
+        for (auto left = in.get<std::uint64_t>(); left > 0; --left) some.push_back(get_batch(in, predicates.size()));
+    }
+    in.finish();
+    stream.restore(closed, predicates, batches[0], batches[1]);
+}
+
+void Stream::Impl::restore(std::int64_t last, std::span<const TermId> terms, Batches& sealed, Batches& unsealed) {
+    std::vector<std::uint32_t> numbers;
+    for (const TermId term : terms) numbers.push_back(predicates.number(term));
+    for (Batches* batches : {&sealed, &unsealed}) {
+        for (auto& [batch, tuples] : *batches) {
+            for (std::uint32_t& number : tuples.predicate) number = numbers[number];
+            // Ticks are the dictionary's own and begin anew.
+            dictionary.touch(tuples.s.data(), tuples.s.size());
+            dictionary.touch(tuples.o.data(), tuples.o.size());
+            tuples.tick = dictionary.tick();
+        }
+    }
+    for (const auto& [batch, tuples] : sealed) add_slice(batch, tuples, false);
+    for (auto& [batch, tuples] : unsealed) {
+        open_tuples += tuples.size();
+        open.emplace(batch, std::move(tuples));
+    }
+    closed = last;
+    if (closed != kNever) store.set_vts(options.number, closed);
+}
+
+}  // namespace penstock

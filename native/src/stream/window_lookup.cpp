@@ -1,0 +1,199 @@
+// Look-ups of the merged index, and the indexes that they call into being.
+#include <algorithm>
+#include <unordered_set>
+
+#include "stream/event_time.hpp"
+#include "stream/window_index.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kAhead = 8;  // keys whose slots are on their way from memory
+
+}  // namespace
+
+/// Calls f(record, id) for each distinct edge.
+template <class F>
+void WindowIndex::each_edge(F&& f) const {
+    for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
+        const Record& record = records_.at(i);
+        if (record.tag != 0) f(record, static_cast<RecordId>(i));
+    }
+}
+
+// ---- indexes on demand
+
+Adjacency& WindowIndex::adjacency(Label label, Dir dir) {
+    const std::uint32_t number = labels_.number(label);
+    LabelIndex& index = labels_[number];
+    const int d = static_cast<int>(dir);
+    if (!index.by[d]) {
+        index.by[d] = std::make_unique<Adjacency>();
+        if (index.edges > 0) {
+            each_edge([&](const Record& record, RecordId id) {
+                if (record.label == number) link(id, d);
+            });
+        }
+    }
+    return *index.by[d];
+}
+
+void WindowIndex::index_all(Dir dir) {
+    if (labels_.wants_all(dir)) return;
+    labels_.want_all(dir);
+    const int d = static_cast<int>(dir);
+    std::vector<bool> missing(labels_.all().size());
+    for (std::uint32_t number = 0; number < missing.size(); ++number) {
+        LabelIndex* const index = labels_.all()[number].get();
+        if (index == nullptr || index->by[d]) continue;
+        missing[number] = true;
+        index->by[d] = std::make_unique<Adjacency>();
+    }
+    each_edge([&](const Record& record, RecordId id) {
+        if (missing[record.label]) link(id, d);
+    });
+}
+
+void WindowIndex::link_vertices_to_labels(Dir dir) {
+    const int d = static_cast<int>(dir);
+    if (labels_by_[d]) return;
+    labels_by_[d] = std::make_unique<Adjacency>();
+    for (std::uint32_t number = 0; number < labels_.all().size(); ++number) {
+        LabelIndex* const index = labels_.all()[number].get();
+        if (index == nullptr) continue;
+        index->by[d]->each_slot([&](Adjacency::Slot& slot) {
+            slot.link = labels_by_[d]->add(slot.vertex, index->label, number).count - 1;
+        });
+    }
+}
+
+// ---- look-ups
+
+void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) {
+    const Adjacency& edges = adjacency(label, dir);
+    const bool prefetch = !edges.fits_cache();
+    for (std::size_t row = 0; row < keys.size(); ++row) {
+        if (prefetch && row + kAhead < keys.size()) edges.prefetch(keys[row + kAhead]);
+        const Adjacency::Slot* const slot = edges.find(keys[row]);
+        if (slot == nullptr) continue;
+        const auto neighbours = slot->neighbours();
+        out.rows.insert(out.rows.end(), neighbours.size(), static_cast<std::uint32_t>(row));
+        out.values.insert(out.values.end(), neighbours.begin(), neighbours.end());
+    }
+}
+
+void WindowIndex::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                           std::span<std::uint8_t> found) {
+    if (labels_.find(label) == nullptr) return;
+    const std::uint32_t number = labels_.number(label);
+    std::uint32_t tags[kAhead];
+    for (std::size_t begin = 0; begin < subjects.size(); begin += kAhead) {
+        const std::size_t n = std::min(kAhead, subjects.size() - begin);
+        for (std::size_t i = 0; i < n; ++i) {
+            tags[i] = EdgeSet::tag(hash_edge(subjects[begin + i], label, objects[begin + i]));
+            edges_.prefetch(tags[i]);
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t row = begin + i;
+            found[row] |= find_edge(tags[i], subjects[row], number, objects[row]) != nullptr;
+        }
+    }
+}
+
+std::int64_t WindowIndex::latest(TermId subject, Label label, TermId object) {
+    if (labels_.find(label) == nullptr) return kNever;
+    const std::uint32_t tag = EdgeSet::tag(hash_edge(subject, label, object));
+    const RecordId* const id = find_edge(tag, subject, labels_.number(label), object);
+    return id == nullptr ? kNever : records_[*id].ts;
+}
+
+std::uint64_t WindowIndex::degree(TermId vertex, Label label, Dir dir) {
+    const Adjacency::Slot* const slot = adjacency(label, dir).find(vertex);
+    return slot == nullptr ? 0 : slot->count;
+}
+
+void WindowIndex::vertices(Label label, Dir dir, std::vector<TermId>& out) {
+    const Adjacency& edges = adjacency(label, dir);
+    out.reserve(out.size() + edges.vertices());
+    edges.each([&](const Adjacency::Slot& slot) { out.push_back(slot.vertex); });
+}
+
+void WindowIndex::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
+                            std::vector<Label>& labels) {
+    index_all(dir);
+    const int d = static_cast<int>(dir);
+    if (!labels_by_[d] && labels_.size() > kProbedLabels) link_vertices_to_labels(dir);
+    const auto add = [&](std::size_t row, Label label) {
+        rows.push_back(static_cast<std::uint32_t>(row));
+        labels.push_back(label);
+    };
+    for (std::size_t row = 0; row < keys.size(); ++row) {
+        if (!labels_by_[d]) {
+            for (const auto& index : labels_.all()) {
+                if (index && index->by[d]->find(keys[row]) != nullptr) add(row, index->label);
+            }
+        } else if (const Adjacency::Slot* const slot = labels_by_[d]->find(keys[row])) {
+            for (const TermId label : slot->neighbours()) add(row, static_cast<Label>(label));
+        }
+    }
+}
+
+void WindowIndex::edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) {
+    const LabelIndex* const index = labels_.find(label);
+    if (index == nullptr || index->edges == 0) return;
+    subjects.reserve(subjects.size() + index->edges);
+    objects.reserve(objects.size() + index->edges);
+    if (index->edges >= records_.size() / 4) {  // the queue is denser than any index
+        const std::uint32_t number = labels_.number(label);
+        each_edge([&](const Record& record, RecordId) {
+            if (record.label != number) return;
+            subjects.push_back(record.s);
+            objects.push_back(record.o);
+        });
+        return;
+    }
+    const bool inward = index->by[1] && !index->by[0];
+    adjacency(label, inward ? Dir::In : Dir::Out).each([&](const Adjacency::Slot& slot) {
+        const auto neighbours = slot.neighbours();
+        auto& vertex = inward ? objects : subjects;
+        auto& others = inward ? subjects : objects;
+        vertex.insert(vertex.end(), neighbours.size(), slot.vertex);
+        others.insert(others.end(), neighbours.begin(), neighbours.end());
+    });
+}
+
+void WindowIndex::labels(std::vector<Label>& out) const {
+    for (const auto& index : labels_.all()) {
+        if (index && index->edges > 0) out.push_back(index->label);
+    }
+}
+
+LabelStats WindowIndex::stats(Label label) {
+    LabelIndex* const index = labels_.find(label);
+    if (index == nullptr || index->edges == 0) return {};
+    return {index->edges, count_vertices(*index, Dir::Out), count_vertices(*index, Dir::In)};
+}
+
+/// A planner's question does not make an index; a count of a direction without one is used until the number of edges
+/// has changed by an eighth.
+std::uint64_t WindowIndex::count_vertices(LabelIndex& index, Dir dir) {
+    const int d = static_cast<int>(dir);
+    if (index.by[d]) return index.by[d]->vertices();
+    const std::uint64_t then = index.counted_edges[d];
+    const std::uint64_t change = index.edges > then ? index.edges - then : then - index.edges;
+    if (change * 8 > then || change * 8 > index.edges) {
+        index.counted_vertices[d] = scan_vertices(index, dir);
+        index.counted_edges[d] = index.edges;
+    }
+    return std::clamp<std::uint64_t>(index.counted_vertices[d], 1, index.edges);
+}
+
+std::uint64_t WindowIndex::scan_vertices(const LabelIndex& index, Dir dir) const {
+    std::unordered_set<TermId> distinct;
+    each_edge([&](const Record& record, RecordId) {
+        if (labels_.all()[record.label].get() == &index) distinct.insert(dir == Dir::Out ? record.s : record.o);
+    });
+    return distinct.size();
+}
+
+}  // namespace penstock
