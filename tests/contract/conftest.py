@@ -1,9 +1,17 @@
-"""A summary line for the W3C suites: how many of each kind pass."""
+"""The systems that contract tests run against, and a summary line for the W3C suites."""
 
 from __future__ import annotations
 
 import collections
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.systems import EngineSystem, OracleSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 KINDS = {
     "test_evaluation_gives_the_expected_result": "evaluations",
@@ -22,3 +30,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if outcomes:
         parts = [f"{kind} {c['passed']} of {sum(c.values())}" for kind, c in outcomes.items()]
         terminalreporter.write_line("W3C suites: " + " · ".join(parts))
+
+
+@pytest.fixture(params=["oracle", "engine", "engine-3-shards"])
+def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """Give the model of SEMANTICS.md, then the engine with one shard and with three: one suite holds for all."""
+    if request.param == "oracle":
+        made: Any = OracleSystem()
+    else:
+        made = EngineSystem(shards=3 if "3" in request.param else 1, data_dir=tmp_path / "data")
+    yield made
+    made.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import penstock
 from support import shared, w3c
 
 RUNNER = shared.module("suites/w3c_runner.py")
@@ -52,8 +53,6 @@ def test_good_text_is_accepted(test: Any) -> None:
 
 @pytest.mark.parametrize("test", cases("syntax-"))
 def test_bad_text_is_refused(test: Any) -> None:
-    import penstock
-
     refusals = (SyntaxError,) if "PENSTOCK_W3C_ENGINE" in os.environ else (penstock.QueryError,)
     with pytest.raises(refusals):
         ENGINE.parse(test.task.query, test.task.base)

@@ -7,6 +7,7 @@ from typing import Any
 
 import rdflib
 
+import penstock
 from support import shared
 
 FORMATS = {"ttl": "turtle", "n3": "turtle", "rdf": "xml", "nt": "nt", "nq": "nquads", "trig": "trig"}
@@ -33,13 +34,9 @@ class PenstockAdaptor:
     """`parse` and `evaluate` as the shared runner calls them, each evaluation on a fresh engine."""
 
     def parse(self, text: str, base: str) -> None:
-        import penstock
-
         penstock.parse(text, base=base)
 
     def evaluate(self, task: Any) -> tuple[Any, ...]:
-        import penstock
-
         with penstock.Engine() as engine:
             for iri, path in task.default:
                 engine.load(path, graph=None, format=FORMATS[path.rsplit(".", 1)[1]], base=iri)

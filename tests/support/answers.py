@@ -1,0 +1,103 @@
+"""Answers in one form, whoever gave them, and what it takes for two of them to be equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyoxigraph as ox
+import rdflib
+
+from support.terms import Row, Triple, comparable, from_rdflib
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A bag of solutions; a list where `ordered`."""
+
+    variables: tuple[str, ...]
+    rows: tuple[Row, ...]
+    ordered: bool = False
+
+
+Answer: TypeAlias = bool | Rows | frozenset[Triple]
+
+
+def from_api(answer: Any, *, ordered: bool = False) -> Answer:
+    """Turn what `Engine` gives (Solutions | bool | rdflib.Graph) into an Answer."""
+    if isinstance(answer, bool):
+        return answer
+    if isinstance(answer, rdflib.Graph):
+        return frozenset(tuple(from_rdflib(term) for term in triple) for triple in answer)  # type: ignore[misc]
+    variables = tuple(answer.variables)
+    rows = tuple(tuple(from_rdflib(row[name]) if name in row else None for name in variables) for row in answer)
+    return Rows(variables, rows, ordered)
+
+
+def difference(expected: Answer, got: Answer) -> str | None:
+    """Return None where the answers are equal up to the names of blank nodes, else what differs."""
+    if isinstance(expected, Rows) and isinstance(got, Rows):
+        if sorted(expected.variables) != sorted(got.variables):
+            return f"variables {expected.variables} / {got.variables}"
+        order = [got.variables.index(name) for name in expected.variables]
+        left = [tuple(map(comparable, row)) for row in expected.rows]
+        right = [tuple(comparable(row[i]) for i in order) for row in got.rows]
+        if expected.ordered and not any(isinstance(t, ox.BlankNode) for row in left for t in row) and left != right:
+            return "the order of rows" if Counter(left) == Counter(right) else _bags(left, right)
+        return None if isomorphic(left, right) else _bags(left, right)
+    if isinstance(expected, frozenset) and isinstance(got, frozenset):
+        left, right = ([tuple(map(comparable, t)) for t in side] for side in (expected, got))
+        return None if isomorphic(left, right) else _bags(left, right)
+    return None if expected is got else f"{expected!r} / {got!r}"
+
+
+def _bags(expected: list[Any], got: list[Any]) -> str:
+    missing, extra = Counter(expected) - Counter(got), Counter(got) - Counter(expected)
+    return "\n".join(
+        [f"{len(expected)} expected, {len(got)} got"]
+        + [f"  missing {n} x {_show(row)}" for row, n in list(missing.items())[:8]]
+        + [f"  extra   {n} x {_show(row)}" for row, n in list(extra.items())[:8]]
+    )
+
+
+def _show(row: Any) -> str:
+    return " ".join("-" if term is None else str(term) for term in row)
+
+
+def isomorphic(left: list[Any], right: list[Any]) -> bool:
+    """Return whether two bags of tuples are equal under one bijection of their blank nodes."""
+    if len(left) != len(right):
+        return False
+    if Counter(left) == Counter(right):
+        return True
+    colours = _colours(left), _colours(right)
+    if sorted(colours[0].values()) != sorted(colours[1].values()):
+        return False
+    goal, nodes = Counter(right), sorted(colours[0], key=str)
+
+    def extend(mapping: dict[Any, Any]) -> bool:
+        if len(mapping) == len(nodes):
+            return Counter(tuple(mapping.get(t, t) for t in row) for row in left) == goal
+        node = nodes[len(mapping)]
+        return any(
+            extend(mapping | {node: other})
+            for other, colour in colours[1].items()
+            if colour == colours[0][node] and other not in mapping.values()
+        )
+
+    return extend({})
+
+
+def _colours(rows: list[Any]) -> dict[Any, int]:
+    """Refine the blank nodes of a bag into classes that no bijection can mix (as hashes of their neighbourhood)."""
+    colour = {term: 0 for row in rows for term in row if isinstance(term, ox.BlankNode)}
+    for _ in range(4):
+        seen: dict[Any, list[int]] = {node: [] for node in colour}
+        for row in rows:
+            key = tuple(colour.get(term, term) if isinstance(term, ox.BlankNode) else term for term in row)
+            for place, term in enumerate(row):
+                if term in seen:
+                    seen[term].append(hash((place, key)))
+        colour = {node: hash((colour[node], tuple(sorted(marks)))) for node, marks in seen.items()}
+    return colour

@@ -1,0 +1,487 @@
+"""A small evaluator of bodies, straight from SPARQL 1.1 §18: bags of solutions, bottom-up, no cleverness at all."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyoxigraph as ox
+
+from support import patterns as P
+from support.answers import Answer, Rows
+from support.terms import XSD, Term, Triple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Solution: TypeAlias = dict[str, Term]
+TRUE, FALSE = (ox.Literal(word, datatype=ox.NamedNode(XSD + "boolean")) for word in ("true", "false"))
+
+
+class ExpressionError(Exception):
+    """SPARQL's `err`."""
+
+
+@dataclass
+class Content:
+    """One graph, with its triples by predicate."""
+
+    triples: frozenset[Triple]
+    by_predicate: dict[Term, list[Triple]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        for triple in self.triples:
+            self.by_predicate[triple[1]].append(triple)
+
+    def nodes(self) -> set[Term]:
+        return {t for triple in self.triples for t in (triple[0], triple[2])}
+
+
+@dataclass
+class Data:
+    """What one evaluation reads. `names`: the graphs that GRAPH ?g ranges over (others answer to their constant)."""
+
+    default: Content
+    graphs: dict[str, Content] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+
+
+def evaluate(body: P.Body, data: Data) -> Answer:
+    if isinstance(body, P.Ask):
+        return bool(_group(body.group, data, data.default))
+    if isinstance(body, P.Construct):
+        return frozenset(_instances(body, _group(body.group, data, data.default)))
+    rows = _select(body, data, data.default)
+    names = body.variables
+    return Rows(names, tuple(tuple(row.get(n) for n in names) for row in rows), ordered=bool(body.order))
+
+
+def _instances(body: P.Construct, solutions: list[Solution]) -> Iterable[Triple]:
+    for row in solutions:
+        for pattern in body.template:
+            s, p, o = (row.get(t.name) if isinstance(t, P.Var) else t for t in pattern)
+            if isinstance(s, ox.NamedNode | ox.BlankNode) and isinstance(p, ox.NamedNode) and o is not None:
+                yield s, p, o
+
+
+# ---- patterns
+def _group(group: P.Group, data: Data, active: Content) -> list[Solution]:
+    solutions, filters = _without_filters(group, data, active)
+    return [row for row in solutions if all(_true(f, row, data, active) for f in filters)]
+
+
+def _without_filters(group: P.Group, data: Data, active: Content) -> tuple[list[Solution], list[P.Expr]]:
+    solutions: list[Solution] = [{}]
+    filters: list[P.Expr] = []
+    for element in group.elements:
+        match element:
+            case P.Filter(expr):
+                filters.append(expr)
+            case P.Optional(inner):
+                right, conditions = _without_filters(inner, data, active)
+                solutions = _left_join(
+                    solutions, right, lambda row, c=conditions: all(_true(f, row, data, active) for f in c)
+                )
+            case P.Minus(inner):
+                solutions = _minus(solutions, _group(inner, data, active))
+            case P.Bind(expr, var):
+                solutions = [_extend(row, var.name, expr, data, active) for row in solutions]
+            case _:
+                solutions = _join(solutions, _element(element, data, active))
+    return solutions, filters
+
+
+def _element(element: P.Element, data: Data, active: Content) -> list[Solution]:
+    match element:
+        case P.Triples(patterns):
+            solutions: list[Solution] = [{}]
+            for pattern in patterns:
+                solutions = _join(solutions, _triple(pattern, active))
+            return solutions
+        case P.Union(groups):
+            return [row for group in groups for row in _group(group, data, active)]
+        case P.Values(variables, rows):
+            return [{v.name: t for v, t in zip(variables, row, strict=True) if t is not None} for row in rows]
+        case P.Graph(P.Var(name), group):
+            found = ((g, _group(group, data, data.graphs[g])) for g in data.names)
+            return [row for g, rows in found for row in _join(rows, [{name: ox.NamedNode(g)}])]
+        case P.Graph(name, group) | P.Window(name, group):
+            return _group(group, data, data.graphs.get(name.value, Content(frozenset())))  # type: ignore[union-attr]
+        case P.SubSelect(select):
+            return _select(select, data, active)
+        case P.Braces(group):
+            return _group(group, data, active)
+        case _:
+            raise AssertionError(element)
+
+
+def _triple(pattern: tuple[P.Node, P.Node | P.Path, P.Node], active: Content) -> list[Solution]:
+    subject, predicate, object_ = pattern
+    if isinstance(predicate, P.Path):
+        ends = [None if isinstance(end, P.Var) else end for end in (subject, object_)]
+        found: Iterable[tuple[Term, ...]] = _path(predicate, active, ends[0], ends[1])
+        places: tuple[P.Node, ...] = (subject, object_)
+    else:
+        constant = not isinstance(predicate, P.Var)
+        found = active.by_predicate.get(predicate, []) if constant else active.triples  # type: ignore[arg-type]
+        places = (subject, predicate, object_)
+    return [row for row in (_bind(places, terms) for terms in found) if row is not None]
+
+
+def _bind(places: tuple[P.Node, ...], terms: tuple[Term, ...]) -> Solution | None:
+    row: Solution = {}
+    for place, term in zip(places, terms, strict=True):
+        if isinstance(place, P.Var):
+            if row.setdefault(place.name, term) != term:
+                return None
+        elif place != term:
+            return None
+    return row
+
+
+def _path(path: P.Path, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
+    """Return the pairs of `path` as a bag; `s` and `o` are the constant ends (None = variable), §18.4."""
+    match path:
+        case P.Link(iri):
+            pairs = [(a, b) for a, _, b in g.by_predicate.get(iri, [])]
+        case P.Inverse(inner):
+            pairs = [(a, b) for b, a in _path(inner, g, o, s)]
+        case P.Alternative(first, second):
+            pairs = _path(first, g, s, o) + _path(second, g, s, o)
+        case P.Sequence(first, second):
+            left, right = _path(first, g, s, None), _path(second, g, None, o)
+            pairs = [(a, d) for a, b in left for c, d in right if b == c]
+        case P.Negated(forward, inverse):
+            pairs = [(a, b) for a, p, b in g.triples if p not in forward] if forward else []
+            pairs += [(b, a) for a, p, b in g.triples if p not in inverse] if inverse else []
+        case P.Repeat(inner, mark):
+            pairs = _repeat(inner, mark, g, s, o)
+    return [(a, b) for a, b in pairs if s in (None, a) and o in (None, b)]
+
+
+def _repeat(inner: P.Path, mark: str, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
+    once: dict[Term, set[Term]] = defaultdict(set)
+    for a, b in _path(inner, g, None, None):
+        once[a].add(b)
+    nodes = g.nodes() | {end for end in (s, o) if end is not None}
+    pairs: set[tuple[Term, Term]] = set() if mark == "+" else {(n, n) for n in nodes}
+    for start in nodes:
+        reached: set[Term] = set()
+        border = set(once[start])
+        while border:
+            reached |= border
+            border = set() if mark == "?" else {b for a in border for b in once[a]} - reached
+        pairs |= {(start, end) for end in reached}
+    return list(pairs)
+
+
+# ---- the algebra's operators
+def _compatible(left: Solution, right: Solution) -> bool:
+    return all(left[name] == term for name, term in right.items() if name in left)
+
+
+def _join(left: list[Solution], right: list[Solution]) -> list[Solution]:
+    return [a | b for a in left for b in right if _compatible(a, b)]
+
+
+def _left_join(left: list[Solution], right: list[Solution], holds: Callable[[Solution], bool]) -> list[Solution]:
+    joined: list[Solution] = []
+    for a in left:
+        matches = [a | b for b in right if _compatible(a, b)]
+        joined += [row for row in matches if holds(row)] or [a]
+    return joined
+
+
+def _minus(left: list[Solution], right: list[Solution]) -> list[Solution]:
+    return [a for a in left if not any(a.keys() & b.keys() and _compatible(a, b) for b in right)]
+
+
+def _extend(row: Solution, name: str, expr: P.Expr, data: Data, active: Content) -> Solution:
+    try:
+        return row | {name: _value(expr, row, data, active)}
+    except ExpressionError:
+        return row
+
+
+def _select(select: P.Select, data: Data, active: Content) -> list[Solution]:
+    solutions = _group(select.group, data, active)
+    if select.aggregates:
+        rows = _aggregated(select, solutions, data, active)
+    else:
+        rows = []
+        for row in solutions:
+            for p in select.projection:
+                if not isinstance(p, P.Var):
+                    row = _extend(row, p[1].name, p[0], data, active)  # noqa: PLW2901
+            rows.append(row)
+    rows = _ordered(select, rows, data, active)
+    rows = [{n: row[n] for n in select.variables if n in row} for row in rows]
+    if select.distinct:
+        rows = [dict(key) for key in dict.fromkeys(tuple(row.items()) for row in rows)]
+    return rows[select.offset : None if select.limit is None else select.offset + select.limit]
+
+
+def _aggregated(select: P.Select, solutions: list[Solution], data: Data, active: Content) -> list[Solution]:
+    groups: dict[tuple[Term | None, ...], list[Solution]] = defaultdict(list)
+    for row in solutions:
+        groups[tuple(row.get(key.name) for key in select.keys or ())].append(row)
+    if select.keys is None and not groups:
+        groups[()] = []
+    result = []
+    for key, members in groups.items():
+        row = {v.name: t for v, t in zip(select.keys or (), key, strict=True) if t is not None}
+        if select.having is None or _true(_folded(select.having, members, data, active), row, data, active):
+            for p in select.projection:
+                if not isinstance(p, P.Var):
+                    row = _extend(row, p[1].name, _folded(p[0], members, data, active), data, active)
+            result.append(row)
+    return result
+
+
+def _folded(expr: P.Expr, members: list[Solution], data: Data, active: Content) -> P.Expr:
+    """Replace the aggregates of `expr` by their values over one group (an unbound variable where they err)."""
+    if isinstance(expr, P.Aggregate):
+        try:
+            return _aggregate(expr, members, data, active)
+        except ExpressionError:
+            return P.Var(" error")
+    if isinstance(expr, P.Call):
+        return P.Call(expr.name, tuple(_folded(arg, members, data, active) for arg in expr.args))
+    return expr
+
+
+def _aggregate(call: P.Aggregate, members: list[Solution], data: Data, active: Content) -> Term:
+    if call.argument is None:
+        chosen = {tuple(sorted(row.items())) for row in members} if call.distinct else members
+        return integer(len(chosen))
+    values, errors = [], 0
+    for row in members:
+        try:
+            values.append(_value(call.argument, row, data, active))
+        except ExpressionError:
+            errors += 1
+    if call.distinct:
+        values = list(dict.fromkeys(values))
+    if call.name == "COUNT":
+        return integer(len(values))
+    if errors or (call.name in ("MIN", "MAX") and not values):
+        raise ExpressionError
+    numbers = [number(value) for value in values]
+    if call.name == "SUM":
+        return integer(sum(numbers))
+    if call.name == "AVG":
+        if not numbers:
+            return integer(0)
+        return ox.Literal(f"{sum(numbers) / len(numbers):.12f}", datatype=ox.NamedNode(XSD + "decimal"))
+    return integer(min(numbers) if call.name == "MIN" else max(numbers))
+
+
+def _ordered(select: P.Select, rows: list[Solution], data: Data, active: Content) -> list[Solution]:
+    def compare(left: Solution, right: Solution) -> int:
+        for expr, descending in select.order:
+            a, b = (_sort_key(expr, row, data, active) for row in (left, right))
+            if a != b:
+                return (-1 if a < b else 1) * (-1 if descending else 1)
+        return 0
+
+    return sorted(rows, key=cmp_to_key(compare)) if select.order else rows
+
+
+def _sort_key(expr: P.Expr, row: Solution, data: Data, active: Content) -> tuple[int, float, str]:
+    try:
+        term = _value(expr, row, data, active)
+    except ExpressionError:
+        return (0, 0, "")
+    if isinstance(term, ox.BlankNode):
+        return (1, 0, term.value)
+    if isinstance(term, ox.NamedNode):
+        return (2, 0, term.value)
+    return (3, int(term.value), "") if term.datatype.value == XSD + "integer" else (4, 0, term.value)
+
+
+# ---- expressions
+def integer(value: int) -> ox.Literal:
+    return ox.Literal(str(value), datatype=ox.NamedNode(XSD + "integer"))
+
+
+def number(term: Term) -> int:
+    if isinstance(term, ox.Literal) and term.datatype.value == XSD + "integer":
+        return int(term.value)
+    raise ExpressionError
+
+
+def _text(term: Term) -> str:
+    if isinstance(term, ox.Literal) and term.datatype.value == XSD + "string":
+        return term.value
+    raise ExpressionError
+
+
+def _true(expr: P.Expr, row: Solution, data: Data, active: Content) -> bool:
+    try:
+        return _boolean(_value(expr, row, data, active))
+    except ExpressionError:
+        return False
+
+
+def _boolean(term: Term) -> bool:
+    if term in (TRUE, FALSE):
+        return term == TRUE
+    if isinstance(term, ox.Literal) and term.datatype.value == XSD + "integer":
+        return int(term.value) != 0
+    return bool(_text(term))
+
+
+def _value(expr: P.Expr, row: Solution, data: Data, active: Content) -> Term:
+    match expr:
+        case P.Var(name):
+            if name not in row:
+                raise ExpressionError
+            return row[name]
+        case P.Exists(group, negated):
+            found = bool(_group(_substituted(group, row), data, active))
+            return TRUE if found != negated else FALSE
+        case P.Call(name, args):
+            return _call(name, args, lambda e: _value(e, row, data, active), row)
+        case P.Aggregate():
+            raise AssertionError(expr)
+        case _:
+            return expr
+
+
+def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], row: Solution) -> Term:
+    def truth(found: bool) -> Term:
+        return TRUE if found else FALSE
+
+    match name:
+        case "&&" | "||":
+            return truth(_logic(name, args, value))
+        case "!":
+            return truth(not _boolean(value(args[0])))
+        case "BOUND":
+            return truth(isinstance(args[0], P.Var) and args[0].name in row)
+        case "COALESCE":
+            return _coalesce(args, value)
+        case "IF":
+            return value(args[1] if _boolean(value(args[0])) else args[2])
+        case "IN" | "NOT IN":
+            return truth(_among(args, value) == (name == "IN"))
+    terms = [value(arg) for arg in args]
+    match name:
+        case "=" | "!=":
+            return truth(_equal(terms[0], terms[1]) == (name == "="))
+        case "<" | ">" | "<=" | ">=":
+            return truth(_compare(name, terms[0], terms[1]))
+        case "+":
+            return integer(number(terms[0]) + number(terms[1]))
+        case "-":
+            return integer(number(terms[0]) - number(terms[1]))
+        case "*":
+            return integer(number(terms[0]) * number(terms[1]))
+        case "isIRI":
+            return truth(isinstance(terms[0], ox.NamedNode))
+        case "isLiteral":
+            return truth(isinstance(terms[0], ox.Literal))
+        case "sameTerm":
+            return truth(terms[0] == terms[1])
+        case "STR":
+            if isinstance(terms[0], ox.BlankNode):
+                raise ExpressionError
+            return ox.Literal(terms[0].value)
+        case "STRLEN":
+            return integer(len(_text(terms[0])))
+        case "CONTAINS":
+            return truth(_text(terms[1]) in _text(terms[0]))
+        case "CONCAT":
+            return ox.Literal("".join(map(_text, terms)))
+        case _:
+            raise AssertionError(name)
+
+
+def _logic(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term]) -> bool:
+    found, failed = [], False
+    for arg in args:
+        try:
+            found.append(_boolean(value(arg)))
+        except ExpressionError:
+            failed = True
+    decisive = name == "||"
+    if decisive in found:
+        return decisive
+    if failed:
+        raise ExpressionError
+    return not decisive
+
+
+def _coalesce(args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term]) -> Term:
+    for arg in args:
+        try:
+            return value(arg)
+        except ExpressionError:
+            continue
+    raise ExpressionError
+
+
+def _among(args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term]) -> bool:
+    first, failed = value(args[0]), False
+    for arg in args[1:]:
+        try:
+            if _equal(first, value(arg)):
+                return True
+        except ExpressionError:
+            failed = True
+    if failed:
+        raise ExpressionError
+    return False
+
+
+def _equal(left: Term, right: Term) -> bool:
+    if left == right:
+        return True
+    if not (isinstance(left, ox.Literal) and isinstance(right, ox.Literal)):
+        return False
+    if left.datatype != right.datatype or left.datatype.value not in (XSD + "integer", XSD + "string", XSD + "boolean"):
+        raise ExpressionError
+    return left.datatype.value == XSD + "integer" and int(left.value) == int(right.value)
+
+
+def _compare(name: str, left: Term, right: Term) -> bool:
+    try:
+        a, b = number(left), number(right)
+    except ExpressionError:
+        a, b = _text(left), _text(right)  # type: ignore[assignment]
+    return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[name]
+
+
+def _substituted(group: P.Group, row: Solution) -> P.Group:
+    """Put a solution's values for the variables of an EXISTS group (triples, filters, GRAPH and WINDOW only)."""
+
+    def node(place: P.Node | P.Path) -> P.Node | P.Path:
+        return row.get(place.name, place) if isinstance(place, P.Var) else place
+
+    def expression(expr: P.Expr) -> P.Expr:
+        if isinstance(expr, P.Call):
+            return P.Call(expr.name, tuple(map(expression, expr.args)))
+        return node(expr) if isinstance(expr, P.Var) else expr  # type: ignore[return-value]
+
+    def element(found: P.Element) -> P.Element:
+        match found:
+            case P.Triples(patterns):
+                return P.Triples(tuple((node(s), node(p), node(o)) for s, p, o in patterns))  # type: ignore[misc]
+            case P.Filter(expr):
+                return P.Filter(expression(expr))
+            case P.Graph(name, inner):
+                return P.Graph(name, _substituted(inner, row))
+            case P.Window(name, inner):
+                return P.Window(name, _substituted(inner, row))
+            case _:
+                raise AssertionError(found)
+
+    return P.Group(tuple(map(element, group.elements)))
+
+
+def bag_difference(left: Rows, right: Rows) -> Rows:
+    """Return the rows of `left` that are left when those of `right` are taken away, one for one."""
+    rest = Counter(left.rows) - Counter(right.rows)
+    return Rows(left.variables, tuple(rest.elements()))

@@ -1,0 +1,145 @@
+"""One face for the two things under test, so that every case can be held against both: the model and the engine."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import penstock
+
+from support.answers import Answer, from_api
+from support.oracle import OracleEngine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One evaluation as a consumer sees it."""
+
+    query: str
+    time: int
+    windows: dict[str, tuple[int | None, int]]
+    answer: Answer
+
+
+class OracleSystem:
+    """The model of SEMANTICS.md. A restart changes nothing there."""
+
+    kind = "oracle"
+
+    def __init__(self, *, shards: int = 1, data_dir: Path | None = None) -> None:
+        self.model = OracleEngine()
+
+    def declare(self, iri: str, **settings: Any) -> None:
+        self.model.declare_stream(iri, **settings)
+
+    def load(self, data: str, graph: str | None = None) -> None:
+        self.model.load(data, graph)
+
+    def update(self, text: str) -> None:
+        self.model.update(text)
+
+    def register(self, text: str, name: str | None = None, meaning: Any = None) -> str:
+        return self.model.register(text, name, meaning).name
+
+    def stop(self, name: str) -> None:
+        self.model.stop(name)
+
+    def push(self, iri: str, time: int, data: str) -> None:
+        self.model.push(iri, data, time)
+
+    def advance(self, iri: str | None, time: int) -> None:
+        self.model.advance(iri, time)
+
+    def poll(self, name: str) -> list[Reported]:
+        return [Reported(e.query, e.time, e.windows, e.answer) for e in self.model.queries[name].poll()]
+
+    def ask(self, text: str, meaning: Any = None, *, ordered: bool = False) -> Answer:
+        return self.model.query(text, meaning)
+
+    def late(self, iri: str) -> int:
+        return len(self.model.late(iri))
+
+    def restart(self, *, crash: bool = False) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class EngineSystem:
+    """`penstock.Engine` through its public API only."""
+
+    kind = "engine"
+
+    def __init__(self, *, shards: int = 1, data_dir: Path | None = None) -> None:
+        self.shards, self.data_dir = shards, data_dir
+        self.engine = self._open()
+        self.handles: dict[str, Any] = {}
+        self._copies = 0
+
+    def _open(self) -> Any:
+        return penstock.Engine(data_dir=None if self.data_dir is None else str(self.data_dir), shards=self.shards)
+
+    def declare(self, iri: str, **settings: Any) -> None:
+        self.engine.declare_stream(iri, **settings)
+
+    def load(self, data: str, graph: str | None = None) -> None:
+        self.engine.load(data.encode(), graph=graph, format="nt")
+
+    def update(self, text: str) -> None:
+        self.engine.update(text)
+
+    def register(self, text: str, name: str | None = None, meaning: Any = None) -> str:
+        handle = self.engine.register(text, name=name)
+        self.handles[handle.name] = handle
+        return str(handle.name)
+
+    def stop(self, name: str) -> None:
+        self.handles.pop(name).stop()
+
+    def push(self, iri: str, time: int, data: str) -> None:
+        self.engine.push(iri, data, timestamp=time)
+
+    def advance(self, iri: str | None, time: int) -> None:
+        self.engine.advance(iri, time)
+
+    def poll(self, name: str) -> list[Reported]:
+        ordered = False
+        return [
+            Reported(e.query, e.time, dict(e.windows), from_api(e.answer, ordered=ordered))
+            for e in self.handles[name].poll()
+        ]
+
+    def ask(self, text: str, meaning: Any = None, *, ordered: bool = False) -> Answer:
+        return from_api(self.engine.query(text), ordered=ordered)
+
+    def late(self, iri: str) -> int:
+        return len(self.engine.late(iri))
+
+    def restart(self, *, crash: bool = False) -> None:
+        """Close and open again; or, for `crash`, take a checkpoint and go on from a copy of its folder."""
+        assert self.data_dir is not None
+        if crash:
+            self.engine.checkpoint()
+            self._copies += 1
+            copy = self.data_dir.with_name(f"{self.data_dir.name}-{self._copies}")
+            shutil.copytree(self.data_dir, copy)
+            self.engine.close()
+            self.data_dir = copy
+        else:
+            self.engine.close()
+        self.engine = self._open()
+        self.handles = {name: self._handle(name) for name in self.handles}
+
+    def _handle(self, name: str) -> Any:
+        queries = self.engine.queries
+        if isinstance(queries, dict):
+            return queries[name]
+        return next(query for query in queries if query.name == name)
+
+    def close(self) -> None:
+        self.engine.close()

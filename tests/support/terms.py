@@ -1,0 +1,83 @@
+"""RDF terms and triples as the tests hold them: pyoxigraph's values, whatever library they came from."""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyoxigraph as ox
+import rdflib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Term: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal
+Triple: TypeAlias = tuple[Term, Term, Term]
+Row: TypeAlias = tuple[Term | None, ...]
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+_scopes = itertools.count()
+
+
+def parse_triples(data: str | bytes) -> list[Triple]:
+    """Parse one message of N-Triples. Its blank nodes are its own: no other call ever returns the same ones."""
+    scope = next(_scopes)
+
+    def scoped(term: Any) -> Term:
+        return ox.BlankNode(f"m{scope}x{term.value}") if isinstance(term, ox.BlankNode) else term
+
+    quads = ox.parse(data.encode() if isinstance(data, str) else data, format=ox.RdfFormat.N_TRIPLES)
+    return [(scoped(q.subject), q.predicate, scoped(q.object)) for q in quads]
+
+
+def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
+    """Return the quads of an `INSERT DATA` (graph None = default), blank nodes fresh."""
+    store = ox.Store()
+    store.update(text)
+    scope = next(_scopes)
+    for quad in store:
+        s, o = (
+            ox.BlankNode(f"m{scope}x{t.value}") if isinstance(t, ox.BlankNode) else t
+            for t in (quad.subject, quad.object)
+        )
+        graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else quad.graph_name.value
+        yield graph, (s, quad.predicate, o)
+
+
+def from_rdflib(term: Any) -> Term:
+    if isinstance(term, rdflib.URIRef):
+        return ox.NamedNode(str(term))
+    if isinstance(term, rdflib.BNode):
+        return ox.BlankNode(str(term))
+    if term.language:
+        return ox.Literal(str(term), language=term.language)
+    return ox.Literal(str(term), datatype=ox.NamedNode(str(term.datatype or XSD + "string")))
+
+
+def to_rdflib(term: Term) -> Any:
+    if isinstance(term, ox.NamedNode):
+        return rdflib.URIRef(term.value)
+    if isinstance(term, ox.BlankNode):
+        return rdflib.BNode(term.value)
+    if term.language:
+        return rdflib.Literal(term.value, lang=term.language)
+    datatype = None if term.datatype.value == XSD + "string" else rdflib.URIRef(term.datatype.value)
+    return rdflib.Literal(term.value, datatype=datatype, normalize=False)
+
+
+def comparable(term: Term | None) -> Any:
+    """Return a form in which equal answers are equal: computed decimals and doubles by value, all else by spelling."""
+    if not isinstance(term, ox.Literal):
+        return term
+    datatype = term.datatype.value
+    try:
+        if datatype == XSD + "decimal":
+            return ("decimal", round(Decimal(term.value), 9).normalize())
+        if datatype in (XSD + "double", XSD + "float"):
+            return (datatype, float(f"{float(term.value.replace('INF', 'inf')):.9g}"))
+        if datatype == XSD + "dateTime":
+            return (datatype, term.value.replace("+00:00", "Z").replace(".000", ""))
+    except (InvalidOperation, ValueError):
+        pass
+    return term
