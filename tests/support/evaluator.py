@@ -298,7 +298,9 @@ def _sort_key(expr: P.Expr, row: Solution, data: Data, active: Content) -> tuple
         return (1, 0, term.value)
     if isinstance(term, ox.NamedNode):
         return (2, 0, term.value)
-    return (3, int(term.value), "") if term.datatype.value == XSD + "integer" else (4, 0, term.value)
+    if term.datatype.value in (XSD + "integer", XSD + "decimal"):
+        return (3, float(term.value), "")
+    return (4, 0, term.value)
 
 
 # ---- expressions

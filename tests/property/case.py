@@ -1,0 +1,51 @@
+"""One random case by its number: `PYTHONPATH=libs:tests python -m property.case 1234 [--shrink] [--quiet]`.
+
+Prints the script, the model's and the engine's answers at the first difference, and (with --shrink) a smaller script
+that still differs. Several numbers, or `FROM-TO`, run one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from property import cases, running
+from support.meaning import Tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("numbers", nargs="+", help="a case's number, or FROM-TO")
+    parser.add_argument("--shrink", action="store_true", help="delete operations while the case still differs")
+    parser.add_argument("--quiet", action="store_true", help="one line a case")
+    arguments = parser.parse_args()
+    tally, failed, count = Tally(), 0, 0
+    for number in _numbers(arguments.numbers):
+        count += 1
+        failed += not _one(number, tally, shrink=arguments.shrink, quiet=arguments.quiet)
+    print(f"{failed} of {count} cases differ; {tally.evaluations} evaluations, {len(tally.disputed)} disputed")
+    return min(failed, 1)
+
+
+def _numbers(given: list[str]) -> list[int]:
+    spans = (part.split("-") for part in given)
+    return [n for span in spans for n in range(int(span[0]), int(span[-1]) + 1)]
+
+
+def _one(number: int, tally: Tally, *, shrink: bool, quiet: bool) -> bool:
+    case = cases.make(number)
+    found = running.run(case, tally)
+    if found is not None and shrink:
+        case, found = running.shrink(case)
+    if quiet:
+        if found is not None:
+            print(f"{number}: {type(found.operation).__name__}: {found.what.splitlines()[0][:200]}")
+    else:
+        print(case)
+        print(f"\n{found}" if found else "\nno difference")
+    sys.stdout.flush()
+    return found is None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
