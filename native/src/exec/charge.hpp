@@ -1,0 +1,34 @@
+// Memory of the executor's own structures, charged to the budget of the run that fills them.
+#pragma once
+
+#include <cstddef>
+
+#include "exec/budget.hpp"
+
+namespace penstock::exec {
+
+/// Holds an amount against a budget until it is changed, released or destroyed.
+class Charge {
+public:
+    Charge() = default;
+    Charge(const Charge&) = delete;
+    Charge& operator=(const Charge&) = delete;
+    /// A charge that an aborted run left behind is forgotten with its budget: operators of such a run are destroyed
+    /// after the budget may be gone, so there is nothing to give back here.
+    ~Charge() = default;
+
+    /// The amount is now `bytes`. Throws LimitError before the memory is taken where the budget does not allow it.
+    void set(Budget& budget, std::size_t bytes) {
+        auto wanted = static_cast<std::ptrdiff_t>(bytes);
+        if (wanted == held_) return;
+        std::ptrdiff_t change = wanted - held_;
+        held_ = wanted;
+        budget.charge(change);
+    }
+    void release(Budget& budget) { set(budget, 0); }
+
+private:
+    std::ptrdiff_t held_ = 0;
+};
+
+}  // namespace penstock::exec

@@ -1,0 +1,85 @@
+#include "exec/collected.hpp"
+
+#include <algorithm>
+
+#include "exec/kernels.hpp"
+
+namespace penstock::exec {
+
+namespace {
+constexpr std::size_t kSmallRows = 4096;  // buffers up to this size are kept between runs
+}
+
+void Collected::begin(Run& run, const Schema& schema) {
+    run_ = &run;
+    schema.shape(table_);
+    capacity_ = table_.columns.empty() ? 0 : table_.columns[0].capacity();
+    for (const Column& column : table_.columns) capacity_ = std::min(capacity_, column.capacity());
+}
+
+void Collected::reserve(std::size_t rows) {
+    if (rows <= capacity_) return;
+    if (rows >= 0xFFFFFFFF) throw LimitError("a table of the evaluation exceeds 2^32 rows");
+    std::size_t grown = capacity_ == 0 ? rows : std::max(rows, capacity_ * 2);
+    charge_.set(run_->budget(), grown * sizeof(TermId) * table_.columns.size());
+    for (Column& column : table_.columns) column.reserve(grown);
+    capacity_ = grown;
+}
+
+bool Collected::push(Table& rows) {
+    run_->work(rows.rows);
+    reserve(table_.rows + rows.rows);
+    for (std::size_t c = 0; c < table_.columns.size(); ++c)
+        append(table_.columns[c], rows.columns[c].data(), rows.rows);
+    table_.rows += rows.rows;
+    return true;
+}
+
+void Collected::release(Budget& budget) {
+    for (Column& column : table_.columns) {
+        if (column.capacity() > kSmallRows) column = Column();
+        column.clear();
+    }
+    table_.rows = 0;
+    charge_.release(budget);
+}
+
+Table Collected::take() {
+    capacity_ = 0;
+    Table result = std::move(table_);
+    table_ = Table();
+    return result;
+}
+
+bool push_all(const Table& table, Table& buffer, Run& run, Sink& out) {
+    buffer.slots = table.slots;
+    buffer.columns.resize(table.columns.size());
+    for (std::size_t from = 0; from < table.rows; from += kMorsel) {
+        std::size_t n = std::min(kMorsel, table.rows - from);
+        for (std::size_t c = 0; c < table.columns.size(); ++c)
+            buffer.columns[c].assign(table.columns[c].begin() + static_cast<std::ptrdiff_t>(from),
+                                     table.columns[c].begin() + static_cast<std::ptrdiff_t>(from + n));
+        buffer.rows = n;
+        run.work(n);
+        if (!out.push(buffer)) return false;
+    }
+    return true;
+}
+
+bool push_rows(const Table& table, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out) {
+    buffer.slots = table.slots;
+    buffer.columns.resize(table.columns.size());
+    for (std::size_t from = 0; from < order.size(); from += kMorsel) {
+        auto rows = order.subspan(from, std::min(kMorsel, order.size() - from));
+        for (std::size_t c = 0; c < table.columns.size(); ++c) {
+            buffer.columns[c].clear();
+            gather(table.columns[c], rows, buffer.columns[c]);
+        }
+        buffer.rows = rows.size();
+        run.work(rows.size());
+        if (!out.push(buffer)) return false;
+    }
+    return true;
+}
+
+}  // namespace penstock::exec

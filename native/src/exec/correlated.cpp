@@ -1,0 +1,189 @@
+// Operators whose inner side starts from the rows of the outer one: optional, lateral, semijoin. The outer rows are
+// numbered; the numbers come back with the inner side's rows and say whose match each is.
+#include <utility>
+
+#include "exec/compiler.hpp"
+#include "exec/kernels.hpp"
+
+namespace penstock::exec {
+
+namespace {
+
+class Correlated : public Unary {
+protected:
+    Correlated(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+        outer_.schema = in_->schema();
+        Slot row = compiler.slot(spec.at("row"));
+        if (outer_.schema.index_of(row) >= 0) throw Error("plan: the row-number slot is in use already");
+        outer_.schema.add(row, false);
+        inner_ = compiler.inner(spec.at("inner"), outer_);
+        row_column_ = static_cast<std::size_t>(inner_->schema().index_of(row));
+        if (inner_->schema().index_of(row) < 0) throw Error("plan: a correlated inner side loses its row number");
+    }
+
+    void begin() override { outer_.first_row = 1; }
+
+    /// Runs the inner side over those rows. Row numbers go on from morsel to morsel.
+    void run_inner(const Table& rows, Sink& out) {
+        outer_.rows = &rows;
+        inner_->run(*run_, out);
+        outer_.first_row += rows.rows;
+    }
+    /// The outer rows of the inner side's rows.
+    void outer_rows(const Table& inner, std::vector<std::uint32_t>& out) const {
+        out.resize(inner.rows);
+        for (std::size_t i = 0; i < inner.rows; ++i)
+            out[i] = static_cast<std::uint32_t>(inner.columns[row_column_][i] - outer_.first_row);
+    }
+
+    OuterRows outer_;
+    OperatorPtr inner_;
+    std::size_t row_column_;
+};
+
+/// OPTIONAL: outer rows with their matches, and those without any once.
+class Optional final : public Correlated {
+public:
+    Optional(const Spec& spec, Compiler& compiler) : Correlated(spec, compiler), from_inner_(*this) {
+        schema_ = in_->schema();
+        const Schema& inner = inner_->schema();
+        for (std::size_t c = 0; c < schema_.slots.size(); ++c) from_.push_back(inner.index_of(schema_.slots[c]));
+        for (std::size_t c = 0; c < inner.slots.size(); ++c) {
+            if (c == row_column_ || schema_.index_of(inner.slots[c]) >= 0) continue;
+            schema_.add(inner.slots[c], true);
+            from_.push_back(static_cast<int>(c));
+        }
+        schema_.shape(table_);
+        condition_ = compiler.expression_at(spec, "expr", schema_);
+    }
+
+private:
+    struct FromInner final : Sink {
+        explicit FromInner(Optional& self) : self(self) {}
+        bool push(Table& rows) override { return self.push_matches(rows); }
+        Optional& self;
+    };
+
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        current_ = &rows;
+        matched_.assign(rows.rows, 0);
+        more_ = true;
+        run_inner(rows, from_inner_);
+        return more_ && push_unmatched(rows);
+    }
+
+    bool push_matches(Table& inner) {
+        outer_rows(inner, outer_of_);
+        for (std::size_t c = 0; c < from_.size(); ++c) {
+            table_.columns[c].clear();
+            if (from_[c] < 0)
+                gather(current_->columns[c], outer_of_, table_.columns[c]);
+            else
+                std::swap(table_.columns[c], inner.columns[static_cast<std::size_t>(from_[c])]);
+        }
+        table_.rows = inner.rows;
+        if (condition_) {
+            condition_->test(table_, run_->expressions, keep_);
+            for (std::size_t i = 0; i < outer_of_.size(); ++i) matched_[outer_of_[i]] |= keep_[i];
+            compact(table_, keep_);
+            if (table_.rows == 0) return true;
+        } else {
+            for (std::uint32_t row : outer_of_) matched_[row] = 1;
+        }
+        return more_ = out_->push(table_);
+    }
+
+    bool push_unmatched(Table& rows) {
+        for (std::uint8_t& flag : matched_) flag ^= 1;
+        compact(rows, matched_);
+        if (rows.rows == 0) return true;
+        std::size_t carried = rows.columns.size();
+        for (std::size_t c = 0; c < carried; ++c) std::swap(table_.columns[c], rows.columns[c]);
+        for (std::size_t c = carried; c < table_.columns.size(); ++c) table_.columns[c].assign(rows.rows, kUnbound);
+        table_.rows = rows.rows;
+        return out_->push(table_);
+    }
+
+    FromInner from_inner_;
+    std::vector<int> from_;  // inner column by output column; -1 = the outer row's
+    std::unique_ptr<Expression> condition_;
+    const Table* current_ = nullptr;
+    bool more_ = true;
+    std::vector<std::uint8_t> matched_, keep_;
+    std::vector<std::uint32_t> outer_of_;
+    Table table_;
+};
+
+/// Correlated inner join: the inner side's rows are the result.
+class Lateral final : public Correlated {
+public:
+    Lateral(const Spec& spec, Compiler& compiler) : Correlated(spec, compiler), from_inner_(*this) {
+        schema_ = inner_->schema();
+    }
+
+private:
+    struct FromInner final : Sink {
+        explicit FromInner(Lateral& self) : self(self) {}
+        bool push(Table& rows) override { return self.more_ = self.out_->push(rows); }
+        Lateral& self;
+    };
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        more_ = true;
+        run_inner(rows, from_inner_);
+        return more_;
+    }
+    FromInner from_inner_;
+    bool more_ = true;
+};
+
+/// EXISTS and NOT EXISTS as an operator.
+class Semijoin final : public Correlated {
+public:
+    Semijoin(const Spec& spec, Compiler& compiler)
+        : Correlated(spec, compiler),
+          from_inner_(*this),
+          anti_(spec.find("anti") != nullptr && spec.at("anti").as_bool()) {
+        schema_ = in_->schema();
+    }
+
+private:
+    struct FromInner final : Sink {
+        explicit FromInner(Semijoin& self) : self(self) {}
+        bool push(Table& rows) override { return self.mark(rows); }
+        Semijoin& self;
+    };
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        found_.assign(rows.rows, 0);
+        missing_ = rows.rows;
+        run_inner(rows, from_inner_);
+        if (anti_)
+            for (std::uint8_t& flag : found_) flag ^= 1;
+        compact(rows, found_);
+        return rows.rows == 0 || out_->push(rows);
+    }
+    /// False once every outer row has its match.
+    bool mark(const Table& inner) {
+        outer_rows(inner, outer_of_);
+        for (std::uint32_t row : outer_of_) {
+            missing_ -= found_[row] == 0;
+            found_[row] = 1;
+        }
+        return missing_ != 0;
+    }
+    FromInner from_inner_;
+    bool anti_;
+    std::size_t missing_ = 0;
+    std::vector<std::uint8_t> found_;
+    std::vector<std::uint32_t> outer_of_;
+};
+
+}  // namespace
+
+OperatorPtr make_optional(const Spec& spec, Compiler& compiler) { return std::make_unique<Optional>(spec, compiler); }
+OperatorPtr make_lateral(const Spec& spec, Compiler& compiler) { return std::make_unique<Lateral>(spec, compiler); }
+OperatorPtr make_semijoin(const Spec& spec, Compiler& compiler) { return std::make_unique<Semijoin>(spec, compiler); }
+
+}  // namespace penstock::exec

@@ -1,0 +1,62 @@
+// Which edges a pattern reads: the dataset `D` of docs/plan-format.md, resolved to labels of sources.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exec/operator.hpp"
+#include "spec.hpp"
+
+namespace penstock::exec {
+
+/// The edges of one label in one source. `graph` is the name that a graph variable gets, 0 where the pattern has none.
+struct EdgeSet {
+    const Source* source;
+    Label label;
+    TermId predicate;
+    TermId graph;
+    bool same_group(const EdgeSet& other) const { return predicate == other.predicate && graph == other.graph; }
+};
+
+/// Sets of equal predicate and graph stand together; a pattern matches the union of such a group as a set.
+void sort_into_groups(std::vector<EdgeSet>& sets);
+/// The leading group of `sets`.
+std::span<const EdgeSet> first_group(std::span<const EdgeSet> sets);
+
+class Dataset {
+public:
+    /// `named`: the pattern has a graph variable; parts without a name are then left out.
+    Dataset(const Spec& spec, bool named);
+
+    /// Appends the edge sets with that predicate (0 = any) in the graph of that name (0 = all), grouped.
+    void resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const;
+
+    /// For predicates found per vertex: the parts to ask, and what a label of a part's source is in this dataset.
+    std::size_t parts() const { return parts_.size(); }
+    const Source& source(const Run& run, std::size_t part) const;
+    /// False where the part does not contain that label (or not under the wanted graph name).
+    bool classify(const Run& run, std::size_t part, Label label, TermId graph, EdgeSet& out) const;
+
+    /// Appends the names of its graphs, each once; of "named" parts those with a triple in the stored graph.
+    void graph_names(const Run& run, std::vector<TermId>& out) const;
+
+private:
+    struct Part {
+        std::size_t source;
+        bool all_named = false;
+        std::vector<TermId> graphs;  // stored graphs; empty for windows
+        TermId name = 0;
+    };
+    void resolve_part(const Run& run, const Part& part, TermId predicate, TermId graph,
+                      std::vector<EdgeSet>& out) const;
+    void add_labels(const Run& run, const Part& part, std::span<const Label> labels, TermId graph,
+                    std::vector<EdgeSet>& out) const;
+    /// The name under which a graph variable sees that stored graph (or window: 0) of the part; 0 = not at all.
+    TermId name_of(const Part& part, TermId stored) const { return part.name != 0 ? part.name : stored; }
+    bool wanted(TermId name, TermId graph) const { return !named_ || (name != 0 && (graph == 0 || graph == name)); }
+
+    std::vector<Part> parts_;
+    bool named_;
+};
+
+}  // namespace penstock::exec

@@ -1,0 +1,52 @@
+#include "exec/executor.hpp"
+
+#include <mutex>
+
+#include "exec/program.hpp"
+
+namespace penstock {
+
+/// Operators keep their buffers from run to run, so that a small evaluation allocates next to nothing. A program serves
+/// one run at a time; there are as many as the most threads that ever ran the plan at once, up to a limit.
+struct Plan::Impl {
+    static constexpr std::size_t kIdle = 16;
+
+    explicit Impl(const Spec& given) : spec(given), slots(spec.at("slots").as_int()) {
+        idle.push_back(std::make_unique<exec::Program>(spec));
+    }
+
+    std::unique_ptr<exec::Program> take() {
+        {
+            std::lock_guard lock(mutex);
+            if (!idle.empty()) {
+                auto program = std::move(idle.back());
+                idle.pop_back();
+                return program;
+            }
+        }
+        return std::make_unique<exec::Program>(spec);
+    }
+    void give_back(std::unique_ptr<exec::Program> program) {
+        std::lock_guard lock(mutex);
+        if (idle.size() < kIdle) idle.push_back(std::move(program));
+    }
+
+    const Spec spec;
+    const std::size_t slots;
+    std::mutex mutex;
+    std::vector<std::unique_ptr<exec::Program>> idle;
+};
+
+Plan::Plan(const Spec& spec) : impl_(std::make_unique<Impl>(spec)) {}
+Plan::~Plan() = default;
+
+std::size_t Plan::slots() const { return impl_->slots; }
+
+Table Plan::run(const RunInput& input) const {
+    auto program = impl_->take();
+    Table answer = program->run(input);  // where it throws, the program goes with what its operators held
+    impl_->give_back(std::move(program));
+    return answer;
+}
+
+}  // namespace penstock

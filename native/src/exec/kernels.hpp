@@ -1,0 +1,45 @@
+// Loops over columns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "exec/table.hpp"
+
+namespace penstock::exec {
+
+inline std::uint64_t mix(std::uint64_t x) {
+    __extension__ using Wide = unsigned __int128;
+    Wide m = static_cast<Wide>(x ^ 0x9E3779B97F4A7C15ull) * 0xD6E8FEB86659FD93ull;
+    return static_cast<std::uint64_t>(m) ^ static_cast<std::uint64_t>(m >> 64);
+}
+inline std::uint64_t combine(std::uint64_t hash, TermId id) {
+    return mix(hash + 0x632BE59BD9B4E019ull + id * 0xFF51AFD7ED558CCDull);
+}
+
+/// out gets `from[rows[i]]` for each i behind what it holds.
+inline void gather(const Column& from, std::span<const std::uint32_t> rows, Column& out) {
+    std::size_t base = out.size();
+    out.resize(base + rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) out[base + i] = from[rows[i]];
+}
+inline void append(Column& out, const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); }
+inline void append_same(Column& out, TermId value, std::size_t n) { out.insert(out.end(), n, value); }
+
+/// Keeps the rows whose flag is set, in order.
+inline void compact(Table& table, std::span<const std::uint8_t> keep) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < table.rows; ++i) kept += keep[i] != 0;
+    if (kept == table.rows) return;
+    for (Column& column : table.columns) {
+        std::size_t to = 0;
+        for (std::size_t i = 0; i < table.rows; ++i) {
+            column[to] = column[i];
+            to += keep[i] != 0;
+        }
+        column.resize(kept);
+    }
+    table.rows = kept;
+}
+
+}  // namespace penstock::exec

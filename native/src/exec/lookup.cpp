@@ -1,0 +1,215 @@
+#include "exec/lookup.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+namespace penstock::exec {
+
+namespace {
+
+/// Above this many possible matches of a batch, equal keys are looked up once: then a batch gives at most the label's
+/// edges.
+constexpr std::uint64_t kFoldAbove = std::uint64_t{1} << 20;
+constexpr std::size_t kChargeAbove = 64 * 1024;  // smaller scratch is not worth accounting for
+
+std::size_t bytes_of(const Matches& m) {
+    return m.rows.capacity() * sizeof(m.rows[0]) + m.values.capacity() * sizeof(m.values[0]);
+}
+
+/// Drops duplicates among values[from..]; their order is free.
+void drop_duplicates(Matches& matches, std::size_t from) {
+    auto first = matches.values.begin() + static_cast<std::ptrdiff_t>(from);
+    std::sort(first, matches.values.end());
+    matches.values.erase(std::unique(first, matches.values.end()), matches.values.end());
+    matches.rows.resize(matches.values.size());
+}
+
+}  // namespace
+
+void Lookup::expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir, Matches& found) {
+    found.clear();
+    if (keys.size() > 1 && fold_keys(run, group, keys)) {
+        folded_.clear();
+        expand_distinct(run, group, distinct_keys_, dir, folded_);
+        unfold(folded_, found);
+    } else {
+        expand_distinct(run, group, keys, dir, found);
+    }
+    std::size_t held = bytes_of(found) + bytes_of(folded_);
+    if (held > kChargeAbove) charge_.set(run.budget(), held);
+}
+
+/// Fills distinct_keys_ and key_of_row_; false where folding would gain nothing. Equal neighbours are always folded
+/// (what an expansion just repeated), others where the batch could otherwise give more than kFoldAbove matches.
+bool Lookup::fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys) {
+    std::size_t runs = 1;
+    for (std::size_t i = 1; i < keys.size(); ++i) runs += keys[i] != keys[i - 1];
+    std::uint64_t edges = 0;
+    if (runs > 1)
+        for (const EdgeSet& set : group) edges += set.source->stats(set.label).edges;
+    bool all = runs > 1 && edges > kFoldAbove / runs;
+    if (runs == keys.size() && !all) return false;
+    key_of_row_.resize(keys.size());
+    if (all) {
+        seen_.reset(1);
+        std::array<const TermId*, 1> columns{keys.data()};
+        seen_.assign(columns, keys.size(), key_of_row_.data(), run.budget());
+        distinct_keys_.assign(seen_.column(0).begin(), seen_.column(0).end());
+        return distinct_keys_.size() < keys.size();
+    }
+    distinct_keys_.clear();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i == 0 || keys[i] != keys[i - 1]) distinct_keys_.push_back(keys[i]);
+        key_of_row_[i] = static_cast<std::uint32_t>(distinct_keys_.size() - 1);
+    }
+    return true;
+}
+
+void Lookup::unfold(const Matches& folded, Matches& found) {
+    starts_.assign(distinct_keys_.size() + 1, 0);
+    for (std::uint32_t row : folded.rows) ++starts_[row + 1];
+    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+    for (std::size_t i = 0; i < key_of_row_.size(); ++i) {
+        std::size_t from = starts_[key_of_row_[i]], to = starts_[key_of_row_[i] + 1];
+        found.rows.insert(found.rows.end(), to - from, static_cast<std::uint32_t>(i));
+        found.values.insert(found.values.end(), folded.values.begin() + static_cast<std::ptrdiff_t>(from),
+                            folded.values.begin() + static_cast<std::ptrdiff_t>(to));
+    }
+}
+
+void Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
+                             Matches& found) {
+    run.work(keys.size());
+    if (group.size() == 1) {
+        group[0].source->expand(keys, group[0].label, dir, found);
+        return;
+    }
+    if (parts_.size() < group.size()) parts_.resize(group.size());
+    std::size_t filled = 0;
+    for (const EdgeSet& set : group) {
+        parts_[filled].clear();
+        set.source->expand(keys, set.label, dir, parts_[filled]);
+        filled += !parts_[filled].rows.empty();
+    }
+    if (filled == 1) std::swap(found, parts_[0]);
+    if (filled > 1) merge(filled, found);
+}
+
+/// Union of the first parts_, each ascending by row: duplicates can only come from different parts.
+void Lookup::merge(std::size_t sets, Matches& found) {
+    heads_.assign(sets, 0);
+    for (;;) {
+        std::uint32_t row = 0xFFFFFFFF;
+        for (std::size_t p = 0; p < sets; ++p)
+            if (heads_[p] < parts_[p].rows.size()) row = std::min(row, parts_[p].rows[heads_[p]]);
+        if (row == 0xFFFFFFFF) return;
+        std::size_t start = found.rows.size(), givers = 0;
+        for (std::size_t p = 0; p < sets; ++p) {
+            const Matches& part = parts_[p];
+            std::size_t& at = heads_[p];
+            givers += at < part.rows.size() && part.rows[at] == row;
+            for (; at < part.rows.size() && part.rows[at] == row; ++at) {
+                found.rows.push_back(row);
+                found.values.push_back(part.values[at]);
+            }
+        }
+        if (givers > 1) drop_duplicates(found, start);
+    }
+}
+
+void Lookup::contains(std::span<const EdgeSet> group, std::span<const TermId> subjects, std::span<const TermId> objects,
+                      std::vector<std::uint8_t>& found) {
+    found.assign(subjects.size(), 0);
+    for (const EdgeSet& set : group) set.source->contains(subjects, set.label, objects, found);
+}
+
+void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, Column& objects) {
+    subjects.clear();
+    objects.clear();
+    std::uint64_t edges = 0;
+    for (const EdgeSet& set : group) edges += set.source->stats(set.label).edges;
+    if (edges > kChargeAbove) charge_.set(run.budget(), edges * 2 * sizeof(TermId));
+    std::size_t givers = 0;
+    for (const EdgeSet& set : group) {
+        std::size_t before = subjects.size();
+        set.source->edges(set.label, subjects, objects);
+        givers += subjects.size() != before;
+    }
+    if (givers < 2) return;
+    seen_.reset(2);
+    std::vector<std::uint32_t> ids(subjects.size());
+    std::array<const TermId*, 2> columns{subjects.data(), objects.data()};
+    seen_.assign(columns, subjects.size(), ids.data(), run.budget());
+    subjects.assign(seen_.column(0).begin(), seen_.column(0).end());
+    objects.assign(seen_.column(1).begin(), seen_.column(1).end());
+}
+
+void Lookup::release(Run& run) {
+    seen_.release(run.budget());
+    charge_.release(run.budget());
+    if (bytes_of(folded_) > kChargeAbove) folded_ = Matches();
+    for (Matches& part : parts_)
+        if (bytes_of(part) > kChargeAbove) part = Matches();
+}
+
+LabelProbe::Found& LabelProbe::entry(const EdgeSet& edges) {
+    if (used_ == found_.size()) found_.emplace_back();
+    Found& made = found_[used_++];
+    made.edges = edges;
+    made.keys.clear();
+    return made;
+}
+
+void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId graph) {
+    constexpr std::uint32_t kUnknown = 0, kOutside = 1, kFirst = 2;
+    used_ = 0;
+    for (std::size_t part = 0; part < dataset.parts(); ++part) {
+        rows_.clear();
+        labels_.clear();
+        dataset.source(run, part).labels_of(keys, dir, rows_, labels_);
+        run.work(keys.size() + rows_.size());
+        EdgeSet edges{};
+        for (std::size_t i = 0; i < labels_.size(); ++i) {
+            if (labels_[i] >= entry_of_label_.size()) entry_of_label_.resize(labels_[i] + 1, kUnknown);
+            std::uint32_t& known = entry_of_label_[labels_[i]];
+            if (known == kUnknown) {
+                known = kOutside;
+                if (dataset.classify(run, part, labels_[i], graph, edges)) {
+                    known = static_cast<std::uint32_t>(used_) + kFirst;
+                    entry(edges);
+                }
+            }
+            if (known >= kFirst) found_[known - kFirst].keys.push_back(rows_[i]);
+        }
+        for (Label label : labels_) entry_of_label_[label] = kUnknown;
+    }
+    order_.resize(used_);
+    std::iota(order_.begin(), order_.end(), 0u);
+    auto key = [this](std::uint32_t i) {
+        const EdgeSet& e = found_[i].edges;
+        return std::make_tuple(e.predicate, e.graph, e.source, e.label);
+    };
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+}
+
+std::size_t LabelProbe::group(std::size_t i, std::vector<EdgeSet>& edges, std::vector<std::uint32_t>& keys) const {
+    edges.clear();
+    keys.clear();
+    std::size_t first = i;
+    for (; i < order_.size() && found_[order_[i]].edges.same_group(found_[order_[first]].edges); ++i) {
+        const Found& found = found_[order_[i]];
+        bool repeated =
+            !edges.empty() && edges.back().source == found.edges.source && edges.back().label == found.edges.label;
+        if (!repeated) edges.push_back(found.edges);
+        keys.insert(keys.end(), found.keys.begin(), found.keys.end());
+    }
+    if (i - first > 1 || !std::is_sorted(keys.begin(), keys.end())) {
+        std::sort(keys.begin(), keys.end());
+        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    }
+    return i;
+}
+
+}  // namespace penstock::exec

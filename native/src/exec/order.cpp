@@ -1,0 +1,107 @@
+// ORDER BY: stable, the member first. Under a LIMIT only the rows that can still be in the answer are kept.
+#include <algorithm>
+#include <numeric>
+
+#include "exec/collected.hpp"
+#include "exec/compiler.hpp"
+#include "exec/order.hpp"
+
+namespace penstock::exec {
+
+Order::Order(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+    schema_ = in_->schema();
+    int member = compiler.slot_at(spec, "member");
+    if (member >= 0) {
+        member_ = schema_.index_of(static_cast<Slot>(member));
+        if (member_ < 0) throw Error("plan: 'order' over rows without their member");
+    }
+    for (const Spec& key : spec.at("keys").as_list()) {
+        const Spec* descending = key.find("desc");
+        keys_.push_back({compiler.expression(key.at("expr"), schema_), descending != nullptr && descending->as_bool()});
+    }
+    // Sort keys travel as further columns behind the input's.
+    held_ = schema_;
+    for (std::size_t k = 0; k < keys_.size(); ++k) held_.add(0, true);
+    held_.shape(extended_);
+    schema_.shape(buffer_);
+}
+
+void Order::begin() { rows_.begin(*run_, held_); }
+
+bool Order::push(Table& rows) {
+    run_->work(rows.rows);
+    std::size_t carried = rows.columns.size();
+    for (std::size_t k = 0; k < keys_.size(); ++k)
+        keys_[k].value->evaluate(rows, run_->expressions, extended_.columns[carried + k]);
+    for (std::size_t c = 0; c < carried; ++c) std::swap(extended_.columns[c], rows.columns[c]);
+    extended_.rows = rows.rows;
+    rows_.push(extended_);
+    if (limit_ != kNoLimit && rows_.table().rows >= 4 * limit_ + 4 * kMorsel) prune();
+    return true;
+}
+
+bool Order::before(std::uint32_t a, std::uint32_t b) const {
+    const Table& table = rows_.table();
+    if (member_ >= 0) {
+        const Column& member = table.columns[static_cast<std::size_t>(member_)];
+        if (member[a] != member[b]) return member[a] < member[b];
+    }
+    std::size_t carried = schema_.slots.size();
+    for (std::size_t k = 0; k < keys_.size(); ++k) {
+        TermId x = table.columns[carried + k][a], y = table.columns[carried + k][b];
+        if (x == y) continue;
+        int order = order_compare(x, y, run_->expressions.terms);
+        if (order != 0) return keys_[k].descending ? order > 0 : order < 0;
+    }
+    return a < b;  // stable
+}
+
+/// Leaves in order_ the rows in order, at most `limit` of them.
+void Order::sort(std::size_t limit) {
+    const Table& table = rows_.table();
+    order_charge_.set(run_->budget(), table.rows * 2 * sizeof(std::uint32_t));
+    order_.resize(table.rows);
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::size_t steps = 0;
+    auto less = [&](std::uint32_t a, std::uint32_t b) {
+        if ((++steps & 0xFFF) == 0) run_->budget().check();
+        return before(a, b);
+    };
+    if (limit < table.rows) {
+        std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(limit), order_.end(), less);
+        order_.resize(limit);
+    } else {
+        std::stable_sort(order_.begin(), order_.end(), less);
+    }
+}
+
+/// Keeps the first `limit_` rows of those collected, still in their order of arrival, which decides between equals.
+void Order::prune() {
+    sort(limit_);
+    std::sort(order_.begin(), order_.end());
+    Table& table = rows_.table();
+    for (Column& column : table.columns) {
+        for (std::size_t i = 0; i < order_.size(); ++i) column[i] = column[order_[i]];
+        column.resize(order_.size());
+    }
+    table.rows = order_.size();
+}
+
+void Order::finish() {
+    sort(limit_);
+    Table& table = rows_.table();
+    std::vector<Column> keys;
+    for (std::size_t k = 0; k < keys_.size(); ++k) {  // the keys stay behind
+        keys.push_back(std::move(table.columns.back()));
+        table.columns.pop_back();
+        table.slots.pop_back();
+    }
+    push_rows(table, order_, buffer_, *run_, *out_);
+    rows_.release(run_->budget());
+    order_charge_.release(run_->budget());
+    if (order_.capacity() > 4 * kMorsel) order_ = {};
+}
+
+OperatorPtr make_order(const Spec& spec, Compiler& compiler) { return std::make_unique<Order>(spec, compiler); }
+
+}  // namespace penstock::exec

@@ -1,0 +1,57 @@
+// Property paths (SPARQL 1.1 §9, §18.4) as batched expansion of a frontier.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/lookup.hpp"
+#include "spec.hpp"
+
+namespace penstock::exec {
+
+struct PathExpression {
+    enum class Kind : std::uint8_t { Link, Inverse, Sequence, Alternative, Star, Plus, Optional, Negated };
+    Kind kind;
+    TermId predicate = 0;               // Link
+    std::vector<PathExpression> parts;  // the others
+    std::unique_ptr<std::vector<TermId>>
+        forward;  // Negated: excluded predicates, sorted; null = that direction never matches
+    std::unique_ptr<std::vector<TermId>> inverse;
+
+    explicit PathExpression(const Spec& spec, std::size_t depth = 0);
+    /// A path of length zero matches.
+    bool nullable() const;
+};
+
+/// Evaluates paths over one graph: the union of a dataset's parts, or the graph of one name.
+class PathEvaluator {
+public:
+    explicit PathEvaluator(const Dataset& dataset) : dataset_(dataset) {}
+    void begin(Run& run, TermId graph);
+    void release(Run& run) { lookup_.release(run); }
+
+    /// found = pairs (index of the key, node at the other end), in no order. Sequences and alternatives outside of
+    /// closures keep duplicates. `dir` Out: keys are the path's start; In: its end. A key always reaches itself by a
+    /// path of length zero.
+    void step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
+    /// Appends nodes among which are all starts of the path in the graph, each once. For a path that may have length
+    /// zero: all subjects and objects.
+    void starts(const PathExpression& path, std::vector<TermId>& out);
+
+private:
+    void link(TermId predicate, std::span<const TermId> keys, Dir dir, Matches& found);
+    void sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
+    void closure(const PathExpression& path, bool from_zero, std::span<const TermId> keys, Dir dir, Matches& found);
+    void optional(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
+    void negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir, Matches& found);
+    void collect_starts(const PathExpression& path, Dir dir, KeyTable& seen);
+    void add_vertices(std::span<const EdgeSet> sets, Dir dir, KeyTable& seen);
+
+    const Dataset& dataset_;
+    Run* run_ = nullptr;
+    TermId graph_ = 0;
+    Lookup lookup_;
+    std::vector<EdgeSet> sets_;
+};
+
+}  // namespace penstock::exec

@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <array>
+
+#include "exec/path.hpp"
+
+namespace penstock::exec {
+
+namespace {
+
+constexpr std::size_t kMaxPathDepth = 500;
+constexpr std::size_t kFrontier = 4 * kMorsel;  // keys per step of a closure
+
+std::unique_ptr<std::vector<TermId>> id_list(const Spec* spec) {
+    if (spec == nullptr) return nullptr;
+    auto ids = std::make_unique<std::vector<TermId>>();
+    for (const Spec& id : spec->as_list()) ids->push_back(id.as_int());
+    std::sort(ids->begin(), ids->end());
+    return ids;
+}
+
+Dir flip(Dir dir) { return dir == Dir::Out ? Dir::In : Dir::Out; }
+
+/// Bytes of a closure's frontier or result are charged while it is worked on.
+class Scratch {
+public:
+    explicit Scratch(Budget& budget) : budget_(budget) {}
+    ~Scratch() {
+        if (held_ != 0) budget_.charge(-held_);
+    }
+    void set(std::size_t bytes) {
+        auto wanted = static_cast<std::ptrdiff_t>(bytes);
+        std::ptrdiff_t change = wanted - held_;
+        held_ = wanted;
+        if (change != 0) budget_.charge(change);
+    }
+
+private:
+    Budget& budget_;
+    std::ptrdiff_t held_ = 0;
+};
+
+}  // namespace
+
+PathExpression::PathExpression(const Spec& spec, std::size_t depth) : kind(Kind::Link) {
+    if (depth > kMaxPathDepth) throw Error("plan: a property path is nested too deeply");
+    auto list = [&](Kind list_kind, const Spec& items) {
+        kind = list_kind;
+        for (const Spec& item : items.as_list()) parts.emplace_back(item, depth + 1);
+        if (parts.empty()) throw Error("plan: an empty sequence or alternative in a path");
+    };
+    auto one = [&](Kind one_kind, const Spec& item) {
+        kind = one_kind;
+        parts.emplace_back(item, depth + 1);
+    };
+    bool is_negated = false;
+    for (const auto& [name, value] : spec.as_dict()) is_negated = is_negated || name == "nps";
+    if (is_negated) {
+        kind = Kind::Negated;
+        forward = id_list(spec.find("nps"));
+        inverse = id_list(spec.find("inv"));
+    } else if (const Spec* link = spec.find("link")) {
+        predicate = link->as_int();
+        if (predicate == kUnbound) throw Error("plan: a path's predicate has id 0");
+    } else if (const Spec* inv = spec.find("inv")) {
+        one(Kind::Inverse, *inv);
+    } else if (const Spec* seq = spec.find("seq")) {
+        list(Kind::Sequence, *seq);
+    } else if (const Spec* alt = spec.find("alt")) {
+        list(Kind::Alternative, *alt);
+    } else if (const Spec* star = spec.find("star")) {
+        one(Kind::Star, *star);
+    } else if (const Spec* plus = spec.find("plus")) {
+        one(Kind::Plus, *plus);
+    } else {
+        one(Kind::Optional, spec.at("opt"));
+    }
+}
+
+bool PathExpression::nullable() const {
+    auto null = [](const PathExpression& part) { return part.nullable(); };
+    switch (kind) {
+        case Kind::Star:
+        case Kind::Optional:
+            return true;
+        case Kind::Sequence:
+            return std::all_of(parts.begin(), parts.end(), null);
+        case Kind::Inverse:
+        case Kind::Plus:
+        case Kind::Alternative:
+            return std::any_of(parts.begin(), parts.end(), null);
+        default:
+            return false;
+    }
+}
+
+void PathEvaluator::begin(Run& run, TermId graph) {
+    run_ = &run;
+    graph_ = graph;
+}
+
+void PathEvaluator::step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
+    found.clear();
+    if (keys.empty()) return;
+    using Kind = PathExpression::Kind;
+    switch (path.kind) {
+        case Kind::Link:
+            return link(path.predicate, keys, dir, found);
+        case Kind::Inverse:
+            return step(path.parts[0], keys, flip(dir), found);
+        case Kind::Sequence:
+            return sequence(path, keys, dir, found);
+        case Kind::Star:
+            return closure(path.parts[0], true, keys, dir, found);
+        case Kind::Plus:
+            return closure(path.parts[0], false, keys, dir, found);
+        case Kind::Optional:
+            return optional(path.parts[0], keys, dir, found);
+        case Kind::Negated:
+            if (path.forward) negated(*path.forward, keys, dir, found);
+            if (path.inverse) negated(*path.inverse, keys, flip(dir), found);
+            return;
+        case Kind::Alternative: {
+            Matches part;
+            for (const PathExpression& choice : path.parts) {
+                step(choice, keys, dir, part);
+                found.rows.insert(found.rows.end(), part.rows.begin(), part.rows.end());
+                found.values.insert(found.values.end(), part.values.begin(), part.values.end());
+            }
+            return;
+        }
+    }
+}
+
+void PathEvaluator::link(TermId predicate, std::span<const TermId> keys, Dir dir, Matches& found) {
+    sets_.clear();
+    dataset_.resolve(*run_, predicate, graph_, sets_);
+    if (!sets_.empty()) lookup_.expand(*run_, sets_, keys, dir, found);
+}
+
+void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
+    Scratch scratch(run_->budget());
+    std::size_t n = path.parts.size();
+    step(path.parts[dir == Dir::Out ? 0 : n - 1], keys, dir, found);
+    for (std::size_t i = 1; i < n; ++i) {
+        Matches next;
+        step(path.parts[dir == Dir::Out ? i : n - 1 - i], found.values, dir, next);
+        scratch.set((next.rows.size() + found.rows.size()) * (sizeof(TermId) + sizeof(std::uint32_t)));
+        for (std::uint32_t& row : next.rows) row = found.rows[row];
+        found = std::move(next);
+    }
+}
+
+void PathEvaluator::closure(const PathExpression& path, bool from_zero, std::span<const TermId> keys, Dir dir,
+                            Matches& found) {
+    KeyTable visited;  // (index of the key, node)
+    visited.reset(2);
+    Column rows(keys.size()), nodes(keys.begin(), keys.end());
+    for (std::size_t i = 0; i < keys.size(); ++i) rows[i] = i;
+    std::vector<std::uint32_t> ids;
+    auto visit = [&](const Column& from, const Column& to) {
+        ids.resize(from.size());
+        std::array<const TermId*, 2> pair{from.data(), to.data()};
+        visited.assign(pair, from.size(), ids.data(), run_->budget());
+    };
+    auto explore = [&](std::span<const TermId> starts, std::span<const TermId> frontier) {
+        Matches reached;
+        step(path, frontier, dir, reached);
+        Column from(reached.rows.size());
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = starts[reached.rows[i]];
+        visit(from, reached.values);
+    };
+    if (from_zero)
+        visit(rows, nodes);
+    else
+        explore(rows, nodes);
+    // The pairs themselves are the queue: what was visited and not yet expanded lies behind `done`.
+    for (std::size_t done = 0; done < visited.size();) {
+        std::size_t n = std::min(kFrontier, visited.size() - done);
+        auto first = static_cast<std::ptrdiff_t>(done);
+        rows.assign(visited.column(0).begin() + first,
+                    visited.column(0).begin() + first + static_cast<std::ptrdiff_t>(n));
+        nodes.assign(visited.column(1).begin() + first,
+                     visited.column(1).begin() + first + static_cast<std::ptrdiff_t>(n));
+        done += n;
+        run_->work(n);
+        explore(rows, nodes);
+    }
+    found.rows.assign(visited.column(0).begin(), visited.column(0).end());
+    found.values.assign(visited.column(1).begin(), visited.column(1).end());
+    visited.release(run_->budget());
+}
+
+void PathEvaluator::optional(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
+    step(path, keys, dir, found);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        found.rows.push_back(static_cast<std::uint32_t>(i));
+        found.values.push_back(keys[i]);
+    }
+    KeyTable distinct;
+    distinct.reset(2);
+    Column rows(found.rows.begin(), found.rows.end());
+    std::vector<std::uint32_t> ids(rows.size());
+    std::array<const TermId*, 2> pair{rows.data(), found.values.data()};
+    distinct.assign(pair, rows.size(), ids.data(), run_->budget());
+    found.rows.assign(distinct.column(0).begin(), distinct.column(0).end());
+    found.values.assign(distinct.column(1).begin(), distinct.column(1).end());
+    distinct.release(run_->budget());
+}
+
+void PathEvaluator::negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir,
+                            Matches& found) {
+    LabelProbe probe;
+    probe.probe(*run_, dataset_, keys, dir, graph_);
+    std::vector<EdgeSet> sets;
+    std::vector<std::uint32_t> rows;
+    Column nodes;
+    Matches part;
+    for (std::size_t i = 0; i < probe.size();) {
+        i = probe.group(i, sets, rows);
+        if (std::binary_search(excluded.begin(), excluded.end(), sets[0].predicate)) continue;
+        nodes.clear();
+        for (std::uint32_t row : rows) nodes.push_back(keys[row]);
+        lookup_.expand(*run_, sets, nodes, dir, part);
+        for (std::uint32_t row : part.rows) found.rows.push_back(rows[row]);
+        found.values.insert(found.values.end(), part.values.begin(), part.values.end());
+    }
+}
+
+void PathEvaluator::starts(const PathExpression& path, std::vector<TermId>& out) {
+    KeyTable seen;
+    seen.reset(1);
+    collect_starts(path, Dir::Out, seen);
+    out.insert(out.end(), seen.column(0).begin(), seen.column(0).end());
+    seen.release(run_->budget());
+}
+
+void PathEvaluator::collect_starts(const PathExpression& path, Dir dir, KeyTable& seen) {
+    using Kind = PathExpression::Kind;
+    std::vector<EdgeSet> sets;
+    if (path.nullable() || path.kind == Kind::Negated) {
+        dataset_.resolve(*run_, 0, graph_, sets);
+        bool both = path.nullable() || (path.forward && path.inverse);
+        if (both || path.forward) add_vertices(sets, dir, seen);
+        if (both || path.inverse) add_vertices(sets, flip(dir), seen);
+        return;
+    }
+    switch (path.kind) {
+        case Kind::Link:
+            dataset_.resolve(*run_, path.predicate, graph_, sets);
+            return add_vertices(sets, dir, seen);
+        case Kind::Inverse:
+            return collect_starts(path.parts[0], flip(dir), seen);
+        case Kind::Sequence:  // a leading part that may have length zero takes all nodes, which is a superset too
+            return collect_starts(dir == Dir::Out ? path.parts.front() : path.parts.back(), dir, seen);
+        default:
+            for (const PathExpression& part : path.parts) collect_starts(part, dir, seen);
+    }
+}
+
+void PathEvaluator::add_vertices(std::span<const EdgeSet> sets, Dir dir, KeyTable& seen) {
+    std::vector<TermId> vertices;
+    std::vector<std::uint32_t> ids;
+    for (const EdgeSet& set : sets) {
+        vertices.clear();
+        set.source->vertices(set.label, dir, vertices);
+        ids.resize(vertices.size());
+        std::array<const TermId*, 1> keys{vertices.data()};
+        seen.assign(keys, vertices.size(), ids.data(), run_->budget());
+    }
+}
+
+}  // namespace penstock::exec

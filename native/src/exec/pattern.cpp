@@ -1,0 +1,163 @@
+#include "exec/pattern.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "exec/kernels.hpp"
+
+namespace penstock::exec {
+
+PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot)
+    : Unary(std::move(in)) {
+    schema_ = in_->schema();
+    std::size_t carried = schema_.slots.size();
+    auto bind_end = [&](const TermRef& ref, Position position) {
+        End end;
+        if (!ref.variable) {
+            end.constant = ref.id;
+            return end;
+        }
+        int column = schema_.index_of(ref.slot);
+        if (column >= 0 && static_cast<std::size_t>(column) < carried) {
+            end.column = column;
+            if (schema_.nullable[static_cast<std::size_t>(column)]) bound_columns_.push_back(column);
+        } else if (column >= 0) {  // the variable of an earlier position
+            for (const NewColumn& made : new_columns_)
+                if (made.column == static_cast<std::size_t>(column)) equal_.emplace_back(made.position, position);
+        } else {
+            new_columns_.push_back({position, schema_.slots.size()});
+            schema_.add(ref.slot, false);
+        }
+        return end;
+    };
+    s_ = bind_end(s, S);
+    if (p != nullptr) p_ = bind_end(*p, P);
+    o_ = bind_end(o, O);
+    if (graph_slot >= 0) g_ = bind_end({true, static_cast<Slot>(graph_slot), 0}, G);
+    for (int column : bound_columns_) schema_.nullable[static_cast<std::size_t>(column)] = 0;
+    schema_.shape(table_);
+}
+
+std::span<const std::uint32_t> PatternOperator::all_rows() {
+    if (iota_.size() < input_->rows) {
+        iota_.resize(std::max(input_->rows, iota_.size() * 2));
+        std::iota(iota_.begin(), iota_.end(), 0u);
+    }
+    return {iota_.data(), input_->rows};
+}
+
+void PatternOperator::start_input(const Table& rows) {
+    input_ = &rows;
+    for (int column : bound_columns_) {
+        const Column& cells = rows.columns[static_cast<std::size_t>(column)];
+        if (std::find(cells.begin(), cells.end(), kUnbound) != cells.end())
+            throw Error("plan: slot " + std::to_string(rows.slots[static_cast<std::size_t>(column)]) +
+                        " is unbound in the input of a pattern that takes it as bound");
+    }
+    for (Column& column : table_.columns) column.clear();
+    table_.rows = 0;
+}
+
+bool PatternOperator::finish_input() { return table_.rows == 0 || out_->push(table_); }
+
+TermId PatternOperator::value(const MatchBatch& batch, Position position, std::size_t i) const {
+    switch (position) {
+        case S:
+            return batch.s[i];
+        case P:
+            return batch.p;
+        case O:
+            return batch.o[i];
+        default:
+            return batch.g;
+    }
+}
+
+/// The matches that give equal values to positions with the same variable.
+MatchBatch PatternOperator::only_equal(const MatchBatch& batch) {
+    kept_rows_.clear();
+    kept_s_.clear();
+    kept_o_.clear();
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+        bool same = true;
+        for (auto [a, b] : equal_) same = same && value(batch, a, i) == value(batch, b, i);
+        if (!same) continue;
+        kept_rows_.push_back(batch.rows[i]);
+        if (batch.s != nullptr) kept_s_.push_back(batch.s[i]);
+        if (batch.o != nullptr) kept_o_.push_back(batch.o[i]);
+    }
+    return {kept_rows_, batch.s == nullptr ? nullptr : kept_s_.data(), batch.o == nullptr ? nullptr : kept_o_.data(),
+            batch.p, batch.g};
+}
+
+bool PatternOperator::emit(const MatchBatch& batch) { return append(equal_.empty() ? batch : only_equal(batch)); }
+
+bool PatternOperator::append(MatchBatch batch) {
+    std::size_t carried = table_.columns.size() - new_columns_.size();
+    while (!batch.rows.empty()) {
+        std::size_t n = std::min(batch.rows.size(), kMorsel - table_.rows);
+        auto rows = batch.rows.first(n);
+        for (std::size_t c = 0; c < carried; ++c) gather(input_->columns[c], rows, table_.columns[c]);
+        for (const NewColumn& made : new_columns_) {
+            Column& column = table_.columns[made.column];
+            if (made.position == S)
+                penstock::exec::append(column, batch.s, n);
+            else if (made.position == O)
+                penstock::exec::append(column, batch.o, n);
+            else
+                append_same(column, made.position == P ? batch.p : batch.g, n);
+        }
+        table_.rows += n;
+        batch.rows = batch.rows.subspan(n);
+        if (batch.s != nullptr) batch.s += n;
+        if (batch.o != nullptr) batch.o += n;
+        if (table_.rows == kMorsel) {
+            run_->work(kMorsel);
+            if (!out_->push(table_)) return false;
+            for (Column& column : table_.columns) column.clear();
+            table_.rows = 0;
+        }
+    }
+    return true;
+}
+
+bool PatternOperator::emit_product(std::span<const std::uint32_t> rows, std::size_t matches, MatchBatch batch) {
+    if (matches == 0 || rows.empty()) return true;
+    const TermId *s = batch.s, *o = batch.o;
+    std::size_t row = 0, match = 0;
+    while (row < rows.size()) {
+        product_rows_.clear();
+        product_s_.clear();
+        product_o_.clear();
+        while (row < rows.size() && product_rows_.size() < kMorsel) {
+            std::size_t n = std::min(matches - match, kMorsel - product_rows_.size());
+            product_rows_.insert(product_rows_.end(), n, rows[row]);
+            if (s != nullptr) penstock::exec::append(product_s_, s + match, n);
+            if (o != nullptr) penstock::exec::append(product_o_, o + match, n);
+            match += n;
+            if (match == matches) {
+                match = 0;
+                ++row;
+            }
+        }
+        batch.rows = product_rows_;
+        batch.s = s == nullptr ? nullptr : product_s_.data();
+        batch.o = o == nullptr ? nullptr : product_o_.data();
+        if (!emit(batch)) return false;
+    }
+    return true;
+}
+
+void PatternOperator::sort_by_key(int first, int second) {
+    auto all = all_rows();
+    order_.assign(all.begin(), all.end());
+    auto cell = [this](int column, std::uint32_t row) {
+        return column < 0 ? TermId{0} : input_->columns[static_cast<std::size_t>(column)][row];
+    };
+    std::stable_sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        TermId pa = cell(first, a), pb = cell(first, b);
+        return pa != pb ? pa < pb : cell(second, a) < cell(second, b);
+    });
+}
+
+}  // namespace penstock::exec

@@ -1,0 +1,94 @@
+// What triple patterns and property paths share: an input, two ends, a graph, and rows extended by matches.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exec/compiler.hpp"
+#include "exec/dataset.hpp"
+
+namespace penstock::exec {
+
+/// Matches of a pattern against rows of its input: for match i input row rows[i] with the values of the four positions.
+/// A null pointer for s or o stands for "as the row has it"; predicate and graph are the same for all.
+struct MatchBatch {
+    std::span<const std::uint32_t> rows;
+    const TermId* s = nullptr;
+    const TermId* o = nullptr;
+    TermId p = 0;
+    TermId g = 0;
+};
+
+/// Base of operators that extend their input by matches of a pattern with the positions s, p, o, g.
+class PatternOperator : public Unary {
+protected:
+    enum Position : std::uint8_t { S, P, O, G };
+
+    /// `p` is null for paths.
+    PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot);
+
+    /// One end or the predicate of the pattern: bound by a column of the input, constant, or free.
+    struct End {
+        int column = -1;
+        TermId constant = 0;
+        bool free() const { return column < 0 && constant == 0; }
+    };
+    End s_, p_, o_, g_;
+
+    /// Starts on a morsel; all batches until finish_input() are about these rows. Throws Error where a bound slot is
+    /// unbound.
+    void start_input(const Table& rows);
+    /// Appends the batch's rows to the output. False where the consumer has enough.
+    bool emit(const MatchBatch& batch);
+    /// Appends every match (s[i], o[i]) to every one of those input rows; a null pointer as in MatchBatch.
+    bool emit_product(std::span<const std::uint32_t> rows, std::size_t matches, MatchBatch batch);
+    /// Pushes what is left.
+    bool finish_input();
+
+    /// Calls f(rows, predicate, graph) for the input's rows divided by their values of bound predicate and graph
+    /// columns (0 where there is none). False as soon as f returns false.
+    template <class F>
+    bool partition(F&& f);
+
+    const Table& input() const { return *input_; }
+    std::span<const std::uint32_t> all_rows();
+
+private:
+    struct NewColumn {
+        Position position;
+        std::size_t column;
+    };
+    bool append(MatchBatch batch);
+    MatchBatch only_equal(const MatchBatch& batch);
+    TermId value(const MatchBatch& batch, Position position, std::size_t i) const;
+    void sort_by_key(int first, int second);
+
+    std::vector<NewColumn> new_columns_;
+    std::vector<std::pair<Position, Position>> equal_;  // free positions with the same variable
+    std::vector<int> bound_columns_;                    // nullable columns that must be bound
+    const Table* input_ = nullptr;
+    Table table_;
+    std::vector<std::uint32_t> iota_, order_, kept_rows_, product_rows_;
+    Column kept_s_, kept_o_, product_s_, product_o_;
+};
+
+template <class F>
+bool PatternOperator::partition(F&& f) {
+    if (p_.column < 0 && g_.column < 0) return f(all_rows(), p_.constant, TermId{0});
+    sort_by_key(p_.column, g_.column);
+    auto cell = [this](int column, std::uint32_t row, TermId otherwise) {
+        return column < 0 ? otherwise : input_->columns[static_cast<std::size_t>(column)][row];
+    };
+    for (std::size_t from = 0; from < order_.size();) {
+        TermId predicate = cell(p_.column, order_[from], p_.constant), graph = cell(g_.column, order_[from], 0);
+        std::size_t to = from + 1;
+        while (to < order_.size() && cell(p_.column, order_[to], p_.constant) == predicate &&
+               cell(g_.column, order_[to], 0) == graph)
+            ++to;
+        if (!f(std::span<const std::uint32_t>(order_).subspan(from, to - from), predicate, graph)) return false;
+        from = to;
+    }
+    return true;
+}
+
+}  // namespace penstock::exec

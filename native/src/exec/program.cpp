@@ -1,0 +1,109 @@
+#include "exec/program.hpp"
+
+#include <algorithm>
+
+namespace penstock::exec {
+
+namespace {
+
+/// Marks the outer rows that a sub-plan's rows belong to; stops it once all have one.
+class Marks final : public Sink {
+public:
+    Marks(std::size_t column, std::uint64_t first_row, std::vector<std::uint8_t>& found)
+        : column_(column), first_row_(first_row), missing_(found.size()), found_(found) {}
+    bool push(Table& rows) override {
+        for (TermId number : rows.columns[column_]) {
+            std::uint8_t& flag = found_[number - first_row_];
+            missing_ -= flag == 0;
+            flag = 1;
+        }
+        return missing_ != 0;
+    }
+
+private:
+    std::size_t column_;
+    std::uint64_t first_row_;
+    std::size_t missing_;
+    std::vector<std::uint8_t>& found_;
+};
+
+std::int64_t latest(const RunInput& input, TermId s, TermId p, TermId o) {
+    Label label = input.labels->find(0, p);
+    std::int64_t time = kNever;
+    if (label == 0) return time;
+    for (const Source* source : input.sources) time = std::max(time, source->latest(s, label, o));
+    return time;
+}
+
+/// The callbacks hold pointers into one run: they go with it.
+class ContextCallbacks {
+public:
+    explicit ContextCallbacks(ExprContext& context) : context_(context) {}
+    ContextCallbacks(const ContextCallbacks&) = delete;
+    ContextCallbacks& operator=(const ContextCallbacks&) = delete;
+    ~ContextCallbacks() {
+        context_.exists = nullptr;
+        context_.timestamp = nullptr;
+    }
+
+private:
+    ExprContext& context_;
+};
+
+}  // namespace
+
+Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), sub_plans_(compiler_.take_sub_plans()) {}
+
+Table Program::run(const RunInput& input) {
+    if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
+    std::unique_ptr<Profiler> profiler;
+    if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
+    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), ++runs_);
+    ContextCallbacks callbacks(*input.expressions);
+    input.expressions->exists = [this, &run](std::size_t number, const Table& rows, std::vector<std::uint8_t>& found) {
+        exists(run, number, rows, found);
+    };
+    input.expressions->timestamp = [&input](TermId s, TermId p, TermId o) { return latest(input, s, p, o); };
+    run.budget().check();
+    answer_.begin(run, root_->schema());
+    root_->run(run, answer_);
+    for (Operator* correlated : compiler_.correlated()) correlated->release(run);
+    if (profiler) add_profile(*profiler, *input.profile);
+    return answer_.take();
+}
+
+void Program::exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found) {
+    found.assign(rows.rows, 0);
+    if (rows.rows == 0) return;
+    SubPlan& plan = sub_plan(number, rows);
+    plan.outer->rows = &rows;
+    auto column = static_cast<std::size_t>(plan.root->schema().index_of(plan.outer->schema.slots.back()));
+    Marks marks(column, plan.outer->first_row, found);
+    plan.root->run(run, marks);
+}
+
+/// The sub-plan as compiled for rows of that shape. Expressions hand on the rows of the operator they belong to, for
+/// which the compiler has prepared it; for any other shape it is compiled here, once.
+SubPlan& Program::sub_plan(std::size_t number, const Table& rows) {
+    for (auto& plan : sub_plans_) {
+        const std::vector<Slot>& slots = plan->outer->schema.slots;
+        if (plan->number == number && std::equal(rows.slots.begin(), rows.slots.end(), slots.begin(), slots.end() - 1))
+            return *plan;
+    }
+    Schema shape;
+    for (Slot slot : rows.slots) shape.add(slot, compiler_.seed().index_of(slot) < 0);
+    sub_plans_.push_back(compiler_.sub_plan(number, shape));
+    return *sub_plans_.back();
+}
+
+void Program::add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const {
+    const std::vector<std::uint32_t>& ids = compiler_.profile_ids();
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        auto same = std::find_if(out.begin(), out.end(), [&](const OperatorProfile& p) { return p.id == ids[i]; });
+        if (same == out.end()) same = out.insert(same, {ids[i], 0, 0});
+        same->rows += profiler.entries()[i].rows;
+        same->nanos += profiler.entries()[i].nanos;
+    }
+}
+
+}  // namespace penstock::exec

@@ -1,0 +1,31 @@
+// One tree of operators, ready to run: a plan's compiled form for one thread at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/collected.hpp"
+#include "exec/compiler.hpp"
+#include "exec/executor.hpp"
+
+namespace penstock::exec {
+
+class Program {
+public:
+    explicit Program(const Spec& plan);
+    /// After an exception the program must not be used again: its operators may hold half of something.
+    Table run(const RunInput& input);
+
+private:
+    void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);
+    SubPlan& sub_plan(std::size_t number, const Table& rows);
+    void add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const;
+
+    Compiler compiler_;
+    OperatorPtr root_;
+    std::vector<std::unique_ptr<SubPlan>> sub_plans_;
+    Collected answer_;
+    std::uint64_t runs_ = 0;
+};
+
+}  // namespace penstock::exec

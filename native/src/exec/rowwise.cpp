@@ -1,0 +1,87 @@
+// Operators that handle each row by itself: filter, extend, project.
+#include <utility>
+
+#include "exec/compiler.hpp"
+#include "exec/kernels.hpp"
+
+namespace penstock::exec {
+
+namespace {
+
+class Filter final : public Unary {
+public:
+    Filter(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+        schema_ = in_->schema();
+        condition_ = compiler.expression(spec.at("expr"), schema_);
+    }
+
+private:
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        condition_->test(rows, run_->expressions, keep_);
+        compact(rows, keep_);
+        return rows.rows == 0 || out_->push(rows);
+    }
+    std::unique_ptr<Expression> condition_;
+    std::vector<std::uint8_t> keep_;
+};
+
+/// BIND: one more column. Errors leave it unbound.
+class Extend final : public Unary {
+public:
+    Extend(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+        schema_ = in_->schema();
+        Slot slot = compiler.slot(spec.at("slot"));
+        if (schema_.index_of(slot) >= 0) throw Error("plan: 'extend' binds a slot that its input has");
+        value_ = compiler.expression(spec.at("expr"), schema_);
+        schema_.add(slot, true);
+        schema_.shape(table_);
+    }
+
+private:
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        value_->evaluate(rows, run_->expressions, table_.columns.back());
+        for (std::size_t c = 0; c < rows.columns.size(); ++c) std::swap(table_.columns[c], rows.columns[c]);
+        table_.rows = rows.rows;
+        return out_->push(table_);
+    }
+    std::unique_ptr<Expression> value_;
+    Table table_;
+};
+
+class Project final : public Unary {
+public:
+    Project(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {
+        const Schema& from = in_->schema();
+        for (Slot slot : compiler.slot_list(spec.at("slots"))) {
+            if (schema_.index_of(slot) >= 0) throw Error("plan: 'project' names a slot twice");
+            int column = from.index_of(slot);
+            columns_.push_back(column);
+            schema_.add(slot, column < 0 || from.nullable[static_cast<std::size_t>(column)] != 0);
+        }
+        schema_.shape(table_);
+    }
+
+private:
+    bool push(Table& rows) override {
+        for (std::size_t c = 0; c < columns_.size(); ++c) {
+            if (columns_[c] < 0)
+                table_.columns[c].assign(rows.rows, kUnbound);
+            else
+                std::swap(table_.columns[c], rows.columns[static_cast<std::size_t>(columns_[c])]);
+        }
+        table_.rows = rows.rows;
+        return out_->push(table_);
+    }
+    std::vector<int> columns_;
+    Table table_;
+};
+
+}  // namespace
+
+OperatorPtr make_filter(const Spec& spec, Compiler& compiler) { return std::make_unique<Filter>(spec, compiler); }
+OperatorPtr make_extend(const Spec& spec, Compiler& compiler) { return std::make_unique<Extend>(spec, compiler); }
+OperatorPtr make_project(const Spec& spec, Compiler& compiler) { return std::make_unique<Project>(spec, compiler); }
+
+}  // namespace penstock::exec

@@ -1,0 +1,148 @@
+// Triple patterns: each input row is extended by its matches. The access path follows from which ends are bound:
+// expansion from the bound end, a test where both are, an index scan where neither is (Wukong §5).
+#include "exec/compiler.hpp"
+#include "exec/lookup.hpp"
+#include "exec/pattern.hpp"
+
+namespace penstock::exec {
+
+namespace {
+
+class Scan final : public PatternOperator {
+public:
+    Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset)
+        : PatternOperator(std::move(in), s, &p, o, graph_slot), dataset_(dataset, graph_slot >= 0) {}
+
+private:
+    using Rows = std::span<const std::uint32_t>;
+
+    void begin() override {
+        fixed_.clear();
+        if (p_.constant != 0 && g_.column < 0) dataset_.resolve(*run_, p_.constant, 0, fixed_);
+    }
+    void finish() override { lookup_.release(*run_); }
+
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        start_input(rows);
+        bool more =
+            partition([this](Rows part, TermId predicate, TermId graph) { return match(part, predicate, graph); });
+        return more && finish_input();
+    }
+
+    bool match(Rows rows, TermId predicate, TermId graph) {
+        if (p_.constant != 0 && g_.column < 0) return match_groups(rows, fixed_);
+        if (predicate == 0 && !(s_.free() && o_.free())) return match_any_label(rows, graph);
+        sets_.clear();
+        dataset_.resolve(*run_, predicate, graph, sets_);
+        return match_groups(rows, sets_);
+    }
+
+    bool match_groups(Rows rows, std::span<const EdgeSet> sets) {
+        while (!sets.empty()) {
+            auto group = first_group(sets);
+            bool more = s_.column < 0 && o_.column < 0 ? match_once(rows, group) : match_each(rows, group);
+            if (!more) return false;
+            sets = sets.subspan(group.size());
+        }
+        return true;
+    }
+
+    /// Predicate free, an end bound: the labels at the bound end say where to look.
+    bool match_any_label(Rows rows, TermId graph) {
+        const End& from = bound_end();
+        bool each = s_.column >= 0 || o_.column >= 0;
+        std::span<const TermId> keys = each ? cells(from, rows, keys_) : std::span(&from.constant, 1);
+        probe_.probe(*run_, dataset_, keys, &from == &s_ ? Dir::Out : Dir::In, graph);
+        for (std::size_t i = 0; i < probe_.size();) {
+            i = probe_.group(i, sets_, found_keys_);
+            if (!each) {
+                if (!match_once(rows, sets_)) return false;
+                continue;
+            }
+            for (std::uint32_t& key : found_keys_) key = rows[key];
+            if (!match_each(found_keys_, sets_)) return false;
+        }
+        return true;
+    }
+    const End& bound_end() const {
+        if (s_.column >= 0) return s_;
+        if (o_.column >= 0) return o_;
+        return s_.constant != 0 ? s_ : o_;
+    }
+
+    /// The pattern's ends do not depend on the row: one look-up, and its product with the rows.
+    bool match_once(Rows rows, std::span<const EdgeSet> group) {
+        MatchBatch batch;
+        batch.p = group[0].predicate;
+        batch.g = group[0].graph;
+        if (s_.constant != 0 && o_.constant != 0) {
+            lookup_.contains(group, std::span(&s_.constant, 1), std::span(&o_.constant, 1), found_);
+            return found_[0] == 0 || emit_product(rows, 1, batch);
+        }
+        if (s_.free() && o_.free()) {
+            lookup_.pairs(*run_, group, subjects_, objects_);
+            batch.s = subjects_.data();
+            batch.o = objects_.data();
+            return emit_product(rows, subjects_.size(), batch);
+        }
+        bool out = s_.constant != 0;
+        lookup_.expand(*run_, group, std::span(out ? &s_.constant : &o_.constant, 1), out ? Dir::Out : Dir::In,
+                       matches_);
+        (out ? batch.o : batch.s) = matches_.values.data();
+        return emit_product(rows, matches_.values.size(), batch);
+    }
+
+    /// At least one end comes from the row.
+    bool match_each(Rows rows, std::span<const EdgeSet> group) {
+        MatchBatch batch;
+        batch.p = group[0].predicate;
+        batch.g = group[0].graph;
+        if (!s_.free() && !o_.free()) {
+            lookup_.contains(group, cells(s_, rows, subjects_), cells(o_, rows, objects_), found_);
+            matches_.rows.clear();
+            for (std::size_t i = 0; i < rows.size(); ++i)
+                if (found_[i]) matches_.rows.push_back(rows[i]);
+            batch.rows = matches_.rows;
+            return emit(batch);
+        }
+        bool out = !s_.free();
+        lookup_.expand(*run_, group, cells(out ? s_ : o_, rows, keys_), out ? Dir::Out : Dir::In, matches_);
+        if (rows.data() != all_rows().data())
+            for (std::uint32_t& row : matches_.rows) row = rows[row];
+        batch.rows = matches_.rows;
+        (out ? batch.o : batch.s) = matches_.values.data();
+        return emit(batch);
+    }
+
+    /// The end's value in each of the rows; the column itself where they are all of them.
+    std::span<const TermId> cells(const End& end, Rows rows, Column& buffer) {
+        if (end.column < 0) {
+            buffer.assign(rows.size(), end.constant);
+            return buffer;
+        }
+        const Column& column = input().columns[static_cast<std::size_t>(end.column)];
+        if (rows.data() == all_rows().data()) return {column.data(), rows.size()};
+        buffer.clear();
+        for (std::uint32_t row : rows) buffer.push_back(column[row]);
+        return buffer;
+    }
+
+    Dataset dataset_;
+    Lookup lookup_;
+    LabelProbe probe_;
+    std::vector<EdgeSet> fixed_, sets_;
+    std::vector<std::uint32_t> found_keys_;
+    std::vector<std::uint8_t> found_;
+    Column keys_, subjects_, objects_;
+    Matches matches_;
+};
+
+}  // namespace
+
+OperatorPtr make_scan(const Spec& spec, Compiler& compiler) {
+    return std::make_unique<Scan>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(spec.at("p")),
+                                  compiler.term(spec.at("o")), compiler.slot_at(spec, "graph"), spec.at("dataset"));
+}
+
+}  // namespace penstock::exec

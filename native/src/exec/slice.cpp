@@ -1,0 +1,102 @@
+// OFFSET and LIMIT, of the whole result or of each member's rows.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "exec/compiler.hpp"
+#include "exec/kernels.hpp"
+#include "exec/key_table.hpp"
+#include "exec/order.hpp"
+
+namespace penstock::exec {
+
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+/// Rows [offset, end) of the input.
+class Slice final : public Unary {
+public:
+    Slice(OperatorPtr in, std::uint64_t offset, std::uint64_t end) : Unary(std::move(in)), offset_(offset), end_(end) {
+        schema_ = in_->schema();
+    }
+
+private:
+    void begin() override { seen_ = 0; }
+    bool push(Table& rows) override {
+        std::uint64_t first = seen_;
+        seen_ += rows.rows;
+        if (first < offset_ || seen_ > end_) {
+            keep_.resize(rows.rows);
+            for (std::size_t i = 0; i < rows.rows; ++i) keep_[i] = first + i >= offset_ && first + i < end_;
+            compact(rows, keep_);
+        }
+        return (rows.rows == 0 || out_->push(rows)) && seen_ < end_;
+    }
+    std::uint64_t offset_, end_, seen_ = 0;
+    std::vector<std::uint8_t> keep_;
+};
+
+/// The same of the rows of each member.
+class MemberSlice final : public Unary {
+public:
+    MemberSlice(OperatorPtr in, std::size_t member, bool from_seed, std::uint64_t offset, std::uint64_t end)
+        : Unary(std::move(in)), member_(member), from_seed_(from_seed), offset_(offset), end_(end) {
+        schema_ = in_->schema();
+    }
+
+private:
+    void begin() override {
+        members_.reset(1);
+        seen_.clear();
+        finished_ = 0;
+    }
+    void finish() override { members_.release(run_->budget()); }
+
+    bool push(Table& rows) override {
+        run_->work(rows.rows);
+        std::array<const TermId*, 1> keys{rows.columns[member_].data()};
+        ids_.resize(rows.rows);
+        members_.assign(keys, rows.rows, ids_.data(), run_->budget());
+        seen_.resize(members_.size(), 0);
+        keep_.resize(rows.rows);
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+            std::uint64_t position = seen_[ids_[i]]++;
+            keep_[i] = position >= offset_ && position < end_;
+            finished_ += position + 1 == end_;
+        }
+        compact(rows, keep_);
+        bool more = rows.rows == 0 || out_->push(rows);
+        return more && !(from_seed_ && finished_ >= run_->seed.rows);  // the seed has a row for each member
+    }
+
+    std::size_t member_;
+    bool from_seed_;
+    std::uint64_t offset_, end_;
+    KeyTable members_;
+    std::vector<std::uint64_t> seen_;
+    std::size_t finished_ = 0;
+    std::vector<std::uint32_t> ids_;
+    std::vector<std::uint8_t> keep_;
+};
+
+}  // namespace
+
+OperatorPtr make_slice(const Spec& spec, Compiler& compiler) {
+    OperatorPtr in = compiler.child(spec, "in");
+    std::uint64_t offset = 0, end = kNoLimit;
+    if (const Spec* given = spec.find("offset")) offset = given->as_int();
+    if (const Spec* limit = spec.find("limit"))
+        end = limit->as_int() > kNoLimit - offset ? kNoLimit : offset + limit->as_int();
+    int member = compiler.slot_at(spec, "member");
+    if (member >= 0) {
+        int column = in->schema().index_of(static_cast<Slot>(member));
+        if (column < 0) throw Error("plan: 'slice' over rows without their member");
+        bool from_seed = compiler.seed().index_of(static_cast<Slot>(member)) >= 0;
+        return std::make_unique<MemberSlice>(std::move(in), static_cast<std::size_t>(column), from_seed, offset, end);
+    }
+    if (auto* order = dynamic_cast<Order*>(in.get()); order != nullptr && end != kNoLimit) order->limit(end);
+    return std::make_unique<Slice>(std::move(in), offset, end);
+}
+
+}  // namespace penstock::exec

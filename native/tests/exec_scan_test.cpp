@@ -1,0 +1,114 @@
+// Triple patterns, by which positions are bound.
+#include "exec_fakes.hpp"
+#include "exec_fixture.hpp"
+
+namespace penstock::test {
+namespace {
+
+class Scan : public ExecTest {
+protected:
+    Scan() {
+        for (auto [s, p, o] : {std::tuple{1, 10, 2}, {1, 10, 3}, {2, 10, 3}, {3, 11, 1}, {3, 11, 3}, {1, 11, 2}})
+            graph.add(s, p, o);
+        graph.add(1, 10, 2, 100);
+        graph.add(7, 10, 8, 100);
+        graph.add(7, 10, 8, 101);
+    }
+    Spec both = List{stored({0, 100})};
+    Spec named = List{Dict{{"src", 0}, {"graphs", "named"}}};
+};
+
+TEST_F(Scan, gives_all_edges_where_both_ends_are_free) {
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), id(10), var(1)))), (Rows{{1, 2}, {1, 3}, {2, 3}}));
+}
+
+TEST_F(Scan, expands_from_a_constant_end) {
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), id(1), id(10), var(0)))), (Rows{{2}, {3}}));
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), id(10), id(3)))), (Rows{{1}, {2}}));
+}
+
+TEST_F(Scan, tests_a_constant_triple) {
+    EXPECT_EQ(run(n.plan(0, n.scan(n.seed(), id(1), id(10), id(2)))), (Rows{{}}));
+    EXPECT_EQ(run(n.plan(0, n.scan(n.seed(), id(2), id(10), id(1)))), (Rows{}));
+}
+
+TEST_F(Scan, expands_each_row_from_its_bound_end) {
+    Spec first = n.scan(n.seed(), var(0), id(10), var(1));
+    EXPECT_EQ(run(n.plan(3, n.scan(first, var(1), id(11), var(2)))),
+              (Rows{{1, 3, 1}, {1, 3, 3}, {2, 3, 1}, {2, 3, 3}}));
+    EXPECT_EQ(run(n.plan(3, n.scan(first, var(2), id(11), var(0)))), (Rows{{1, 2, 3}, {1, 3, 3}, {2, 3, 1}}));
+}
+
+TEST_F(Scan, tests_each_row_where_both_ends_are_bound) {
+    Spec first = n.scan(n.seed(), var(0), id(10), var(1));
+    EXPECT_EQ(run(n.plan(2, n.scan(first, var(1), id(11), var(0)))), (Rows{{1, 3}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(first, var(0), id(11), id(2)))), (Rows{{1, 2}, {1, 3}}));
+}
+
+TEST_F(Scan, binds_a_free_predicate) {
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), id(1), var(0), var(1)))), (Rows{{10, 2}, {10, 3}, {11, 2}}));
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(1), var(0), id(3)))), (Rows{{1, 10}, {2, 10}, {3, 11}}));
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), id(1), var(0), id(2)))), (Rows{{10}, {11}}));
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), var(1), var(2)))).size(), 6u);
+}
+
+TEST_F(Scan, follows_a_bound_predicate) {
+    Table seed = seed_table({0, 1}, {{1, 10}, {1, 11}, {3, 11}, {3, 99}});
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), var(1), var(2)), ids({0, 1})), seed),
+              (Rows{{1, 10, 2}, {1, 10, 3}, {1, 11, 2}, {3, 11, 1}, {3, 11, 3}}));
+}
+
+TEST_F(Scan, matches_one_variable_in_two_positions) {
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), var(0), id(11), var(0)))), (Rows{{3}}));
+    graph.add(12, 12, 5);
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), var(0), var(1)))), (Rows{{12, 5}}));
+}
+
+TEST_F(Scan, matches_a_triple_of_two_parts_once) {
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), id(10), var(1), both))), (Rows{{1, 2}, {1, 3}, {2, 3}, {7, 8}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), id(1), id(10), var(1), both))), (Rows{{2}, {3}}));
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), id(1), var(0), var(1), both))), (Rows{{10, 2}, {10, 3}, {11, 2}}));
+}
+
+TEST_F(Scan, merges_a_window_with_the_stored_graph) {
+    windows.emplace_back(labels);
+    windows[0].add(1, 10, 2);
+    windows[0].add(1, 10, 9);
+    Spec parts = List{stored({0}), Dict{{"src", 1}}};
+    EXPECT_EQ(run(n.plan(1, n.scan(n.seed(), id(1), id(10), var(0), parts))), (Rows{{2}, {3}, {9}}));
+}
+
+TEST_F(Scan, binds_the_graph_of_each_match) {
+    EXPECT_EQ(run(n.plan(3, n.scan_graph(n.seed(), var(0), id(10), var(1), 2, named))),
+              (Rows{{1, 2, 100}, {7, 8, 100}, {7, 8, 101}}));
+    EXPECT_EQ(run(n.plan(3, n.scan_graph(n.seed(), id(7), var(0), var(1), 2, named))),
+              (Rows{{10, 8, 100}, {10, 8, 101}}));
+}
+
+TEST_F(Scan, tests_a_bound_graph) {
+    Table seed = seed_table({0, 1}, {{7, 101}, {1, 101}, {1, 100}, {1, 55}});
+    EXPECT_EQ(run(n.plan(3, n.scan_graph(n.seed(), var(0), id(10), var(2), 1, named), ids({0, 1})), seed),
+              (Rows{{1, 100, 2}, {7, 101, 8}}));
+}
+
+TEST_F(Scan, keeps_duplicate_rows_of_its_input) {
+    Table seed = seed_table({0}, {{1}, {1}, {2}, {1}});
+    EXPECT_EQ(run(n.plan(2, n.scan(n.seed(), var(0), id(10), var(1)), ids({0})), seed),
+              (Rows{{1, 2}, {1, 2}, {1, 2}, {1, 3}, {1, 3}, {1, 3}, {2, 3}}));
+}
+
+TEST_F(Scan, refuses_an_unbound_cell_where_the_plan_promises_a_bound_one) {
+    Spec values = n.node("values", {{"slots", ids({0})}, {"rows", List{ids({0})}}});
+    EXPECT_THROW(run(n.plan(2, n.scan(values, var(0), id(10), var(1)))), Error);
+}
+
+TEST_F(Scan, ends_a_product_that_exceeds_the_memory_limit) {
+    memory_limit = 1 << 20;
+    for (TermId i = 0; i < 300; ++i) graph.add(1000 + i, 20, 2000 + i);
+    Spec root = n.seed();
+    for (std::uint64_t k = 0; k < 10; ++k) root = n.scan(root, var(2 * k), id(20), var(2 * k + 1));
+    EXPECT_THROW(run(n.plan(20, root)), LimitError);
+}
+
+}  // namespace
+}  // namespace penstock::test
