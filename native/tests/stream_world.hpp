@@ -33,6 +33,7 @@ inline TermId iri(std::uint64_t n) { return make_id(Tag::Iri, n); }
 struct Tuple {
     std::int64_t ts;
     std::uint64_t s, p, o;  // numbers of IRIs
+    bool operator==(const Tuple&) const = default;
 };
 
 struct World {
