@@ -15,6 +15,10 @@
 
 namespace penstock {
 
+namespace expr {
+struct Memory;
+}
+
 /// What an expression may ask of the evaluation it runs in.
 struct ExprContext {
     LocalTerms& terms;
@@ -29,6 +33,8 @@ struct ExprContext {
     /// Functions left to Python (regex, replace, hashes, odd dates): name and argument terms -> result; a Kind::Unbound result is
     /// an error of the expression. Called once per distinct argument list and remembered; the binding takes the GIL.
     std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign;
+    /// What expressions remember between calls of one evaluation (expr/memory.hpp); made on first use.
+    std::shared_ptr<expr::Memory> memory = nullptr;
 };
 
 class Expression {

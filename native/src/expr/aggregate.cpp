@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "expr/aggregate_states.hpp"
+#include "expr/distinct.hpp"
+#include "expr/expression.hpp"
+#include "expr/node.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace expr;
+
+/// Charges what an aggregate holds to the budget of the evaluation, and gives it back at the end.
+class Holding {
+public:
+    void set(std::size_t bytes, Budget& budget) {
+        const auto change = static_cast<std::ptrdiff_t>(bytes) - charged_;
+        charged_ = static_cast<std::ptrdiff_t>(bytes);
+        budget.charge(change);
+    }
+    void forget() { charged_ = 0; }
+
+private:
+    std::ptrdiff_t charged_ = 0;
+};
+
+/// An aggregate over the values of an expression, with one State a group.
+template <class State>
+class ValueAggregate final : public Aggregate {
+public:
+    ValueAggregate(NodePtr expression, bool distinct, AggregateOptions options)
+        : expression_(std::move(expression)), options_(std::move(options)), distinct_(distinct) {}
+
+    void reset(std::size_t groups) override {
+        states_.clear();
+        seen_ = RowSet(2);
+        holding_.forget();
+        states_.resize(groups);
+    }
+    void grow(std::size_t groups) override {
+        if (groups > states_.size()) states_.resize(groups);
+    }
+
+    void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot>,
+             ExprContext& context) override {
+        Frame frame(rows, context);
+        ValueColumn values(frame);
+        std::array<std::uint32_t, kChunk> numbers;
+        for (std::size_t from = 0; from < rows.rows; from += kChunk) {
+            const std::size_t size = std::min(kChunk, rows.rows - from);
+            std::iota(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(size),
+                      static_cast<std::uint32_t>(from));
+            expression_->evaluate(frame, {numbers.data(), size}, values.data());
+            for (std::size_t k = 0; k < size; ++k) add_value(group_of[from + k], values[k], frame);
+            frame.end_chunk();
+            holding_.set(held_bytes(), context.budget);
+        }
+    }
+
+    void finish(ExprContext& context, Column& out) override {
+        static const Table no_rows;
+        Frame frame(no_rows, context);
+        out.resize(states_.size());
+        for (std::size_t group = 0; group < states_.size(); ++group) {
+            out[group] = frame.intern(states_[group].result(frame, options_));
+            if (group % kChunk == kChunk - 1) frame.end_chunk();
+        }
+        frame.end_chunk();
+        holding_.set(0, context.budget);
+    }
+
+private:
+    void add_value(std::uint32_t group, Value& value, Frame& frame) {
+        if (group >= states_.size()) states_.resize(group + 1);
+        if (distinct_ && !value.error()) {
+            value.id = frame.intern(value);
+            const TermId row[] = {group, value.id};
+            if (!seen_.insert(row)) return;
+        }
+        const std::size_t before = states_[group].bytes();
+        states_[group].add(value, frame);
+        inner_bytes_ += states_[group].bytes() - before;
+    }
+    std::size_t held_bytes() const { return states_.capacity() * sizeof(State) + seen_.bytes() + inner_bytes_; }
+
+    NodePtr expression_;
+    AggregateOptions options_;
+    bool distinct_;
+    std::vector<State> states_;
+    RowSet seen_{2};
+    std::size_t inner_bytes_ = 0;
+    Holding holding_;
+};
+
+/// COUNT(*) and COUNT(DISTINCT *): rows, not values.
+class CountRows final : public Aggregate {
+public:
+    explicit CountRows(bool distinct) : distinct_(distinct) {}
+
+    void reset(std::size_t groups) override {
+        counts_.assign(groups, 0);
+        slots_.clear();
+        seen_.reset();
+        holding_.forget();
+    }
+    void grow(std::size_t groups) override {
+        if (groups > counts_.size()) counts_.resize(groups);
+    }
+
+    void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
+             ExprContext& context) override {
+        if (!distinct_) {
+            for (std::size_t i = 0; i < rows.rows; ++i) ++count_of(group_of[i]);
+            return;
+        }
+        if (!seen_) choose_slots(rows, hidden);
+        std::vector<const Column*> columns;
+        for (const Slot slot : slots_) columns.push_back(rows.find(slot));
+        std::vector<TermId> row(columns.size() + 1);
+        for (std::size_t i = 0; i < rows.rows; ++i) {
+            row[0] = group_of[i];
+            for (std::size_t c = 0; c < columns.size(); ++c) row[c + 1] = columns[c] ? (*columns[c])[i] : kUnbound;
+            if (seen_->insert(row)) ++count_of(group_of[i]);
+        }
+        holding_.set(seen_->bytes() + counts_.capacity() * sizeof(std::uint64_t), context.budget);
+    }
+
+    void finish(ExprContext& context, Column& out) override {
+        static const Table no_rows;
+        Frame frame(no_rows, context);
+        out.resize(counts_.size());
+        for (std::size_t group = 0; group < counts_.size(); ++group)
+            out[group] = frame.intern(Value::integer(static_cast<Int128>(counts_[group])));
+        holding_.set(0, context.budget);
+    }
+
+private:
+    std::uint64_t& count_of(std::uint32_t group) {
+        if (group >= counts_.size()) counts_.resize(group + 1);
+        return counts_[group];
+    }
+    void choose_slots(const Table& rows, std::span<const Slot> hidden) {
+        for (const Slot slot : rows.slots)
+            if (std::find(hidden.begin(), hidden.end(), slot) == hidden.end()) slots_.push_back(slot);
+        seen_ = std::make_unique<RowSet>(slots_.size() + 1);
+    }
+
+    bool distinct_;
+    std::vector<std::uint64_t> counts_;
+    std::vector<Slot> slots_;
+    std::unique_ptr<RowSet> seen_;
+    Holding holding_;
+};
+
+}  // namespace
+
+std::unique_ptr<Aggregate> Aggregate::compile(const Spec& spec) {
+    const std::string& name = spec.at("agg").as_string();
+    const Spec* flag = spec.find("distinct");
+    const bool distinct = flag != nullptr && flag->as_bool();
+    if (name == "count_star") return std::make_unique<CountRows>(distinct);
+    AggregateOptions options;
+    if (const Spec* separator = spec.find("separator")) options.separator = separator->as_string();
+    NodePtr node = compile_node(spec.at("expr"));
+    const auto make = [&]<class State>(std::type_identity<State>) -> std::unique_ptr<Aggregate> {
+        return std::make_unique<ValueAggregate<State>>(std::move(node), distinct, std::move(options));
+    };
+    if (name == "count") return make(std::type_identity<CountState>{});
+    if (name == "sum") return make(std::type_identity<SumState>{});
+    if (name == "avg") return make(std::type_identity<AverageState>{});
+    if (name == "min") return make(std::type_identity<MinState>{});
+    if (name == "max") return make(std::type_identity<MaxState>{});
+    if (name == "sample") return make(std::type_identity<SampleState>{});
+    if (name == "group_concat") return make(std::type_identity<GroupConcatState>{});
+    throw Error("plan: unknown aggregate '" + name + "'");
+}
+
+}  // namespace penstock

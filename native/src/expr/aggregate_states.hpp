@@ -1,0 +1,90 @@
+// What one group of an aggregate holds (SPARQL 1.1 §18.5.1). Each state has add() for the value of a row, errors
+// included, result() for the group, and bytes() for what it holds outside itself. All are independent of row order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "expr/exact_sum.hpp"
+#include "expr/frame.hpp"
+
+namespace penstock::expr {
+
+struct AggregateOptions {
+    std::string separator = " ";  // GROUP_CONCAT
+};
+
+class CountState {
+public:
+    void add(const Value& value, Frame&) { count_ += value.error() ? 0 : 1; }
+    Value result(Frame&, const AggregateOptions&) const { return Value::integer(static_cast<Int128>(count_)); }
+    std::size_t bytes() const { return 0; }
+
+private:
+    std::uint64_t count_ = 0;
+};
+
+/// Sum in the widest type of its terms; an error or a value that is not a number makes it an error.
+class SumState {
+public:
+    void add(const Value& value, Frame&);
+    Value result(Frame&, const AggregateOptions&) const { return error_ ? Value{} : sum(); }
+    std::size_t bytes() const { return reals_ ? sizeof(ExactDoubleSum) + reals_->bytes() : 0; }
+
+protected:
+    Value sum() const;
+    ExactDecimalSum exact_;
+    std::unique_ptr<ExactDoubleSum> reals_;
+    std::uint64_t count_ = 0;
+    ValueType widest_ = ValueType::Integer;
+    bool error_ = false;
+};
+
+class AverageState : public SumState {
+public:
+    Value result(Frame&, const AggregateOptions&) const;
+};
+
+/// The first (sign = 1) or last (sign = -1) value in the order of ORDER BY; an error makes it an error, and so does
+/// having no value.
+template <int sign>
+class ExtremeState {
+public:
+    void add(const Value& value, Frame& frame);
+    Value result(Frame&, const AggregateOptions&) const;
+    std::size_t bytes() const { return 0; }
+
+private:
+    Value best_;
+    bool error_ = false;
+};
+using MinState = ExtremeState<1>;
+using MaxState = ExtremeState<-1>;
+
+/// Any value will do: the smallest, so that the choice does not depend on the order of rows. Errors are left out.
+class SampleState {
+public:
+    void add(const Value& value, Frame& frame) {
+        if (!value.error()) least_.add(value, frame);
+    }
+    Value result(Frame& frame, const AggregateOptions& options) const { return least_.result(frame, options); }
+    std::size_t bytes() const { return 0; }
+
+private:
+    MinState least_;
+};
+
+/// Texts of IRIs and literals joined in the order of ORDER BY; an error or a blank node makes it an error.
+class GroupConcatState {
+public:
+    void add(const Value& value, Frame& frame);
+    Value result(Frame& frame, const AggregateOptions& options) const;
+    std::size_t bytes() const { return terms_.capacity() * sizeof(TermId); }
+
+private:
+    std::vector<TermId> terms_;
+    bool error_ = false;
+};
+
+}  // namespace penstock::expr

@@ -1,0 +1,63 @@
+#include "expr/arithmetic.hpp"
+
+namespace penstock::expr {
+namespace {
+
+template <class Real>
+double compute_real(Arithmetic operation, Real a, Real b) {
+    switch (operation) {
+        case Arithmetic::Add: return static_cast<Real>(a + b);
+        case Arithmetic::Subtract: return static_cast<Real>(a - b);
+        case Arithmetic::Multiply: return static_cast<Real>(a * b);
+        case Arithmetic::Divide: return static_cast<Real>(a / b);  // IEEE: x/0 is infinite or NaN
+    }
+    return 0;
+}
+
+std::optional<Decimal> compute_decimal(Arithmetic operation, Decimal a, Decimal b) {
+    switch (operation) {
+        case Arithmetic::Add: return add(a, b);
+        case Arithmetic::Subtract: return subtract(a, b);
+        case Arithmetic::Multiply: return multiply(a, b);
+        case Arithmetic::Divide: return divide(a, b);
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+double as_double(const Value& number) {
+    return number.type >= ValueType::Float ? number.real : to_double(number.decimal());
+}
+float as_float(const Value& number) {
+    return number.type >= ValueType::Float ? static_cast<float>(number.real) : to_float(number.decimal());
+}
+
+Value compute(Arithmetic operation, const Value& a, const Value& b) {
+    if (!a.numeric() || !b.numeric()) return {};
+    const ValueType widest = std::max(a.type, b.type);
+    if (widest == ValueType::Double)
+        return Value::of_real(widest, compute_real<double>(operation, as_double(a), as_double(b)));
+    if (widest == ValueType::Float)
+        return Value::of_real(widest, compute_real<float>(operation, as_float(a), as_float(b)));
+    const auto result = compute_decimal(operation, a.decimal(), b.decimal());
+    if (!result) return {};
+    const bool integer = widest == ValueType::Integer && operation != Arithmetic::Divide;
+    return integer ? Value::integer(result->mantissa) : Value::decimal(*result);
+}
+
+Value negate(const Value& value) {
+    if (!value.numeric()) return {};
+    if (value.type >= ValueType::Float) return Value::of_real(value.type, -value.real);
+    if (value.type == ValueType::Integer) return Value::integer(-value.number);
+    return Value::decimal({-value.number, value.scale});
+}
+
+std::partial_ordering compare_numbers(const Value& a, const Value& b) {
+    const ValueType widest = std::max(a.type, b.type);
+    if (widest == ValueType::Double) return as_double(a) <=> as_double(b);
+    if (widest == ValueType::Float) return as_float(a) <=> as_float(b);
+    return compare(a.decimal(), b.decimal()) <=> 0;
+}
+
+}  // namespace penstock::expr

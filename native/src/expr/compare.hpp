@@ -1,0 +1,29 @@
+// Operators = != < > <= >= (SPARQL 1.1 §17.3, RDFterm-equal §17.4.1.7) and the order of ORDER BY (§15.1).
+#pragma once
+
+#include "expr/value.hpp"
+#include "rdf/dictionary.hpp"
+
+namespace penstock::expr {
+
+enum class Comparison : std::uint8_t { Equal, NotEqual, Less, Greater, LessEqual, GreaterEqual };
+
+/// Numbers are compared after promotion, strings by code point, dates by XSD's partial order (undecided = error).
+/// Equality is false between literals of known datatypes with disjoint values, and an error where a datatype is unknown
+/// or a lexical form malformed and the terms differ (W3C data-sparql10/open-world). Language tags match without case.
+Truth compare(Comparison operation, const Value& a, const Value& b);
+
+/// The same term, whatever its value.
+bool same_text(const Value& a, const Value& b);
+
+/// Whether two language tags are equal, as they are everywhere, without case (BCP 47 §2.1.1).
+bool equal_tags(std::string_view a, std::string_view b);
+
+/// Total order of values: error < blank < IRI < numbers < strings < booleans < dateTimes < dates < times < durations <
+/// other literals. It agrees with `<` wherever that is defined. 0 for values that only differ in spelling or datatype.
+int value_order(const Value& a, const Value& b);
+
+/// order_compare for values whose ids are known: value_order, then datatype and lexical form. 0 for the same term only.
+int term_order(const Value& a, const Value& b, const LocalTerms& terms);
+
+}  // namespace penstock::expr

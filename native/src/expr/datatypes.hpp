@@ -1,0 +1,26 @@
+// The datatypes that expressions know by value.
+#pragma once
+
+#include <string_view>
+
+#include "expr/value.hpp"
+#include "rdf/inline_literal.hpp"
+
+namespace penstock::expr {
+
+struct Datatype {
+    ValueType type = ValueType::Opaque;  // of its well-formed literals; Opaque where the datatype is unknown
+    IntegerType integer = IntegerType::Integer;
+    bool timezone_required = false;  // xsd:dateTimeStamp
+};
+
+Datatype find_datatype(std::string_view iri);
+/// The same for the part of an XSD datatype IRI after '#'.
+Datatype find_xsd_datatype(std::string_view local_name);
+
+bool in_range(Int128 value, IntegerType type);
+
+/// The value of a lexical form: Opaque, Malformed or Huge where it has none (text and tag are not set then).
+Value parse_lexical(std::string_view lexical, const Datatype& datatype);
+
+}  // namespace penstock::expr

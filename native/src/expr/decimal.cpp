@@ -1,0 +1,275 @@
+#include "expr/decimal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "expr/wide_int.hpp"
+
+namespace penstock::expr {
+namespace {
+
+constexpr std::array<Int128, Decimal::kMaxScale + 1> make_powers() {
+    std::array<Int128, Decimal::kMaxScale + 1> powers{};
+    Int128 power = 1;
+    for (std::size_t i = 0; i < powers.size(); ++i) {
+        powers[i] = power;
+        if (i + 1 < powers.size()) power *= 10;
+    }
+    return powers;
+}
+constexpr auto kPowers = make_powers();  // 10^38 < 2^127
+Int128 power_of_ten(int exponent) { return kPowers[static_cast<std::size_t>(exponent)]; }
+
+UInt128 magnitude(Int128 value) {
+    return value < 0 ? UInt128{0} - static_cast<UInt128>(value) : static_cast<UInt128>(value);
+}
+
+Decimal signed_decimal(UInt128 size, bool negative, int scale) {
+    const auto mantissa = static_cast<Int128>(size);
+    return {negative ? -mantissa : mantissa, static_cast<std::uint8_t>(scale)};
+}
+
+/// size × 10^-scale, the fraction rounded to the digits that fit; empty where the integral part does not.
+std::optional<Decimal> narrow(UInt256 size, int scale, bool negative) {
+    std::uint64_t last = 0;  // the digit dropped last
+    bool rest = false;       // whether anything was dropped below it
+    while (!size.fits() || scale > Decimal::kMaxScale) {
+        if (scale == 0) return std::nullopt;
+        rest = rest || last != 0;
+        last = divide_short(size, 10);
+        --scale;
+    }
+    if (last > 5 || (last == 5 && (rest || (size.low & 1) != 0))) ++size.low;
+    if (!size.fits()) return narrow(size, scale, negative);
+    return signed_decimal(size.low, negative, scale);
+}
+
+std::optional<Int128> mantissa_at(Decimal a, int scale) {
+    Int128 out = 0;
+    const bool overflow = __builtin_mul_overflow(a.mantissa, power_of_ten(scale - a.scale), &out);
+    return overflow || out < -kMaxInt128 ? std::nullopt : std::optional(out);
+}
+
+/// The sum where a common scale, or the sum itself, does not fit 128 bits.
+std::optional<Decimal> add_wide(Decimal a, Decimal b, int scale) {
+    const UInt256 x = multiply_wide(magnitude(a.mantissa), static_cast<UInt128>(power_of_ten(scale - a.scale)));
+    const UInt256 y = multiply_wide(magnitude(b.mantissa), static_cast<UInt128>(power_of_ten(scale - b.scale)));
+    if ((a.mantissa < 0) == (b.mantissa < 0)) {
+        const UInt128 low = x.low + y.low;
+        return narrow({x.high + y.high + (low < x.low ? 1 : 0), low}, scale, a.mantissa < 0);
+    }
+    const bool x_larger = x.high != y.high ? x.high > y.high : x.low >= y.low;
+    const UInt256& large = x_larger ? x : y;
+    const UInt256& small = x_larger ? y : x;
+    return narrow({large.high - small.high - (large.low < small.low ? 1 : 0), large.low - small.low}, scale,
+                  x_larger ? a.mantissa < 0 : b.mantissa < 0);
+}
+
+int digit_count(UInt128 value) {
+    int count = 0;
+    while (count <= Decimal::kMaxScale && value >= static_cast<UInt128>(power_of_ten(count))) ++count;
+    return count;
+}
+
+/// By how many powers of ten the dividend is scaled, so that the quotient has kDivisionDigits fraction digits and as
+/// many significant ones.
+int division_shift(Decimal a, Decimal b) {
+    const int fraction = Decimal::kDivisionDigits - a.scale + b.scale;
+    const int significant =
+        Decimal::kDivisionDigits + 1 - digit_count(magnitude(a.mantissa)) + digit_count(magnitude(b.mantissa));
+    const int most = std::min(Decimal::kMaxScale, Decimal::kMaxScale - a.scale + b.scale);
+    const int least = std::max(0, b.scale - a.scale);  // the quotient's scale is not negative
+    return std::clamp(std::max(fraction, significant), least, most);
+}
+
+}  // namespace
+
+ParsedNumber parse_decimal(std::string_view text, bool integer, Decimal& out) {
+    std::size_t at = 0;
+    bool negative = false;
+    if (!text.empty() && (text[0] == '+' || text[0] == '-')) negative = text[at++] == '-';
+    UInt128 size = 0;
+    int scale = 0;
+    bool digits = false, point = false, full = false, too_large = false;
+    for (; at < text.size(); ++at) {
+        if (text[at] == '.' && !point && !integer) {
+            point = true;
+            continue;
+        }
+        if (text[at] < '0' || text[at] > '9') return ParsedNumber::Malformed;
+        digits = true;
+        if (full) continue;
+        const UInt128 next = size * 10 + static_cast<unsigned>(text[at] - '0');
+        full = size > static_cast<UInt128>(kMaxInt128) / 10 || next > static_cast<UInt128>(kMaxInt128) ||
+               scale == Decimal::kMaxScale;
+        too_large = too_large || (full && !point);
+        if (full) continue;
+        size = next;
+        if (point) ++scale;
+    }
+    if (!digits) return ParsedNumber::Malformed;
+    if (too_large) return ParsedNumber::TooLarge;
+    out = signed_decimal(size, negative, scale);
+    return ParsedNumber::Ok;
+}
+
+std::optional<Decimal> add(Decimal a, Decimal b) {
+    const int scale = std::max(a.scale, b.scale);
+    Int128 sum = 0;
+    if (a.scale == b.scale) {
+        if (!__builtin_add_overflow(a.mantissa, b.mantissa, &sum) && sum >= -kMaxInt128)
+            return Decimal{sum, a.scale};
+        return add_wide(a, b, scale);
+    }
+    const auto x = mantissa_at(a, scale), y = mantissa_at(b, scale);
+    if (x && y && !__builtin_add_overflow(*x, *y, &sum) && sum >= -kMaxInt128)
+        return Decimal{sum, static_cast<std::uint8_t>(scale)};
+    return add_wide(a, b, scale);
+}
+
+std::optional<Decimal> subtract(Decimal a, Decimal b) { return add(a, {-b.mantissa, b.scale}); }
+
+std::optional<Decimal> multiply(Decimal a, Decimal b) {
+    Int128 product = 0;
+    const int scale = a.scale + b.scale;
+    if (!__builtin_mul_overflow(a.mantissa, b.mantissa, &product) && product >= -kMaxInt128 &&
+        scale <= Decimal::kMaxScale)
+        return Decimal{product, static_cast<std::uint8_t>(scale)};
+    return narrow(multiply_wide(magnitude(a.mantissa), magnitude(b.mantissa)), scale,
+                  (a.mantissa < 0) != (b.mantissa < 0));
+}
+
+std::optional<Decimal> divide(Decimal a, Decimal b) {
+    if (b.mantissa == 0) return std::nullopt;
+    if (a.scale >= b.scale && a.mantissa % b.mantissa == 0)
+        return Decimal{a.mantissa / b.mantissa, static_cast<std::uint8_t>(a.scale - b.scale)};
+    const int shift = division_shift(a, b);
+    const UInt128 divisor = magnitude(b.mantissa);
+    UInt256 quotient = multiply_wide(magnitude(a.mantissa), static_cast<UInt128>(power_of_ten(shift)));
+    UInt128 remainder = 0;
+    if (quotient.high == 0) {
+        remainder = quotient.low % divisor;
+        quotient.low /= divisor;
+    } else {
+        remainder = divide_long(quotient, divisor);
+    }
+    const UInt128 rest = divisor - remainder;
+    if ((remainder > rest || (remainder == rest && (quotient.low & 1) != 0)) && ++quotient.low == 0) ++quotient.high;
+    const auto out = narrow(quotient, a.scale - b.scale + shift, (a.mantissa < 0) != (b.mantissa < 0));
+    return out ? std::optional(without_trailing_zeros(*out)) : std::nullopt;
+}
+
+int compare(Decimal a, Decimal b) {
+    const int scale = std::max(a.scale, b.scale);
+    const auto x = mantissa_at(a, scale), y = mantissa_at(b, scale);
+    // At most one of them is scaled up; where that overflows, it is the one further from zero.
+    if (!x) return a.mantissa < 0 ? -1 : 1;
+    if (!y) return b.mantissa < 0 ? 1 : -1;
+    return (*x > *y) - (*x < *y);
+}
+
+Decimal to_integral(Decimal value, Rounding rounding) {
+    if (value.scale == 0) return value;
+    const Int128 unit = power_of_ten(value.scale);
+    Int128 whole = value.mantissa / unit;
+    Int128 fraction = value.mantissa % unit;
+    if (fraction < 0 && rounding != Rounding::Truncate) {
+        --whole;
+        fraction += unit;
+    }
+    if (rounding == Rounding::Ceiling && fraction > 0) ++whole;
+    if (rounding == Rounding::HalfUp && fraction >= unit - fraction) ++whole;
+    return {whole, 0};
+}
+
+Decimal without_trailing_zeros(Decimal value) {
+    for (const int step : {16, 8, 4, 2, 1})
+        while (value.scale >= step && value.mantissa % power_of_ten(step) == 0) {
+            value.mantissa /= power_of_ten(step);
+            value.scale = static_cast<std::uint8_t>(value.scale - step);
+        }
+    return value;
+}
+
+namespace {
+
+template <class Real>
+Real to_real(Decimal value) {
+    constexpr Int128 kExactMantissa = Int128{1} << 53;
+    constexpr int kExactPower = 22;  // 10^22 is the largest power of ten that a double holds exactly
+    if (sizeof(Real) == 8 && magnitude(value.mantissa) <= static_cast<UInt128>(kExactMantissa) &&
+        value.scale <= kExactPower)
+        return static_cast<Real>(static_cast<double>(value.mantissa) / static_cast<double>(power_of_ten(value.scale)));
+    const std::string text = decimal_text(value);
+    Real out = 0;
+    std::from_chars(text.data(), text.data() + text.size(), out);  // correctly rounded; the range cannot overflow
+    return out;
+}
+
+}  // namespace
+
+double to_double(Decimal value) { return to_real<double>(value); }
+float to_float(Decimal value) { return to_real<float>(value); }
+
+std::optional<Decimal> from_double(double value) {
+    if (!std::isfinite(value)) return std::nullopt;
+    if (value == 0) return Decimal{};
+    if (std::fabs(value) >= 0x1p127) return std::nullopt;
+    if (std::trunc(value) == value) return Decimal{static_cast<Int128>(value), 0};
+    // Not whole, so below 2^53: 60 fraction digits are more than we keep.
+    char text[128];
+    const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 60);
+    Decimal out;
+    parse_decimal({text, end.ptr}, false, out);
+    return without_trailing_zeros(out);
+}
+
+int compare(Decimal a, double value) {
+    if (std::isinf(value)) return value > 0 ? -1 : 1;
+    const double rounded = to_double(a);
+    if (rounded != value) return rounded < value ? -1 : 1;  // rounding is monotone
+    // A double next to a decimal of 38 digits ends within 200 fraction digits, so both spellings are exact.
+    char text[640];
+    const auto end = std::to_chars(text, text + sizeof text, std::fabs(value), std::chars_format::fixed, 200);
+    const std::string_view digits(text, static_cast<std::size_t>(end.ptr - text));
+    const std::string other = decimal_text({a.mantissa < 0 ? -a.mantissa : a.mantissa, a.scale});
+    const auto point = digits.find('.'), other_point = other.find('.');
+    int order = 0;
+    if (point != other_point) {
+        order = point < other_point ? 1 : -1;
+    } else {
+        const std::string padded = other + std::string(digits.size() - other.size(), '0');
+        order = padded.compare(digits);
+    }
+    if (order == 0) return 0;
+    return (order > 0) == (value > 0) ? 1 : -1;
+}
+
+std::string integer_text(Int128 value) {
+    char buffer[48];
+    char* at = buffer + sizeof buffer;
+    UInt128 rest = magnitude(value);
+    do {
+        *--at = static_cast<char>('0' + static_cast<int>(rest % 10));
+        rest /= 10;
+    } while (rest != 0);
+    if (value < 0) *--at = '-';
+    return {at, buffer + sizeof buffer};
+}
+
+std::string decimal_text(Decimal value, bool integral_plain) {
+    value = without_trailing_zeros(value);
+    std::string digits = integer_text(value.mantissa < 0 ? -value.mantissa : value.mantissa);
+    if (value.scale == 0) {
+        if (!integral_plain) digits += ".0";
+    } else {
+        const std::size_t scale = value.scale;
+        if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
+        digits.insert(digits.size() - scale, 1, '.');
+    }
+    return value.mantissa < 0 ? "-" + digits : digits;
+}
+
+}  // namespace penstock::expr

@@ -1,0 +1,203 @@
+#include "expr/exact_sum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "expr/wide_int.hpp"
+
+namespace penstock::expr {
+namespace {
+
+UInt128 magnitude(Int128 value) {
+    return value < 0 ? UInt128{0} - static_cast<UInt128>(value) : static_cast<UInt128>(value);
+}
+
+UInt128 power_of_ten(int exponent) {
+    UInt128 power = 1;
+    for (; exponent > 0; --exponent) power *= 10;
+    return power;
+}
+
+}  // namespace
+
+void ExactDecimalSum::accumulate(Wide& wide, Decimal value) {
+    const UInt256 size = multiply_wide(magnitude(value.mantissa), power_of_ten(Decimal::kMaxScale - value.scale));
+    const std::array<std::uint64_t, kLimbs> limbs{
+        static_cast<std::uint64_t>(size.low), static_cast<std::uint64_t>(size.low >> 64),
+        static_cast<std::uint64_t>(size.high), static_cast<std::uint64_t>(size.high >> 64), 0};
+    const bool negative = value.mantissa < 0;
+    UInt128 carry = negative ? 1 : 0;  // two's complement: subtracting is adding the complement plus one
+    for (int i = 0; i < kLimbs; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        carry += UInt128{wide[at]} + (negative ? ~limbs[at] : limbs[at]);
+        wide[at] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+    }
+}
+
+void ExactDecimalSum::spill() {
+    if (!far_) far_ = std::make_unique<Wide>(Wide{});
+    accumulate(*far_, {near_, near_scale_});
+    near_ = 0;
+    near_scale_ = 0;
+}
+
+void ExactDecimalSum::add(Decimal value) {
+    const Decimal now{near_, near_scale_};
+    const int scale = std::max(now.scale, value.scale);
+    // Stays near while the sum has room to spare, so that no rounding can have happened.
+    constexpr Int128 kRoom = kMaxInt128 / 4;
+    const auto fits = [&](Decimal part) {
+        Int128 scaled = part.mantissa;
+        for (int i = part.scale; i < scale; ++i)
+            if (__builtin_mul_overflow(scaled, Int128{10}, &scaled)) return false;
+        return scaled < kRoom && scaled > -kRoom;
+    };
+    if (!fits(now)) spill();
+    if (!fits(value)) {
+        if (!far_) far_ = std::make_unique<Wide>(Wide{});
+        accumulate(*far_, value);
+        return;
+    }
+    const auto sum = expr::add({near_, near_scale_}, value);
+    near_ = sum->mantissa;
+    near_scale_ = sum->scale;
+}
+
+std::optional<Decimal> ExactDecimalSum::total() const {
+    if (!far_) return Decimal{near_, near_scale_};
+    Wide wide = *far_;
+    accumulate(wide, {near_, near_scale_});
+    const bool negative = (wide[kLimbs - 1] >> 63) != 0;
+    if (negative) {
+        UInt128 carry = 1;
+        for (std::uint64_t& limb : wide) {
+            carry += static_cast<std::uint64_t>(~limb);
+            limb = static_cast<std::uint64_t>(carry);
+            carry >>= 64;
+        }
+    }
+    // Divide by ten until the number fits: trailing zeros first, then digits of the fraction are rounded away.
+    int scale = Decimal::kMaxScale;
+    std::uint64_t last = 0;
+    bool rest = false;
+    const auto fits = [&wide] { return wide[4] == 0 && wide[3] == 0 && wide[2] == 0 && (wide[1] >> 63) == 0; };
+    while (!fits()) {
+        if (scale-- == 0) return std::nullopt;
+        rest = rest || last != 0;
+        UInt128 remainder = 0;
+        for (int i = kLimbs - 1; i >= 0; --i) {
+            const UInt128 part = (remainder << 64) | wide[static_cast<std::size_t>(i)];
+            wide[static_cast<std::size_t>(i)] = static_cast<std::uint64_t>(part / 10);
+            remainder = part % 10;
+        }
+        last = static_cast<std::uint64_t>(remainder);
+    }
+    UInt128 size = (UInt128{wide[1]} << 64) | wide[0];
+    if ((last > 5 || (last == 5 && (rest || (size & 1) != 0))) && size < static_cast<UInt128>(kMaxInt128)) ++size;
+    const auto mantissa = static_cast<Int128>(size);
+    return without_trailing_zeros({negative ? -mantissa : mantissa, static_cast<std::uint8_t>(scale)});
+}
+
+void ExactDoubleSum::cover(int limb) {
+    if (limbs_.empty()) {
+        first_ = limb;
+        limbs_.resize(3);
+        return;
+    }
+    if (limb < first_) {
+        limbs_.insert(limbs_.begin(), static_cast<std::size_t>(first_ - limb), 0);
+        first_ = limb;
+    }
+    const std::size_t need = static_cast<std::size_t>(limb - first_) + 3;
+    if (limbs_.size() < need) limbs_.resize(need);
+}
+
+void ExactDoubleSum::add(double value) {
+    any_ = true;
+    if (!std::isfinite(value)) {
+        (std::isnan(value) ? nan_ : value > 0 ? positive_infinity_ : negative_infinity_) = true;
+        return;
+    }
+    if (value == 0) {
+        only_negative_zero_ = only_negative_zero_ && std::signbit(value);
+        return;
+    }
+    only_negative_zero_ = false;
+    int exponent = 0;
+    const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::frexp(value, &exponent), 53));
+    // value = mantissa * 2^(exponent - 53); a subnormal's low bits are zero, so shifting them out is exact.
+    int position = exponent - 53 - kLowestExponent;
+    std::uint64_t size = static_cast<std::uint64_t>(mantissa < 0 ? -mantissa : mantissa);
+    if (position < 0) {
+        size >>= -position;
+        position = 0;
+    }
+    const int limb = position / kLimbBits;
+    const UInt128 shifted = static_cast<UInt128>(size) << (position % kLimbBits);  // at most 85 bits
+    cover(limb);
+    std::int64_t* at = limbs_.data() + (limb - first_);
+    for (int i = 0; i < 3; ++i) {
+        const auto part = static_cast<std::int64_t>(static_cast<std::uint32_t>(shifted >> (kLimbBits * i)));
+        at[i] += mantissa < 0 ? -part : part;
+    }
+    if (++pending_ == (std::uint32_t{1} << 30)) {
+        carry(limbs_);
+        pending_ = 1;
+    }
+}
+
+/// Brings all limbs but the last into [0, 2^32).
+void ExactDoubleSum::carry(std::vector<std::int64_t>& limbs) {
+    std::int64_t carry = 0;
+    for (std::int64_t& limb : limbs) {
+        limb += carry;
+        carry = limb >> kLimbBits;
+        limb -= carry * (std::int64_t{1} << kLimbBits);
+    }
+    while (carry != 0 && carry != -1) {
+        const std::int64_t low = carry & 0xFFFFFFFF;
+        limbs.push_back(low);
+        carry >>= kLimbBits;
+    }
+    if (carry == -1) limbs.back() -= std::int64_t{1} << kLimbBits;
+}
+
+double ExactDoubleSum::total(bool to_float) const {
+    if (nan_ || (positive_infinity_ && negative_infinity_)) return std::numeric_limits<double>::quiet_NaN();
+    if (positive_infinity_) return std::numeric_limits<double>::infinity();
+    if (negative_infinity_) return -std::numeric_limits<double>::infinity();
+    std::vector<std::int64_t> limbs = limbs_;
+    carry(limbs);
+    const bool negative = !limbs.empty() && limbs.back() < 0;
+    if (negative) {
+        for (std::int64_t& limb : limbs) limb = -limb;
+        carry(limbs);
+    }
+    while (!limbs.empty() && limbs.back() == 0) limbs.pop_back();
+    if (limbs.empty()) return any_ && only_negative_zero_ ? -0.0 : 0.0;
+
+    // The bits above the rounding position, counted from the top bit down or from the type's smallest unit up.
+    const int top_limb = static_cast<int>(limbs.size()) - 1;
+    const int top_bits = 64 - __builtin_clzll(static_cast<std::uint64_t>(limbs.back()));
+    const int precision = to_float ? 24 : 53;
+    const int smallest = to_float ? -149 : kLowestExponent;  // exponent of the type's smallest unit
+    const int base = kLimbBits * first_ + kLowestExponent;   // exponent of the lowest bit held
+    const int top = base + kLimbBits * top_limb + top_bits;  // the value is below 2^top
+    const int unit = std::max(top - precision, smallest);
+    const auto bit = [&](int exponent) {
+        const int at = exponent - base;
+        return at < 0 ? 0u : static_cast<unsigned>(limbs[static_cast<std::size_t>(at / kLimbBits)] >> (at % kLimbBits)) & 1u;
+    };
+    std::uint64_t mantissa = 0;
+    for (int exponent = top - 1; exponent >= unit; --exponent) mantissa = mantissa << 1 | bit(exponent);
+    bool below = false;
+    for (int exponent = base; exponent < unit - 1 && !below; ++exponent) below = bit(exponent) != 0;
+    if (unit > base && bit(unit - 1) != 0 && (below || (mantissa & 1) != 0)) ++mantissa;
+    double out = std::ldexp(static_cast<double>(mantissa), unit);
+    if (to_float) out = static_cast<float>(out);
+    return negative ? -out : out;
+}
+
+}  // namespace penstock::expr

@@ -1,0 +1,133 @@
+#include "expr/frame.hpp"
+
+#include "rdf/inline_literal.hpp"
+
+namespace penstock::expr {
+namespace {
+
+Memory& memory_of(ExprContext& context) {
+    if (!context.memory) context.memory = std::make_shared<Memory>(context.random_seed);
+    return *context.memory;
+}
+
+/// Id of a decimal in its canonical spelling ("2.0", "1.5") where that is inline.
+TermId inline_decimal(Decimal value) {
+    value = without_trailing_zeros(value);
+    if (value.scale == 0) {
+        if (value.mantissa > kInlineIntegerMax || value.mantissa < kInlineIntegerMin) return kUnbound;
+        value = {value.mantissa * 10, 1};
+    }
+    if (value.mantissa > kInlineIntegerMax || value.mantissa < kInlineIntegerMin) return kUnbound;
+    return make_decimal({static_cast<std::int64_t>(value.mantissa), value.scale});
+}
+
+bool points_into(std::string_view text, const std::string& buffer) {
+    return !text.empty() && text.data() >= buffer.data() && text.data() < buffer.data() + buffer.size();
+}
+
+}  // namespace
+
+Frame::Frame(const Table& table, ExprContext& context) : table(table), context(context), memory(memory_of(context)) {}
+
+Value Frame::decode(TermId id) {
+    switch (tag_of(id)) {
+        case Tag::Integer:
+        case Tag::Decimal:
+        case Tag::Double:
+        case Tag::Float:
+        case Tag::Boolean:
+        case Tag::DateTime:
+        case Tag::Date: return inline_value(id);
+        case Tag::String: {
+            char buffer[8];
+            Value out = Value::string(keep(short_string(id, buffer)));
+            out.id = id;
+            return out;
+        }
+        case Tag::Blank: {
+            Value out = Value::of_text(ValueType::Blank, {}, {});
+            out.id = id;
+            return out;
+        }
+        default: return id == kUnbound ? Value{} : decode_dictionary(id);
+    }
+}
+
+Value Frame::decode_dictionary(TermId id) {
+    if (const Value* known = memory.values.find(id)) return *known;
+    const TermView term = context.terms.view(id, scratch_);
+    Value out = parse_value(term);
+    out.id = id;
+    if (points_into(out.text, scratch_) || points_into(out.tag, scratch_)) {
+        out.text = keep(out.text);
+        out.tag = keep(out.tag);
+        return out;
+    }
+    memory.values.insert(id, out);
+    return out;
+}
+
+TermId Frame::intern(const Value& value) {
+    if (value.id != kUnbound) return value.id;
+    switch (value.type) {
+        case ValueType::Error: return kUnbound;
+        case ValueType::Boolean: return make_boolean(value.truth());
+        case ValueType::Integer:
+            if (value.tag.empty() && value.number >= kInlineIntegerMin && value.number <= kInlineIntegerMax)
+                return make_integer(static_cast<std::int64_t>(value.number));
+            break;
+        case ValueType::Decimal:
+            if (const TermId id = inline_decimal(value.decimal())) return id;
+            break;
+        case ValueType::String:
+            if (value.text.size() <= kInlineStringBytes) return make_short_string(value.text);
+            break;
+        case ValueType::Iri: return context.terms.intern({Kind::Iri, value.text, {}, {}});
+        default: break;
+    }
+    const std::string_view lexical = canonical_text(value, scratch_);
+    const bool language = value.type == ValueType::LangString;
+    return context.terms.intern(
+        {Kind::Literal, lexical, datatype_iri(value), language ? value.tag : std::string_view{}});
+}
+
+std::string_view Frame::text(const Value& value) {
+    if (value.textual() || value.type == ValueType::Iri || value.type >= ValueType::Malformed) return value.text;
+    if (value.id == kUnbound) return keep(canonical_text(value, scratch_));
+    return keep(context.terms.view(value.id, scratch_).lexical);
+}
+
+Value Frame::foreign(std::string_view name, std::span<const Value> arguments) {
+    if (!context.foreign) return {};
+    std::vector<TermId> ids;
+    ids.reserve(arguments.size());
+    foreign_key_.assign(name);
+    for (const Value& argument : arguments) {
+        ids.push_back(intern(argument));
+        foreign_key_.append(reinterpret_cast<const char*>(&ids.back()), sizeof(TermId));
+    }
+    if (const TermId* known = memory.foreign.find(foreign_key_)) return decode(*known);
+    const TermId result = context.foreign(std::string(name), ids, context.terms);
+    memory.foreign.insert(foreign_key_, result);
+    return decode(result);
+}
+
+const std::vector<std::uint8_t>& Frame::exists(std::size_t subplan) {
+    const auto [entry, added] = exists_.try_emplace(subplan);
+    if (!added) return entry->second;
+    if (!context.exists) throw Error("an expression uses EXISTS where nothing evaluates sub-plans");
+    std::vector<std::uint8_t> found(table.rows, 0);
+    context.exists(subplan, table, found);
+    found.resize(table.rows, 0);
+    return entry->second = std::move(found);
+}
+
+void Frame::end_chunk() {
+    arena_.reset();
+    const std::size_t bytes = context.terms.bytes();
+    context.budget.charge(static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(memory.charged_bytes));
+    memory.charged_bytes = bytes;
+    context.budget.check();
+}
+
+}  // namespace penstock::expr

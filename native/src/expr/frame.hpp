@@ -1,0 +1,72 @@
+// One call of an expression over a table: terms to values and back, texts, and what functions may ask for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "exec/table.hpp"
+#include "expr/arena.hpp"
+#include "expr/expression.hpp"
+#include "expr/memory.hpp"
+#include "expr/value.hpp"
+
+namespace penstock::expr {
+
+/// Numbers of the table's rows that a node is asked for, at most kChunk.
+using Rows = std::span<const std::uint32_t>;
+
+class Frame {
+public:
+    Frame(const Table& table, ExprContext& context);
+
+    const Table& table;
+    ExprContext& context;
+    Memory& memory;
+
+    Value decode(TermId id);
+    TermId intern(const Value& value);
+    /// The term's own text: the IRI or the lexical form as written (canonical for computed values).
+    std::string_view text(const Value& value);
+    std::string_view datatype(const Value& value) const { return datatype_iri(value); }
+
+    /// Keeps a computed text until the chunk is over.
+    std::string_view keep(std::string_view text) { return arena_.copy(text); }
+    char* allocate(std::size_t bytes) { return arena_.allocate(bytes); }
+
+    /// A function that is left to Python; Error where it fails or no one answers for it.
+    Value foreign(std::string_view name, std::span<const Value> arguments);
+
+    /// Where EXISTS holds, for every row of the table: the sub-plan runs once a call.
+    const std::vector<std::uint8_t>& exists(std::size_t subplan);
+
+    /// Ends a chunk: computed texts go, the budget is checked and charged for what stays.
+    void end_chunk();
+
+private:
+    Value decode_dictionary(TermId id);
+    Arena arena_;
+    std::string scratch_;
+    std::string foreign_key_;
+    std::unordered_map<std::size_t, std::vector<std::uint8_t>> exists_;
+};
+
+/// A column of intermediate values, borrowed from the pool.
+class ValueColumn {
+public:
+    explicit ValueColumn(Frame& frame) : pool_(frame.memory.columns), values_(pool_.take()) {}
+    ~ValueColumn() { pool_.give(std::move(values_)); }
+    ValueColumn(const ValueColumn&) = delete;
+    ValueColumn& operator=(const ValueColumn&) = delete;
+
+    Value* data() { return values_.get(); }
+    Value& operator[](std::size_t i) { return values_[i]; }
+
+private:
+    ColumnPool& pool_;
+    ColumnPool::Values values_;
+};
+
+}  // namespace penstock::expr

@@ -1,0 +1,22 @@
+// Spellings of xsd:double and xsd:float.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::expr {
+
+/// Lexical forms of XSD 1.1 §3.3.5.1 (INF, +INF, -INF, NaN included), no surrounding space. Values out of range become
+/// infinite or zero, as the lexical mapping says. False where the text is malformed.
+bool parse_real(std::string_view text, double& out);
+bool parse_real(std::string_view text, float& out);
+
+/// Canonical: the shortest digits that give the value back, as "1.0E1", "-2.5E-3", "0.0E0", "INF", "NaN".
+std::string real_text(double value);
+std::string real_text(float value);
+
+/// Cast to xsd:string (F&O §17.1.2): plain decimal notation for 1e-6 <= |v| < 1e6, otherwise canonical; zero is "0".
+std::string real_cast_text(double value);
+std::string real_cast_text(float value);
+
+}  // namespace penstock::expr
