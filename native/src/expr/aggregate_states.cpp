@@ -70,8 +70,10 @@ template class ExtremeState<1>;
 template class ExtremeState<-1>;
 
 void GroupConcatState::add(const Value& value, Frame& frame) {
-    if (value.error() || value.type == ValueType::Blank) error_ = true;
-    else terms_.push_back(frame.intern(value));
+    if (value.error() || value.type == ValueType::Blank)
+        error_ = true;
+    else
+        terms_.push_back(frame.intern(value));
 }
 
 Value GroupConcatState::result(Frame& frame, const AggregateOptions& options) const {

@@ -6,20 +6,28 @@ namespace {
 template <class Real>
 double compute_real(Arithmetic operation, Real a, Real b) {
     switch (operation) {
-        case Arithmetic::Add: return static_cast<Real>(a + b);
-        case Arithmetic::Subtract: return static_cast<Real>(a - b);
-        case Arithmetic::Multiply: return static_cast<Real>(a * b);
-        case Arithmetic::Divide: return static_cast<Real>(a / b);  // IEEE: x/0 is infinite or NaN
+        case Arithmetic::Add:
+            return static_cast<Real>(a + b);
+        case Arithmetic::Subtract:
+            return static_cast<Real>(a - b);
+        case Arithmetic::Multiply:
+            return static_cast<Real>(a * b);
+        case Arithmetic::Divide:
+            return static_cast<Real>(a / b);  // IEEE: x/0 is infinite or NaN
     }
     return 0;
 }
 
 std::optional<Decimal> compute_decimal(Arithmetic operation, Decimal a, Decimal b) {
     switch (operation) {
-        case Arithmetic::Add: return add(a, b);
-        case Arithmetic::Subtract: return subtract(a, b);
-        case Arithmetic::Multiply: return multiply(a, b);
-        case Arithmetic::Divide: return divide(a, b);
+        case Arithmetic::Add:
+            return add(a, b);
+        case Arithmetic::Subtract:
+            return subtract(a, b);
+        case Arithmetic::Multiply:
+            return multiply(a, b);
+        case Arithmetic::Divide:
+            return divide(a, b);
     }
     return std::nullopt;
 }

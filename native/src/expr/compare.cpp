@@ -12,12 +12,18 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 Truth decide(Comparison operation, std::partial_ordering order) {
     switch (operation) {
-        case Comparison::Equal: return truth(order == 0);
-        case Comparison::NotEqual: return truth(order != 0);
-        case Comparison::Less: return truth(order < 0);
-        case Comparison::Greater: return truth(order > 0);
-        case Comparison::LessEqual: return truth(order <= 0);
-        case Comparison::GreaterEqual: return truth(order >= 0);
+        case Comparison::Equal:
+            return truth(order == 0);
+        case Comparison::NotEqual:
+            return truth(order != 0);
+        case Comparison::Less:
+            return truth(order < 0);
+        case Comparison::Greater:
+            return truth(order > 0);
+        case Comparison::LessEqual:
+            return truth(order <= 0);
+        case Comparison::GreaterEqual:
+            return truth(order >= 0);
     }
     return Truth::Error;
 }
@@ -25,9 +31,7 @@ Truth decide(Comparison operation, std::partial_ordering order) {
 bool is_moment(ValueType type) {
     return type == ValueType::DateTime || type == ValueType::Date || type == ValueType::Time;
 }
-bool is_duration(ValueType type) {
-    return type >= ValueType::YearMonthDuration && type <= ValueType::Duration;
-}
+bool is_duration(ValueType type) { return type >= ValueType::YearMonthDuration && type <= ValueType::Duration; }
 bool is_unknown(ValueType type) { return type >= ValueType::Malformed; }
 
 /// Order of two literals with a common ordered type; false where there is none.
@@ -37,10 +41,14 @@ bool ordered(const Value& a, const Value& b, std::partial_ordering& order) {
         return true;
     }
     if (a.type != b.type) return false;
-    if (a.type == ValueType::String) order = a.text <=> b.text;
-    else if (a.type == ValueType::Boolean) order = a.number <=> b.number;
-    else if (is_moment(a.type)) order = compare(a.moment(), b.moment());
-    else return false;
+    if (a.type == ValueType::String)
+        order = a.text <=> b.text;
+    else if (a.type == ValueType::Boolean)
+        order = a.number <=> b.number;
+    else if (is_moment(a.type))
+        order = compare(a.moment(), b.moment());
+    else
+        return false;
     return true;
 }
 

@@ -42,19 +42,32 @@ struct Range {
 Range range_of(IntegerType type) {
     using limits64 = std::numeric_limits<std::int64_t>;
     switch (type) {
-        case IntegerType::Integer: return {};
-        case IntegerType::Long: return {limits64::min(), limits64::max()};
-        case IntegerType::Int: return {INT32_MIN, INT32_MAX};
-        case IntegerType::Short: return {INT16_MIN, INT16_MAX};
-        case IntegerType::Byte: return {INT8_MIN, INT8_MAX};
-        case IntegerType::NonNegativeInteger: return {.least = 0};
-        case IntegerType::PositiveInteger: return {.least = 1};
-        case IntegerType::NonPositiveInteger: return {.most = 0};
-        case IntegerType::NegativeInteger: return {.most = -1};
-        case IntegerType::UnsignedLong: return {0, std::numeric_limits<std::uint64_t>::max()};
-        case IntegerType::UnsignedInt: return {0, UINT32_MAX};
-        case IntegerType::UnsignedShort: return {0, UINT16_MAX};
-        case IntegerType::UnsignedByte: return {0, UINT8_MAX};
+        case IntegerType::Integer:
+            return {};
+        case IntegerType::Long:
+            return {limits64::min(), limits64::max()};
+        case IntegerType::Int:
+            return {INT32_MIN, INT32_MAX};
+        case IntegerType::Short:
+            return {INT16_MIN, INT16_MAX};
+        case IntegerType::Byte:
+            return {INT8_MIN, INT8_MAX};
+        case IntegerType::NonNegativeInteger:
+            return {.least = 0};
+        case IntegerType::PositiveInteger:
+            return {.least = 1};
+        case IntegerType::NonPositiveInteger:
+            return {.most = 0};
+        case IntegerType::NegativeInteger:
+            return {.most = -1};
+        case IntegerType::UnsignedLong:
+            return {0, std::numeric_limits<std::uint64_t>::max()};
+        case IntegerType::UnsignedInt:
+            return {0, UINT32_MAX};
+        case IntegerType::UnsignedShort:
+            return {0, UINT16_MAX};
+        case IntegerType::UnsignedByte:
+            return {0, UINT8_MAX};
     }
     return {};
 }
@@ -75,7 +88,8 @@ Value parse_exact(std::string_view lexical, const Datatype& datatype) {
     const bool integer = datatype.type == ValueType::Integer;
     Decimal number;
     switch (parse_decimal(lexical, integer, number)) {
-        case ParsedNumber::Malformed: break;
+        case ParsedNumber::Malformed:
+            break;
         case ParsedNumber::TooLarge:
             if (!integer || huge_in_range(lexical.starts_with('-'), datatype.integer)) return huge(lexical);
             break;
@@ -132,22 +146,28 @@ bool in_range(Int128 value, IntegerType type) {
 
 Value parse_lexical(std::string_view lexical, const Datatype& datatype) {
     switch (datatype.type) {
-        case ValueType::String: return Value::string(lexical);
+        case ValueType::String:
+            return Value::string(lexical);
         case ValueType::Integer:
-        case ValueType::Decimal: return parse_exact(lexical, datatype);
+        case ValueType::Decimal:
+            return parse_exact(lexical, datatype);
         case ValueType::Float:
-        case ValueType::Double: return parse_float(lexical, datatype.type);
+        case ValueType::Double:
+            return parse_float(lexical, datatype.type);
         case ValueType::Boolean:
             if (lexical == "true" || lexical == "1") return Value::boolean(true);
             if (lexical == "false" || lexical == "0") return Value::boolean(false);
             return Value::of_text(ValueType::Malformed, {}, {});
         case ValueType::DateTime:
         case ValueType::Date:
-        case ValueType::Time: return parse_moment(lexical, datatype);
+        case ValueType::Time:
+            return parse_moment(lexical, datatype);
         case ValueType::YearMonthDuration:
         case ValueType::DayTimeDuration:
-        case ValueType::Duration: return parse_duration_value(lexical, datatype.type);
-        default: return Value::of_text(ValueType::Opaque, {}, {});
+        case ValueType::Duration:
+            return parse_duration_value(lexical, datatype.type);
+        default:
+            return Value::of_text(ValueType::Opaque, {}, {});
     }
 }
 

@@ -78,7 +78,7 @@ int digit_count(UInt128 value) {
 int division_shift(Decimal a, Decimal b) {
     const int fraction = Decimal::kDivisionDigits - a.scale + b.scale;
     const int significant =
-        Decimal::kDivisionDigits + 1 - digit_count(magnitude(a.mantissa)) + digit_count(magnitude(b.mantissa));
+        Decimal::kDivisionDigits - digit_count(magnitude(a.mantissa)) + digit_count(magnitude(b.mantissa));
     const int most = std::min(Decimal::kMaxScale, Decimal::kMaxScale - a.scale + b.scale);
     const int least = std::max(0, b.scale - a.scale);  // the quotient's scale is not negative
     return std::clamp(std::max(fraction, significant), least, most);
@@ -119,8 +119,7 @@ std::optional<Decimal> add(Decimal a, Decimal b) {
     const int scale = std::max(a.scale, b.scale);
     Int128 sum = 0;
     if (a.scale == b.scale) {
-        if (!__builtin_add_overflow(a.mantissa, b.mantissa, &sum) && sum >= -kMaxInt128)
-            return Decimal{sum, a.scale};
+        if (!__builtin_add_overflow(a.mantissa, b.mantissa, &sum) && sum >= -kMaxInt128) return Decimal{sum, a.scale};
         return add_wide(a, b, scale);
     }
     const auto x = mantissa_at(a, scale), y = mantissa_at(b, scale);

@@ -188,7 +188,8 @@ double ExactDoubleSum::total(bool to_float) const {
     const int unit = std::max(top - precision, smallest);
     const auto bit = [&](int exponent) {
         const int at = exponent - base;
-        return at < 0 ? 0u : static_cast<unsigned>(limbs[static_cast<std::size_t>(at / kLimbBits)] >> (at % kLimbBits)) & 1u;
+        return at < 0 ? 0u
+                      : static_cast<unsigned>(limbs[static_cast<std::size_t>(at / kLimbBits)] >> (at % kLimbBits)) & 1u;
     };
     std::uint64_t mantissa = 0;
     for (int exponent = top - 1; exponent >= unit; --exponent) mantissa = mantissa << 1 | bit(exponent);

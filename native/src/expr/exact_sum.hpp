@@ -30,7 +30,7 @@ private:
     static void accumulate(Wide& wide, Decimal value);
     void spill();
 
-    Int128 near_ = 0;           // the sum of what was added since the last spill, at near_scale_
+    Int128 near_ = 0;  // the sum of what was added since the last spill, at near_scale_
     std::uint8_t near_scale_ = 0;
     std::unique_ptr<Wide> far_;
 };

@@ -23,16 +23,18 @@ struct Memory;
 struct ExprContext {
     LocalTerms& terms;
     Budget& budget;
-    std::int64_t now_ms = 0;                                   // NOW(): the instant t of a standing query
-    std::span<const std::int64_t> window_starts, window_ends;  // by window index of the plan
+    std::int64_t now_ms = 0;                                             // NOW(): the instant t of a standing query
+    std::span<const std::int64_t> window_starts = {}, window_ends = {};  // by window index of the plan
     std::uint64_t random_seed = 0;
     /// EXISTS { subplan }: found[i] = 1 where the sub-plan has a solution compatible with row i. Set by the executor.
-    std::function<void(std::size_t subplan, const Table& rows, std::vector<std::uint8_t>& found)> exists;
+    std::function<void(std::size_t subplan, const Table& rows, std::vector<std::uint8_t>& found)> exists = nullptr;
     /// penstock:timestamp(s, p, o): latest event time in the query's windows, kNever where none. Set by the executor.
-    std::function<std::int64_t(TermId s, TermId p, TermId o)> timestamp;
-    /// Functions left to Python (regex, replace, hashes, odd dates): name and argument terms -> result; a Kind::Unbound result is
-    /// an error of the expression. Called once per distinct argument list and remembered; the binding takes the GIL.
-    std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign;
+    std::function<std::int64_t(TermId s, TermId p, TermId o)> timestamp = nullptr;
+    /// Functions left to Python (regex, replace, hashes, odd dates): name and argument terms -> result; a Kind::Unbound
+    /// result is an error of the expression. Called once per distinct argument list and remembered; the binding takes
+    /// the GIL.
+    std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign =
+        nullptr;
     /// What expressions remember between calls of one evaluation (expr/memory.hpp); made on first use.
     std::shared_ptr<expr::Memory> memory = nullptr;
 };
@@ -52,14 +54,17 @@ public:
 class Aggregate {
 public:
     virtual ~Aggregate() = default;
-    /// spec: {"agg": "count"|"count_star"|"sum"|"avg"|"min"|"max"|"sample"|"group_concat", "distinct": bool, "expr": E, "separator": text}
+    /// spec: {"agg": "count"|"count_star"|"sum"|"avg"|"min"|"max"|"sample"|"group_concat", "distinct": bool, "expr": E,
+    /// "separator": text}
     static std::unique_ptr<Aggregate> compile(const Spec& spec);
     virtual void reset(std::size_t groups) = 0;
-    /// Adds empty groups up to that many; what the others hold stays. Lets the executor aggregate its input as it comes.
+    /// Adds empty groups up to that many; what the others hold stays. Lets the executor aggregate its input as it
+    /// comes.
     virtual void grow(std::size_t groups) = 0;
     /// Row i of `rows` belongs to group_of[i]. `keys` are all columns (count_star with distinct compares whole rows but
     /// the slots in `hidden`).
-    virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden, ExprContext& context) = 0;
+    virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
+                     ExprContext& context) = 0;
     /// out[g] = result of group g, kUnbound where it errs (SPARQL 1.1 §18.5.1).
     virtual void finish(ExprContext& context, Column& out) = 0;
 };

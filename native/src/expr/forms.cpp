@@ -133,15 +133,14 @@ public:
     }
 
 private:
-    static Truth same(TermId a, TermId b) {
-        return a == kUnbound || b == kUnbound ? Truth::Error : truth(a == b);
-    }
+    static Truth same(TermId a, TermId b) { return a == kUnbound || b == kUnbound ? Truth::Error : truth(a == b); }
     NodePtr a_, b_;
 };
 
 void require(const std::string& name, std::size_t given, std::size_t wanted) {
     if (given != wanted)
-        throw Error("plan: '" + name + "' takes " + std::to_string(wanted) + " arguments, not " + std::to_string(given));
+        throw Error("plan: '" + name + "' takes " + std::to_string(wanted) + " arguments, not " +
+                    std::to_string(given));
 }
 
 }  // namespace

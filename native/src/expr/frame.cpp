@@ -37,7 +37,8 @@ Value Frame::decode(TermId id) {
         case Tag::Float:
         case Tag::Boolean:
         case Tag::DateTime:
-        case Tag::Date: return inline_value(id);
+        case Tag::Date:
+            return inline_value(id);
         case Tag::String: {
             char buffer[8];
             Value out = Value::string(keep(short_string(id, buffer)));
@@ -49,7 +50,8 @@ Value Frame::decode(TermId id) {
             out.id = id;
             return out;
         }
-        default: return id == kUnbound ? Value{} : decode_dictionary(id);
+        default:
+            return id == kUnbound ? Value{} : decode_dictionary(id);
     }
 }
 
@@ -70,8 +72,10 @@ Value Frame::decode_dictionary(TermId id) {
 TermId Frame::intern(const Value& value) {
     if (value.id != kUnbound) return value.id;
     switch (value.type) {
-        case ValueType::Error: return kUnbound;
-        case ValueType::Boolean: return make_boolean(value.truth());
+        case ValueType::Error:
+            return kUnbound;
+        case ValueType::Boolean:
+            return make_boolean(value.truth());
         case ValueType::Integer:
             if (value.tag.empty() && value.number >= kInlineIntegerMin && value.number <= kInlineIntegerMax)
                 return make_integer(static_cast<std::int64_t>(value.number));
@@ -82,8 +86,10 @@ TermId Frame::intern(const Value& value) {
         case ValueType::String:
             if (value.text.size() <= kInlineStringBytes) return make_short_string(value.text);
             break;
-        case ValueType::Iri: return context.terms.intern({Kind::Iri, value.text, {}, {}});
-        default: break;
+        case ValueType::Iri:
+            return context.terms.intern({Kind::Iri, value.text, {}, {}});
+        default:
+            break;
     }
     const std::string_view lexical = canonical_text(value, scratch_);
     const bool language = value.type == ValueType::LangString;

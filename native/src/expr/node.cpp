@@ -77,9 +77,12 @@ void LogicNode::evaluate(Frame& frame, Rows rows, Value* out) const {
 
 std::optional<IdColumn> IdColumn::of(const Node& node, const Frame& frame) {
     IdColumn out;
-    if (const auto slot = node.variable()) out.column_ = frame.table.find(*slot);  // absent: unbound everywhere
-    else if (const auto constant = node.constant()) out.constant_ = *constant;
-    else return std::nullopt;
+    if (const auto slot = node.variable())
+        out.column_ = frame.table.find(*slot);  // absent: unbound everywhere
+    else if (const auto constant = node.constant())
+        out.constant_ = *constant;
+    else
+        return std::nullopt;
     return out;
 }
 

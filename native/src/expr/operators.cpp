@@ -12,12 +12,18 @@ namespace {
 
 bool apply(Comparison operation, auto a, auto b) {
     switch (operation) {
-        case Comparison::Equal: return a == b;
-        case Comparison::NotEqual: return a != b;
-        case Comparison::Less: return a < b;
-        case Comparison::Greater: return a > b;
-        case Comparison::LessEqual: return a <= b;
-        case Comparison::GreaterEqual: return a >= b;
+        case Comparison::Equal:
+            return a == b;
+        case Comparison::NotEqual:
+            return a != b;
+        case Comparison::Less:
+            return a < b;
+        case Comparison::Greater:
+            return a > b;
+        case Comparison::LessEqual:
+            return a <= b;
+        case Comparison::GreaterEqual:
+            return a >= b;
     }
     return false;
 }

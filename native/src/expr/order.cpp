@@ -16,25 +16,36 @@ int sign(const T& a, const T& b) {
 /// The classes that ORDER BY keeps apart, in their order.
 int rank(ValueType type) {
     switch (type) {
-        case ValueType::Error: return 0;
-        case ValueType::Blank: return 1;
-        case ValueType::Iri: return 2;
+        case ValueType::Error:
+            return 0;
+        case ValueType::Blank:
+            return 1;
+        case ValueType::Iri:
+            return 2;
         case ValueType::Integer:
         case ValueType::Decimal:
         case ValueType::Float:
         case ValueType::Double:
-        case ValueType::Huge: return 3;
+        case ValueType::Huge:
+            return 3;
         case ValueType::String:
-        case ValueType::LangString: return 4;
-        case ValueType::Boolean: return 5;
-        case ValueType::DateTime: return 6;
-        case ValueType::Date: return 7;
-        case ValueType::Time: return 8;
+        case ValueType::LangString:
+            return 4;
+        case ValueType::Boolean:
+            return 5;
+        case ValueType::DateTime:
+            return 6;
+        case ValueType::Date:
+            return 7;
+        case ValueType::Time:
+            return 8;
         case ValueType::YearMonthDuration:
         case ValueType::DayTimeDuration:
-        case ValueType::Duration: return 9;
+        case ValueType::Duration:
+            return 9;
         case ValueType::Malformed:
-        case ValueType::Opaque: return 10;
+        case ValueType::Opaque:
+            return 10;
     }
     return 10;
 }
@@ -77,16 +88,24 @@ int value_order(const Value& a, const Value& b) {
     const int class_order = sign(rank(a.type), rank(b.type));
     if (class_order != 0) return class_order;
     switch (rank(a.type)) {
-        case 0: return 0;
-        case 1: return blank_order(a, b);
-        case 2: return a.text.compare(b.text);
-        case 3: return number_order(a, b);
-        case 4: return text_order(a, b);
-        case 5: return sign(a.number, b.number);
+        case 0:
+            return 0;
+        case 1:
+            return blank_order(a, b);
+        case 2:
+            return a.text.compare(b.text);
+        case 3:
+            return number_order(a, b);
+        case 4:
+            return text_order(a, b);
+        case 5:
+            return sign(a.number, b.number);
         case 6:
         case 7:
-        case 8: return moment_order(a, b);
-        case 9: return duration_order(a, b);
+        case 8:
+            return moment_order(a, b);
+        case 9:
+            return duration_order(a, b);
         default: {
             const int datatype_order = a.tag.compare(b.tag);
             return datatype_order != 0 ? datatype_order : a.text.compare(b.text);
@@ -111,8 +130,10 @@ Value read(TermId id, const LocalTerms& terms, std::string& scratch) {
     Value out;
     if (id == kUnbound) return out;
     if (tag >= Tag::Integer && tag <= Tag::Date) return inline_value(id);
-    if (tag == Tag::Blank) out = Value::of_text(ValueType::Blank, {}, {});
-    else out = parse_value(terms.view(id, scratch));
+    if (tag == Tag::Blank)
+        out = Value::of_text(ValueType::Blank, {}, {});
+    else
+        out = parse_value(terms.view(id, scratch));
     out.id = id;
     return out;
 }

@@ -10,11 +10,16 @@ namespace penstock::expr {
 namespace {
 
 constexpr std::string_view kXsdNames[] = {
-    "http://www.w3.org/2001/XMLSchema#boolean",           "http://www.w3.org/2001/XMLSchema#integer",
-    "http://www.w3.org/2001/XMLSchema#decimal",           "http://www.w3.org/2001/XMLSchema#float",
-    "http://www.w3.org/2001/XMLSchema#double",            "http://www.w3.org/2001/XMLSchema#dateTime",
-    "http://www.w3.org/2001/XMLSchema#date",              "http://www.w3.org/2001/XMLSchema#time",
-    "http://www.w3.org/2001/XMLSchema#yearMonthDuration", "http://www.w3.org/2001/XMLSchema#dayTimeDuration",
+    "http://www.w3.org/2001/XMLSchema#boolean",
+    "http://www.w3.org/2001/XMLSchema#integer",
+    "http://www.w3.org/2001/XMLSchema#decimal",
+    "http://www.w3.org/2001/XMLSchema#float",
+    "http://www.w3.org/2001/XMLSchema#double",
+    "http://www.w3.org/2001/XMLSchema#dateTime",
+    "http://www.w3.org/2001/XMLSchema#date",
+    "http://www.w3.org/2001/XMLSchema#time",
+    "http://www.w3.org/2001/XMLSchema#yearMonthDuration",
+    "http://www.w3.org/2001/XMLSchema#dayTimeDuration",
     "http://www.w3.org/2001/XMLSchema#duration",
 };
 
@@ -33,10 +38,14 @@ Value parse_literal(const TermView& term) {
 
 Value parse_value(const TermView& term) {
     switch (term.kind) {
-        case Kind::Unbound: return {};
-        case Kind::Iri: return Value::iri(term.lexical);
-        case Kind::Blank: return Value::of_text(ValueType::Blank, term.lexical, {});
-        case Kind::Literal: return parse_literal(term);
+        case Kind::Unbound:
+            return {};
+        case Kind::Iri:
+            return Value::iri(term.lexical);
+        case Kind::Blank:
+            return Value::of_text(ValueType::Blank, term.lexical, {});
+        case Kind::Literal:
+            return parse_literal(term);
     }
     return {};
 }
@@ -53,9 +62,15 @@ Value inline_value(TermId id) {
             out = Value::decimal({parts.mantissa, static_cast<std::uint8_t>(parts.scale)});
             break;
         }
-        case Tag::Double: out = Value::of_real(ValueType::Double, double_value(id)); break;
-        case Tag::Float: out = Value::of_real(ValueType::Float, float_value(id)); break;
-        case Tag::Boolean: out = Value::boolean(boolean_value(id)); break;
+        case Tag::Double:
+            out = Value::of_real(ValueType::Double, double_value(id));
+            break;
+        case Tag::Float:
+            out = Value::of_real(ValueType::Float, float_value(id));
+            break;
+        case Tag::Boolean:
+            out = Value::boolean(boolean_value(id));
+            break;
         case Tag::DateTime: {
             const DateTimeParts parts = datetime_value(id);
             const int zone = parts.has_timezone ? parts.offset_minutes : kNoTimezone;
@@ -69,7 +84,8 @@ Value inline_value(TermId id) {
             out = Value::moment(ValueType::Date, {parts.days * kDay, static_cast<std::int16_t>(zone)});
             break;
         }
-        default: return {};
+        default:
+            return {};
     }
     out.id = id;
     return out;
@@ -79,10 +95,14 @@ std::string_view datatype_iri(const Value& value) {
     switch (value.type) {
         case ValueType::Error:
         case ValueType::Iri:
-        case ValueType::Blank: return {};
-        case ValueType::String: return kXsdString;
-        case ValueType::LangString: return kRdfLangString;
-        default: break;
+        case ValueType::Blank:
+            return {};
+        case ValueType::String:
+            return kXsdString;
+        case ValueType::LangString:
+            return kRdfLangString;
+        default:
+            break;
     }
     if (!value.tag.empty()) return value.tag;
     return kXsdNames[static_cast<int>(value.type) - static_cast<int>(ValueType::Boolean)];
@@ -90,19 +110,32 @@ std::string_view datatype_iri(const Value& value) {
 
 std::string_view canonical_text(const Value& value, std::string& scratch) {
     switch (value.type) {
-        case ValueType::Error: return {};
-        case ValueType::Boolean: return value.truth() ? "true" : "false";
-        case ValueType::Integer: return scratch = integer_text(value.number);
-        case ValueType::Decimal: return scratch = decimal_text(value.decimal());
-        case ValueType::Float: return scratch = real_text(static_cast<float>(value.real));
-        case ValueType::Double: return scratch = real_text(value.real);
-        case ValueType::DateTime: return scratch = date_time_text(value.moment());
-        case ValueType::Date: return scratch = date_text(value.moment());
-        case ValueType::Time: return scratch = time_text(value.moment());
-        case ValueType::YearMonthDuration: return scratch = duration_text(value.duration(), DurationKind::YearMonth);
-        case ValueType::DayTimeDuration: return scratch = duration_text(value.duration(), DurationKind::DayTime);
-        case ValueType::Duration: return scratch = duration_text(value.duration(), DurationKind::Any);
-        default: return value.text;
+        case ValueType::Error:
+            return {};
+        case ValueType::Boolean:
+            return value.truth() ? "true" : "false";
+        case ValueType::Integer:
+            return scratch = integer_text(value.number);
+        case ValueType::Decimal:
+            return scratch = decimal_text(value.decimal());
+        case ValueType::Float:
+            return scratch = real_text(static_cast<float>(value.real));
+        case ValueType::Double:
+            return scratch = real_text(value.real);
+        case ValueType::DateTime:
+            return scratch = date_time_text(value.moment());
+        case ValueType::Date:
+            return scratch = date_text(value.moment());
+        case ValueType::Time:
+            return scratch = time_text(value.moment());
+        case ValueType::YearMonthDuration:
+            return scratch = duration_text(value.duration(), DurationKind::YearMonth);
+        case ValueType::DayTimeDuration:
+            return scratch = duration_text(value.duration(), DurationKind::DayTime);
+        case ValueType::Duration:
+            return scratch = duration_text(value.duration(), DurationKind::Any);
+        default:
+            return value.text;
     }
 }
 
@@ -110,14 +143,20 @@ Truth effective_boolean(const Value& value) {
     switch (value.type) {
         case ValueType::Boolean:
         case ValueType::Integer:
-        case ValueType::Decimal: return truth(value.number != 0);
+        case ValueType::Decimal:
+            return truth(value.number != 0);
         case ValueType::Float:
-        case ValueType::Double: return truth(!std::isnan(value.real) && value.real != 0);
+        case ValueType::Double:
+            return truth(!std::isnan(value.real) && value.real != 0);
         case ValueType::String:
-        case ValueType::LangString: return truth(!value.text.empty());
-        case ValueType::Malformed: return Truth::False;
-        case ValueType::Huge: return Truth::True;
-        default: return Truth::Error;
+        case ValueType::LangString:
+            return truth(!value.text.empty());
+        case ValueType::Malformed:
+            return Truth::False;
+        case ValueType::Huge:
+            return Truth::True;
+        default:
+            return Truth::Error;
     }
 }
 

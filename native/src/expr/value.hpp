@@ -27,7 +27,8 @@ enum class ValueType : std::uint8_t {
     YearMonthDuration,
     DayTimeDuration,
     Duration,
-    Malformed,  // a numeric or boolean datatype with a lexical form that it does not have: effective boolean value false
+    Malformed,  // a numeric or boolean datatype with a lexical form that it does not have: effective boolean value
+                // false
     Huge,       // a valid number outside ±(2^127 - 1): known to be numeric, computed with by nothing
     Opaque,     // any other literal: unknown datatypes, ill-typed or unrepresentable dates
 };

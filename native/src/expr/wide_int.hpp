@@ -25,8 +25,9 @@ inline UInt256 multiply_wide(UInt128 a, UInt128 b) {
 
 /// Divides in place, returns the remainder. The short division runs limb by limb, so the divisor has at most 64 bits.
 inline std::uint64_t divide_short(UInt256& value, std::uint64_t divisor) {
-    std::array<std::uint64_t, 4> limbs{static_cast<std::uint64_t>(value.high >> 64), static_cast<std::uint64_t>(value.high),
-                                       static_cast<std::uint64_t>(value.low >> 64), static_cast<std::uint64_t>(value.low)};
+    std::array<std::uint64_t, 4> limbs{
+        static_cast<std::uint64_t>(value.high >> 64), static_cast<std::uint64_t>(value.high),
+        static_cast<std::uint64_t>(value.low >> 64), static_cast<std::uint64_t>(value.low)};
     UInt128 remainder = 0;
     for (std::uint64_t& limb : limbs) {
         const UInt128 part = (remainder << 64) | limb;

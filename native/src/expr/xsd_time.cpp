@@ -53,8 +53,10 @@ public:
         int digits = 0;
         ok_ = ok_ && digit();
         for (; digit(); ++at_, ++digits) {
-            if (digits < kFractionDigits) value = value * 10 + (text_[at_] - '0');
-            else ok_ = ok_ && text_[at_] == '0';
+            if (digits < kFractionDigits)
+                value = value * 10 + (text_[at_] - '0');
+            else
+                ok_ = ok_ && text_[at_] == '0';
         }
         for (; digits < kFractionDigits; ++digits) value *= 10;
         return value;
@@ -110,9 +112,7 @@ std::string two_digits(int value) {
     return {static_cast<char>('0' + value / 10 % 10), static_cast<char>('0' + value % 10)};
 }
 
-std::string seconds_text(Int128 seconds) {
-    return decimal_text({seconds, kFractionDigits}, true);
-}
+std::string seconds_text(Int128 seconds) { return decimal_text({seconds, kFractionDigits}, true); }
 
 std::string date_part(Moment moment) {
     const DateFields fields = date_fields(moment);
@@ -180,10 +180,13 @@ bool parse_duration(std::string_view text, DurationKind kind, Duration& out) {
         const bool has_fraction = scan.take('.');
         if (has_fraction) fraction = scan.fraction();
         int field = 6;
-        if (!in_time) field = scan.take('Y') ? 0 : scan.take('M') ? 1 : scan.take('D') ? 2 : 6;
-        else field = scan.take('H') ? 3 : scan.take('M') ? 4 : scan.take('S') ? 5 : 6;
+        if (!in_time)
+            field = scan.take('Y') ? 0 : scan.take('M') ? 1 : scan.take('D') ? 2 : 6;
+        else
+            field = scan.take('H') ? 3 : scan.take('M') ? 4 : scan.take('S') ? 5 : 6;
         if (field == 6 || field <= last || (has_fraction && field != 5)) return false;
-        if ((kind == DurationKind::DayTime && field < 2) || (kind == DurationKind::YearMonth && field > 1)) return false;
+        if ((kind == DurationKind::DayTime && field < 2) || (kind == DurationKind::YearMonth && field > 1))
+            return false;
         constexpr Int128 kUnits[] = {12, 1, kDay, kHour, kMinute, kSecond};
         (field < 2 ? months : seconds) += value * kUnits[field] + fraction;
         last = field;
