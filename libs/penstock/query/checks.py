@@ -1,0 +1,64 @@
+"""Checks of a translated query that need neither the text's syntax nor an engine (SEMANTICS §4, §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Call, Distinct, Exists, Node, OrderBy, Project, Reduced, Slice, Variable
+from penstock.query.faults import Fault
+from penstock.query.ir import Form, RelationToStream
+from penstock.query.scope import visible
+from penstock.query.translation.context import MAX_DEPTH
+from penstock.query.walk import children, expressions
+
+if TYPE_CHECKING:
+    from penstock.query.algebra import Expr, Triple
+    from penstock.query.ir import ContinuousQuery
+
+
+def check_operator(query: ContinuousQuery) -> None:
+    """ISTREAM and DSTREAM need answers that have differences: no ASK, no order or cut at the top."""
+    if query.r2s is RelationToStream.RSTREAM:
+        return
+    if query.form is Form.ASK:
+        raise Fault(f"{query.r2s.value} cannot be used with ASK", query.at, query.r2s.value)
+    node: Node = query.algebra
+    while isinstance(node, (Slice, Distinct, Reduced, Project, OrderBy)):
+        if isinstance(node, (Slice, OrderBy)):
+            what = "ORDER BY" if isinstance(node, OrderBy) else "LIMIT or OFFSET"
+            raise Fault(f"{query.r2s.value} cannot be used with {what}", node.at, what)
+        node = node.inner
+
+
+def check_windows(query: ContinuousQuery) -> None:
+    """Without a window nothing would ever trigger a registered query."""
+    if query.registered and not query.windows:
+        raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
+
+
+def check_depth(root: Node) -> None:
+    """Everything after the front end recurses over the algebra: bound its depth (long chains of OPTIONAL are deep)."""
+    stack: list[tuple[Node, int, int]] = [(root, 1, 0)]
+    while stack:
+        node, depth, at = stack.pop()
+        at = node.at if node.at >= 0 else at
+        if depth > MAX_DEPTH:
+            raise Fault(f"the query is nested too deeply: more than {MAX_DEPTH} patterns inside one another", at)
+        stack.extend((child, depth + 1, at) for child in children(node))
+        for expr in expressions(node):
+            stack.extend((pattern, depth + 1, at) for pattern in _exists(expr))
+
+
+def _exists(expr: Expr) -> list[Node]:
+    if isinstance(expr, Exists):
+        return [expr.pattern]
+    if isinstance(expr, Call):
+        return [pattern for argument in expr.args for pattern in _exists(argument)]
+    return []
+
+
+def template_warnings(template: tuple[Triple, ...], algebra: Node) -> list[str]:
+    """Variables of a CONSTRUCT template that its pattern never binds: their triples are never made (§16.2)."""
+    terms = [term for triple in template for term in (triple.subject, triple.predicate, triple.object)]
+    names = {term.name for term in terms if isinstance(term, Variable)}
+    return [f"the template uses ?{name}, which the pattern never binds" for name in sorted(names - visible(algebra))]

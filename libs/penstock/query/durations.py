@@ -1,0 +1,78 @@
+"""Durations and instants of window clauses and registrations, in whole milliseconds."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+MAX_DURATION_MS = 1 << 53
+"""About 285,000 years: far from the ends of a 64-bit instant, and exact in JSON."""
+
+_UNITS = {
+    "ms": Fraction(1),
+    "s": Fraction(1_000),
+    "m": Fraction(60_000),
+    "h": Fraction(3_600_000),
+    "d": Fraction(86_400_000),
+}
+_SIMPLE = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]+)")
+_ISO = re.compile(
+    r"(?P<sign>[+-]?)P(?:(?P<weeks>[0-9]+)W|(?P<years>[0-9]+Y)?(?P<months>[0-9]+M)?(?:(?P<days>[0-9]+)D)?"
+    r"(?P<time>T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?)"
+)
+_ISO_PARTS = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
+_DATE_TIME = re.compile(r"(\d{4,})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,3})\d*)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_DIGITS = 30
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of `10s`, `0.5 h`, `PT1M30S`; ValueError says what is wrong with any other text."""
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("a duration cannot be written as long as that")
+    exact = _simple(text) if text[:1].upper() != "P" and text[1:2].upper() != "P" else _iso(text)
+    if exact <= 0:
+        raise ValueError("a duration must be greater than zero")
+    if exact > MAX_DURATION_MS:
+        raise ValueError("the duration is too long")
+    if exact.denominator != 1:
+        raise ValueError("a duration must be a whole number of milliseconds")
+    return exact.numerator
+
+
+def _simple(text: str) -> Fraction:
+    match = _SIMPLE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is not a duration such as 10s, 500ms or PT10S")
+    scale = _UNITS.get(match["unit"].lower())
+    if scale is None:
+        raise ValueError(f"unknown unit '{match['unit']}': use ms, s, m, h or d")
+    value = Fraction(match["number"]) * scale
+    return -value if match["sign"] == "-" else value
+
+
+def _iso(text: str) -> Fraction:
+    match = _ISO.fullmatch(text.upper())
+    if match is None or text.upper().rstrip("T") in ("P", "+P", "-P") or match["time"] == "T":
+        raise ValueError(f"'{text}' is not an ISO 8601 duration such as PT10S or P1DT12H")
+    if match["years"] or match["months"]:
+        raise ValueError("years and months have no fixed length: use days, hours, minutes, seconds")
+    total = sum((Fraction(match[part]) * scale for part, scale in _ISO_PARTS.items() if match[part]), Fraction(0))
+    return -total if match["sign"] == "-" else total
+
+
+def instant_ms(text: str) -> int:
+    """Milliseconds since the epoch of an xsd:dateTime (without time zone: UTC); ValueError where it is none."""
+    match = _DATE_TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is not an xsd:dateTime such as 2014-08-01T00:00:00Z")
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    millisecond = int((match[7] or "0").ljust(3, "0"))
+    try:
+        instant = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError as error:
+        raise ValueError(f"'{text}' is not an xsd:dateTime: {error}") from None
+    zone = match[8] or "Z"
+    shift = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:6])) * (-1 if zone[0] == "-" else 1)
+    return (instant - _EPOCH) // timedelta(milliseconds=1) + millisecond - shift * 60_000

@@ -1,0 +1,107 @@
+r"""Below the grammar: keywords, `\u` escapes, and the spelling of strings, literals and local names."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.query.faults import Fault
+
+if TYPE_CHECKING:
+    from lark import Token
+
+# Keywords of all dialects. Function names are not among them: they are names followed by an argument list.
+_WORDS = """
+    ALL AS ASC ASK AT AVG BASE BIND BY COMPUTED CONSTRUCT COUNT DATA DESC DESCRIBE DISTINCT DSTREAM ELEMENTS EVERY
+    EXISTS FILTER FROM GRAPH GROUP GROUP_CONCAT HAVING IN INSERT ISTREAM LIMIT MAX MIN MINUS NAMED NONEMPTY NOT NOW
+    OFFSET ON OPTIONAL ORDER PREFIX QUERY RANGE REDUCED REGISTER REPORT RSTREAM SAMPLE SELECT SEPARATOR SERVICE SILENT
+    SLIDE STARTING STEP STREAM SUM TRIPLES TUMBLING UNDEF UNION VALUES WHERE WINDOW
+"""
+KEYWORDS = frozenset(_WORDS.split())
+_SPELLINGS = {spelling: word for word in KEYWORDS for spelling in (word, word.lower(), word.capitalize())}
+
+_CODEPOINT = re.compile(r"\\(?:\\|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
+_STRING_ESCAPE = re.compile(r"\\(.)")
+_CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def keyword(token: Token) -> Token:
+    """Give a NAME that is a keyword the keyword's type (lexer callback). `a` is one only in lower case."""
+    text = str(token)
+    word = _SPELLINGS.get(text)
+    if word is None:
+        if text == "a":
+            token.type = "A"
+            return token
+        word = text.upper()
+        if word not in KEYWORDS:
+            return token
+    token.type = word
+    return token
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    r"""The text that is parsed (`\u` escapes replaced, SPARQL 1.1 §19.2) and the way back to the text as written."""
+
+    written: str
+    parsed: str
+    ends: tuple[int, ...] = ()  # offsets in `parsed` just after each replaced escape
+    shifts: tuple[int, ...] = ()  # how much longer the written text is up to there
+
+    def offset(self, parsed_offset: int) -> int:
+        """The offset in the written text of an offset in the parsed one."""
+        index = bisect_right(self.ends, parsed_offset)
+        return parsed_offset + (self.shifts[index - 1] if index else 0)
+
+
+def read_source(text: str) -> Source:
+    r"""Replace `\uXXXX` and `\UXXXXXXXX`; Fault where one is not a Unicode scalar value.
+
+    An escaped backslash before a `u` (`"\\u0041"`) is left alone.
+    """
+    _refuse_surrogates(text)
+    if "\\u" not in text and "\\U" not in text:
+        return Source(text, text)
+    pieces: list[str] = []
+    ends: list[int] = []
+    shifts: list[int] = []
+    last = length = 0
+    for match in _CODEPOINT.finditer(text):
+        digits = match[1] or match[2]
+        if digits is None:
+            continue
+        value = int(digits, 16)
+        if 0xD800 <= value <= 0xDFFF or value > 0x10FFFF:
+            raise Fault(f"{match[0]} is not a Unicode character", match.start(), match[0])
+        pieces += (text[last : match.start()], chr(value))
+        length += match.start() - last + 1
+        last = match.end()
+        ends.append(length)
+        shifts.append(last - length)
+    pieces.append(text[last:])
+    return Source(text, "".join(pieces), tuple(ends), tuple(shifts))
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Fault("a lone surrogate is not a Unicode character", error.start) from None
+
+
+def string_value(token: Token) -> str:
+    """What a string token stands for: quotes removed, escapes replaced."""
+    text = str(token)
+    width = 3 if len(text) >= 6 and text.startswith(('"""', "'''")) else 1
+    text = text[width:-width]
+    if "\\" in text:
+        text = _STRING_ESCAPE.sub(lambda match: _CONTROL.get(match[1], match[1]), text)
+    return text
+
+
+def local_name(text: str) -> str:
+    """The local part of a prefixed name with its backslash escapes removed; `%hh` stays as written."""
+    return text.replace("\\", "") if "\\" in text else text

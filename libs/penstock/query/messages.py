@@ -1,0 +1,120 @@
+"""Syntax errors in words: what the grammar would have accepted, and what it found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark import Token
+
+    from penstock.query.lexis import Source
+
+_IRIS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME"})
+_STRINGS = frozenset({"STRING_LITERAL1", "STRING_LITERAL2", "STRING_LITERAL_LONG1", "STRING_LITERAL_LONG2"})
+_UNSIGNED = frozenset({"INTEGER", "DECIMAL", "DOUBLE"})
+_SIGNED = frozenset(f"{kind}_{sign}" for kind in _UNSIGNED for sign in ("POSITIVE", "NEGATIVE"))
+_NUMBERS = _UNSIGNED | _SIGNED
+_TERMS = _IRIS | _STRINGS | _NUMBERS | {"VAR", "BOOLEAN", "BLANK_NODE_LABEL", "LPAR", "LSQB"}
+_PATTERNS = frozenset({"LBRACE", "OPTIONAL", "GRAPH", "MINUS", "FILTER", "BIND", "VALUES", "SERVICE", "WINDOW"})
+_CALLS = _IRIS | {"NOW", "COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT", "EXISTS", "NOT"}
+_EXPRESSION = _CALLS | _STRINGS | _NUMBERS | {"VAR", "BOOLEAN", "LPAR", "BANG", "PLUS", "MINUS_SIGN"}
+_OPERATORS = _SIGNED | {
+    "PLUS", "MINUS_SIGN", "STAR", "SLASH", "EQUAL", "COMPARISON", "IN", "NOT", "LOGICAL_AND", "LOGICAL_OR",
+}  # fmt: skip
+
+# Families of tokens that read better under one name, the largest first: a family counts when all of it is accepted.
+_FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
+    ("an expression", _EXPRESSION),
+    ("a pattern", _PATTERNS),
+    ("a condition", _CALLS | {"LPAR"}),
+    ("a term", _TERMS),
+    ("a predicate", _IRIS | {"A", "BANG", "CARET", "LPAR"}),
+    ("a value", _IRIS | _STRINGS | _NUMBERS | {"BOOLEAN"}),
+    ("an operator", _OPERATORS),
+    ("a number", _NUMBERS),
+    ("a signed number", _SIGNED),
+    ("a string", _STRINGS),
+    ("an IRI", _IRIS),
+    ("an IRI", _IRIS - {"NAME"}),
+)
+_WORDS = {
+    "$END": "the end of the query",
+    "VAR": "a variable",
+    "INTEGER": "an integer",
+    "NAME": "a name",
+    "IRIREF": "an IRI in <>",
+    "PNAME_NS": "a prefix ending in ':'",
+    "LANGTAG": "a language tag",
+    "BLANK_NODE_LABEL": "a blank node",
+    "A": "'a'",
+    "COMPARISON": "a comparison",
+}
+_SIGNS = {
+    "LBRACE": "{", "RBRACE": "}", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "DOT": ".", "COMMA": ",",
+    "SEMICOLON": ";", "STAR": "*", "PLUS": "+", "MINUS_SIGN": "-", "SLASH": "/", "BANG": "!", "QMARK": "?",
+    "CARET": "^", "EQUAL": "=", "VBAR": "|", "DATATYPE": "^^", "LOGICAL_OR": "||", "LOGICAL_AND": "&&",
+}  # fmt: skip
+_UPDATES = frozenset({"DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
+_SHOWN = 40
+
+
+def unexpected_character(source: Source, offset: int) -> Fault:
+    """No token begins at this offset of the parsed text."""
+    rest = source.parsed[offset:]
+    at = source.offset(offset)
+    if rest[0] in "\"'":
+        return Fault("this string does not end, or has an escape that SPARQL does not know", at, rest[0])
+    if rest[0] == "\\":
+        return Fault("a backslash cannot stand here", at, "\\")
+    return Fault(f"unexpected character {rest[0]!r}", at, rest[0])
+
+
+def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
+    """The parser cannot go on with this token."""
+    if token.type == "$END":
+        message = f"expected {_alternatives(accepted)}, found the end of the query"
+        return Fault(message, len(source.written.rstrip()))
+    at, text = token.start_pos or 0, str(token)
+    if "INSERT" in accepted and text.upper() in _UPDATES:
+        return _refused_update(source, token, at)
+    if accepted == {"DATA"}:
+        before = source.written[:at].upper().rindex("INSERT")
+        return Fault("INSERT … WHERE is not supported: of SPARQL Update there is INSERT DATA only", before, "INSERT")
+    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    message = f"expected {_alternatives(accepted)}, found '{shown}'"
+    if "NAME" in accepted and text.isalpha() and token.type == text.upper():
+        message = f"{message}: a keyword cannot be a name"
+    elif "IRIREF" in accepted and text.startswith("<"):
+        message = f'{message}: an IRI has no spaces and none of < > " {{ }} | ^ ` \\'
+    return Fault(message, at, text)
+
+
+def _refused_update(source: Source, token: Token, at: int) -> Fault:
+    words = source.written[at : at + _SHOWN].upper().split()
+    name = " ".join(words[:2]) if words[0] == "DELETE" and words[1:2] in (["DATA"], ["WHERE"]) else words[0]
+    if name.startswith("DELETE"):
+        return Fault(f"{name} is not supported: the stored graph only grows", at, name)
+    return Fault(f"{token.upper()} is not supported: of SPARQL Update there is INSERT DATA only", at, str(token))
+
+
+def _alternatives(accepted: Iterable[str]) -> str:
+    """`accepted` in words: punctuation first, then families, then what is left."""
+    left = set(accepted)
+    named: list[str] = []
+    for name, family in _FAMILIES:
+        if family <= left:
+            left -= family
+            named.append(name)
+    punctuation = sorted(repr(_SIGNS[token]) for token in left if token in _SIGNS)
+    words = sorted(_WORDS.get(token, token) for token in left if token not in _SIGNS)
+    return _listed([*punctuation, *named, *words])
+
+
+def _listed(items: list[str]) -> str:
+    if len(items) == 1:
+        return items[0]
+    return f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,201 @@
+"""From the syntax tree of a whole text to the IR: registration, dataset, query forms, INSERT DATA."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Bgp, Iri, Term, Triple, Variable
+from penstock.query.ast_nodes import (
+    AskQuery,
+    ConstructQuery,
+    DescribeQuery,
+    QuerySyntax,
+    QueryText,
+    SelectQuery,
+    UpdateText,
+    position,
+)
+from penstock.query.checks import check_depth, check_operator, check_windows, template_warnings
+from penstock.query.ir import ContinuousQuery, Form, InsertData, RelationToStream
+from penstock.query.translation.context import Context, Pattern
+from penstock.query.translation.solutions import SolutionTranslator
+from penstock.query.translation.terms import Names
+from penstock.query.translation.triples import DataReader, TripleReader
+from penstock.query.windows import milliseconds, read_dataset, starting_instant
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from penstock.query.algebra import Node
+    from penstock.query.ast_nodes import Registration
+    from penstock.query.ir import Dataset, WindowClause
+
+_LABELS = re.compile(r"_:([\w.·-]+)")
+_SOLUTIONS = SolutionTranslator()
+_R2S = {"ISTREAM": RelationToStream.ISTREAM, "DSTREAM": RelationToStream.DSTREAM}
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What REGISTER says."""
+
+    registered: bool = False
+    name: str | None = None
+    name_is_iri: bool = False
+    publishes: bool = False
+    r2s: RelationToStream = RelationToStream.RSTREAM
+    report_nonempty: bool = False
+    computed_every_ms: int | None = None
+    starting_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What the query says, dataset apart."""
+
+    form: Form
+    algebra: Node
+    variables: tuple[Variable, ...] = ()
+    template: tuple[Triple, ...] = ()
+    describe: tuple[Term, ...] = ()
+
+
+class Translation:
+    """One text, with its base and its names."""
+
+    def __init__(self, text: str, base: str | None, *, any_function: bool = False) -> None:
+        taken = frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
+        self._text = text
+        self._context = Context(Names(base), taken, any_function=any_function)
+
+    def query(self, syntax: QueryText) -> ContinuousQuery:
+        """A query, checked."""
+        context = self._context
+        context.names.declare(syntax.prologues[0])
+        registered_as = None if syntax.registration is None else self._registered_name(syntax.registration.name)
+        for prologue in syntax.prologues[1:]:
+            context.names.declare(prologue)
+        header = _header(syntax.registration, registered_as, syntax.query, context)
+        dataset, windows = read_dataset(syntax.query.dataset, header.computed_every_ms, context)
+        context.windows.update((clause.name, clause) for clause in windows)
+        body = _body(syntax.query, context)
+        check_depth(body.algebra)
+        query = self._put_together(header, body, dataset, windows, syntax)
+        check_operator(query)
+        check_windows(query)
+        return query
+
+    def insert_data(self, syntax: UpdateText) -> InsertData:
+        """INSERT DATA, one or several in one text; each has its own blank nodes (SPARQL 1.1 Update §4.1.1)."""
+        quads: list[tuple[Iri | None, Triple]] = []
+        for prologue, operation in syntax.operations:
+            self._context.names.declare(prologue)
+            self._context.bgps += 1
+            for name, block in operation.quads:
+                graph = None if name is None else self._context.names.iri(name)
+                reader = DataReader(self._context)
+                reader.read(block)
+                quads.extend((graph, triple) for triple in reader.plain())
+        return InsertData(self._text, tuple(quads))
+
+    def _registered_name(self, name: Token) -> tuple[str, bool]:
+        """A bare name stays bare: it names the query, not a thing of the data."""
+        if name.type == "NAME":
+            return str(name), False
+        return self._context.names.iri(name).value, True
+
+    def _put_together(
+        self,
+        header: _Header,
+        body: _Body,
+        dataset: Dataset,
+        windows: tuple[WindowClause, ...],
+        syntax: QueryText,
+    ) -> ContinuousQuery:
+        start = syntax.query if syntax.registration is None else syntax.registration
+        return ContinuousQuery(
+            text=self._text,
+            form=body.form,
+            algebra=body.algebra,
+            variables=body.variables,
+            template=body.template,
+            describe=body.describe,
+            dataset=dataset,
+            windows=windows,
+            registered=header.registered,
+            name=header.name,
+            name_is_iri=header.name_is_iri,
+            publishes=header.publishes,
+            r2s=header.r2s,
+            report_nonempty=header.report_nonempty,
+            computed_every_ms=header.computed_every_ms,
+            starting_at_ms=header.starting_at_ms,
+            warnings=tuple(dict.fromkeys(self._context.warnings)),
+            at=start.at,
+        )
+
+
+def _header(
+    syntax: Registration | None, name: tuple[str, bool] | None, query: QuerySyntax, context: Context
+) -> _Header:
+    """REGISTER. A bare name under which a stream is published is read against the base, as any name of a stream is."""
+    if syntax is None or name is None:
+        return _Header()
+    text, is_iri = name
+    operator = syntax.operator.type
+    constructs = isinstance(query, ConstructQuery)
+    publishes = constructs and (operator == "STREAM" or (is_iri and operator != "QUERY"))
+    if publishes and not is_iri and context.names.base is not None:
+        text, is_iri = context.names.iri(syntax.name).value, True
+    return _Header(
+        registered=True,
+        name=text,
+        name_is_iri=is_iri,
+        publishes=publishes,
+        r2s=_R2S.get(operator, RelationToStream.RSTREAM),
+        report_nonempty=syntax.report_nonempty,
+        computed_every_ms=None if syntax.computed_every is None else milliseconds(syntax.computed_every),
+        starting_at_ms=None if syntax.starting_at is None else starting_instant(syntax.starting_at, context),
+    )
+
+
+def _body(query: QuerySyntax, context: Context) -> _Body:
+    match query:
+        case SelectQuery():
+            node, scope = _SOLUTIONS.select(context, query)
+            return _Body(Form.SELECT, node, tuple(scope.values()))
+        case AskQuery():
+            pattern = _SOLUTIONS.pattern(context, query.where)
+            return _Body(Form.ASK, _SOLUTIONS.unprojected(context, pattern, query.modifiers, query.values))
+        case ConstructQuery():
+            return _construct(query, context)
+        case DescribeQuery():
+            return _describe(query, context)
+
+
+def _construct(query: ConstructQuery, context: Context) -> _Body:
+    if query.short and query.where.elements == (query.template,) and not query.template.subjects:
+        pattern = Pattern(Bgp(()), {})
+    else:
+        pattern = _SOLUTIONS.pattern(context, query.where)
+    reader = TripleReader(context)
+    reader.read(query.template)
+    template = reader.plain()
+    algebra = _SOLUTIONS.unprojected(context, pattern, query.modifiers, query.values)
+    context.warnings += template_warnings(template, algebra)
+    return _Body(Form.CONSTRUCT, algebra, template=template)
+
+
+def _describe(query: DescribeQuery, context: Context) -> _Body:
+    """`DESCRIBE *` describes what every variable in scope is bound to."""
+    pattern = Pattern(Bgp(()), {}) if query.where is None else _SOLUTIONS.pattern(context, query.where)
+    algebra = _SOLUTIONS.unprojected(context, pattern, query.modifiers, query.values)
+    if not query.terms:
+        return _Body(Form.DESCRIBE, algebra, describe=tuple(pattern.scope.values()))
+    terms: list[Term] = []
+    for token in query.terms:
+        is_variable = token.type == "VAR"
+        terms.append(Variable(token[1:], position(token)) if is_variable else context.names.iri(token))
+    return _Body(Form.DESCRIBE, algebra, describe=tuple(terms))

@@ -1,0 +1,69 @@
+"""What a translation knows while it goes through one text: names, fresh variables, windows, depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Filter, Variable
+from penstock.query.faults import Fault
+
+if TYPE_CHECKING:
+    from penstock.query.algebra import AggregateCall, Expr, Node
+    from penstock.query.ir import WindowClause
+    from penstock.query.translation.terms import Names
+
+MAX_DEPTH = 200
+"""Nesting of groups (which count double) and expressions. What comes after recurses over the tree."""
+
+Scope = dict[str, Variable]
+"""In-scope variables of a pattern (SPARQL 1.1 §18.2.1), in the order of the text."""
+
+
+@dataclass(slots=True)
+class Pattern:
+    """A translated group: its FILTERs stand apart, because an OPTIONAL takes them into its condition."""
+
+    node: Node
+    scope: Scope
+    condition: Expr | None = None
+
+    @property
+    def filtered(self) -> Node:
+        """The group as a pattern of its own."""
+        return self.node if self.condition is None else Filter(self.node, self.condition, self.condition.at)
+
+
+@dataclass(slots=True)
+class Context:
+    """State of one translation."""
+
+    names: Names
+    taken: frozenset[str] = frozenset()  # blank node labels that the text uses
+    windows: dict[str, WindowClause] = field(default_factory=dict)
+    any_function: bool = False
+    warnings: list[str] = field(default_factory=list)
+    aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates may stand: where they are collected
+    labels: dict[str, int] = field(default_factory=dict)  # blank node label -> the basic graph pattern it stands in
+    bgps: int = 0
+    depth: int = 0
+    _fresh: dict[str, int] = field(default_factory=dict)
+
+    def enter(self, weight: int, at: int) -> None:
+        """Go `weight` levels deeper; Fault where that is too deep. Whoever enters leaves by subtracting from depth."""
+        self.depth += weight
+        if self.depth > MAX_DEPTH:
+            raise Fault("the query is nested too deeply", at)
+
+    def fresh_label(self, kind: str) -> str:
+        """A blank node label that nothing in the text uses."""
+        while True:
+            number = self._fresh.get(kind, 0)
+            self._fresh[kind] = number + 1
+            label = f"{kind}{number}"
+            if label not in self.taken:
+                return label
+
+    def fresh(self, kind: str, at: int = -1) -> Variable:
+        """A variable that no answer shows."""
+        return Variable(f"_:{self.fresh_label(kind)}", at)

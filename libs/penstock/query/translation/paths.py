@@ -1,0 +1,87 @@
+"""Property paths, SPARQL 1.1 §18.2.2.2 to .4."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from penstock.query.algebra import (
+    Alternative,
+    Inverse,
+    Iri,
+    Link,
+    NegatedSet,
+    OneOrMore,
+    Path,
+    PathTriple,
+    Sequence,
+    Term,
+    Triple,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.query.ast_nodes import PathSyntax, VerbSyntax
+    from penstock.query.translation.context import Context
+
+_CLOSURES: dict[str, type[ZeroOrMore | OneOrMore | ZeroOrOne]] = {"*": ZeroOrMore, "+": OneOrMore, "?": ZeroOrOne}
+
+
+def path(context: Context, syntax: VerbSyntax) -> Path:
+    """The path of a predicate position."""
+    if isinstance(syntax, Token):
+        return Link(context.names.iri(syntax))
+    if syntax.operator == "!":
+        return _negated(context, syntax)
+    context.enter(1, syntax.at)
+    parts = tuple(path(context, part) for part in syntax.parts)
+    context.depth -= 1
+    match syntax.operator:
+        case "|":
+            return Alternative(parts)
+        case "/":
+            return Sequence(tuple(piece for part in parts for piece in _pieces(part)))
+        case "^":
+            inner = parts[0]
+            return inner.path if isinstance(inner, Inverse) else Inverse(inner)
+        case operator:
+            return _CLOSURES[operator](parts[0])
+
+
+def _pieces(part: Path) -> tuple[Path, ...]:
+    return part.parts if isinstance(part, Sequence) else (part,)
+
+
+def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
+    """`!()` excludes nothing in forward direction; a side without members is absent (§18.1.7)."""
+    forward: list[Iri] = []
+    inverse: list[Iri] = []
+    for part in syntax.parts:
+        if isinstance(part, Token):
+            forward.append(context.names.iri(part))
+        else:
+            inner = part.parts[0]
+            assert isinstance(inner, Token)  # by the grammar
+            inverse.append(context.names.iri(inner))
+    return NegatedSet(tuple(forward) if forward or not inverse else None, tuple(inverse) if inverse else None)
+
+
+def path_triples(context: Context, subject: Term, way: Path, target: Term, at: int) -> Iterator[Triple | PathTriple]:
+    """Triples for plain links, inverses and sequences (with fresh variables between), path patterns for the rest."""
+    match way:
+        case Link():
+            yield Triple(subject, way.iri, target, at)
+        case Inverse():
+            yield from path_triples(context, target, way.path, subject, at)
+        case Sequence():
+            for part in way.parts[:-1]:
+                between = context.fresh("p", at)
+                yield from path_triples(context, subject, part, between, at)
+                subject = between
+            yield from path_triples(context, subject, way.parts[-1], target, at)
+        case _:
+            yield PathTriple(subject, way, target, at)

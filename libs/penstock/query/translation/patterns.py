@@ -1,0 +1,238 @@
+"""Graph patterns, SPARQL 1.1 §18.2.2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from penstock.query.algebra import (
+    Bgp,
+    Call,
+    Expr,
+    Extend,
+    Graph,
+    Iri,
+    Join,
+    LeftJoin,
+    Literal,
+    Minus,
+    Node,
+    PathTriple,
+    Triple,
+    Union,
+    Values,
+    Variable,
+    WindowGraph,
+)
+from penstock.query.ast_nodes import (
+    Alternatives,
+    BindPattern,
+    Element,
+    FilterPattern,
+    GraphPattern,
+    GroupPattern,
+    InlineData,
+    LiteralSyntax,
+    MinusPattern,
+    OptionalPattern,
+    SelectQuery,
+    TriplesBlock,
+    WindowPattern,
+    position,
+)
+from penstock.query.faults import Fault
+from penstock.query.translation.context import Pattern, Scope
+from penstock.query.translation.expressions import ExpressionTranslator
+from penstock.query.translation.terms import constant
+from penstock.query.translation.triples import PatternReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.query.translation.context import Context
+
+_UNIT = Bgp(())
+
+
+def join(left: Node, right: Node, at: int = -1) -> Node:
+    """Join, without the empty basic graph pattern, which is its neutral element (§18.2.2.8)."""
+    if left == _UNIT:
+        return right
+    if right == _UNIT:
+        return left
+    return Join(left, right, at)
+
+
+def conjunction(conditions: list[Expr]) -> Expr:
+    """All of one or more conditions."""
+    return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), "", conditions[0].at)
+
+
+def inline_data(context: Context, syntax: InlineData) -> Values:
+    """VALUES (§10.2)."""
+    names = [str(token) for token in syntax.variables]
+    for index, token in enumerate(syntax.variables):
+        if names.index(names[index]) != index:
+            raise Fault(f"{token} stands twice in VALUES", position(token), str(token))
+
+    def cell(value: Token | LiteralSyntax) -> Iri | Literal | None:
+        if isinstance(value, Token) and value.type == "UNDEF":
+            return None
+        return constant(value, context.names)
+
+    for row in syntax.rows:
+        if len(row) != len(names):
+            at = position(row[0]) if row else syntax.at
+            raise Fault(f"a row of VALUES has {len(row)} values for {len(names)} variables", at)
+    variables = tuple(Variable(token[1:], position(token)) for token in syntax.variables)
+    return Values(variables, tuple(tuple(map(cell, row)) for row in syntax.rows), syntax.at)
+
+
+class PatternTranslator:
+    """Turns groups into algebra. `sub_select` translates a SELECT inside a group to its node and its scope."""
+
+    def __init__(self, sub_select: Callable[[Context, SelectQuery], tuple[Node, Scope]]) -> None:
+        self._sub_select = sub_select
+        self.expression = ExpressionTranslator(lambda context, group: self(context, group).filtered)
+
+    def __call__(self, context: Context, group: GroupPattern) -> Pattern:
+        """The group's pattern."""
+        context.enter(2, group.at)
+        reading = _GroupReader(self, context, self._sub_select)
+        for element in group.elements:
+            reading.add(element)
+        context.depth -= 2
+        return reading.finish()
+
+
+class _GroupReader:
+    """One group, element by element: the algorithm of §18.2.2.6."""
+
+    def __init__(
+        self,
+        translate: PatternTranslator,
+        context: Context,
+        sub_select: Callable[[Context, SelectQuery], tuple[Node, Scope]],
+    ) -> None:
+        self._translate = translate
+        self._context = context
+        self._sub_select = sub_select
+        self._node: Node = _UNIT
+        self._scope: Scope = {}
+        self._filters: list[Expr] = []
+        self._triples: PatternReader | None = None
+
+    def add(self, element: Element) -> None:
+        """Take in the next element. FILTERs do not end a basic graph pattern, everything else does (§5.1)."""
+        if isinstance(element, TriplesBlock):
+            if self._triples is None:
+                self._triples = PatternReader(self._context)
+            self._triples.read(element)
+        elif isinstance(element, FilterPattern):
+            self._filters.append(self._translate.expression(self._context, element.condition))
+        else:
+            self._end_of_triples()
+            self._pattern(element)
+
+    def finish(self) -> Pattern:
+        """The whole group, its FILTERs collected at its end."""
+        self._end_of_triples()
+        return Pattern(self._node, self._scope, conjunction(self._filters) if self._filters else None)
+
+    def _end_of_triples(self) -> None:
+        if self._triples is None or not self._triples.triples:
+            return
+        triples = tuple(self._triples.triples)
+        self._triples = None
+        for triple in triples:
+            self._see_triple(triple)
+        self._node = join(self._node, Bgp(triples, triples[0].at))
+
+    def _see_triple(self, triple: Triple | PathTriple) -> None:
+        predicate = triple.predicate if isinstance(triple, Triple) else None
+        for term in (triple.subject, predicate, triple.object):
+            if isinstance(term, Variable) and not term.name.startswith("_:"):
+                self._scope.setdefault(term.name, term)
+
+    def _see(self, scope: Scope) -> None:
+        for name, variable in scope.items():
+            self._scope.setdefault(name, variable)
+
+    def _pattern(self, element: Element) -> None:
+        match element:
+            case Alternatives():
+                self._alternatives(element)
+            case OptionalPattern():
+                self._optional(element)
+            case MinusPattern():
+                inner = self._translate(self._context, element.group)
+                self._node = Minus(self._node, inner.filtered, element.at)
+            case GraphPattern():
+                self._graph(element)
+            case WindowPattern():
+                self._window(element)
+            case BindPattern():
+                self._bind(element)
+            case InlineData():
+                values = inline_data(self._context, element)
+                self._see({variable.name: variable for variable in values.variables})
+                self._node = join(self._node, values, element.at)
+            case SelectQuery():
+                node, scope = self._sub_select(self._context, element)
+                self._see(scope)
+                self._node = join(self._node, node, element.at)
+            case _:
+                raise Fault("SERVICE is not supported: all data is read in place", element.at, "SERVICE")
+
+    def _alternatives(self, element: Alternatives) -> None:
+        branches = [self._translate(self._context, branch) for branch in element.branches]
+        for branch in branches:
+            self._see(branch.scope)
+        if len(branches) == 1:
+            node = branches[0].filtered
+        else:
+            node = Union(tuple(branch.filtered for branch in branches), element.at)
+        self._node = join(self._node, node, element.at)
+
+    def _optional(self, element: OptionalPattern) -> None:
+        inner = self._translate(self._context, element.group)
+        self._see(inner.scope)
+        self._node = LeftJoin(self._node, inner.node, inner.condition, element.at)
+
+    def _graph(self, element: GraphPattern) -> None:
+        context = self._context
+        if element.name.type == "VAR":
+            variable = Variable(element.name[1:], position(element.name))
+            self._see({variable.name: variable})
+            name: Iri | Variable = variable
+        else:
+            name = iri = context.names.iri(element.name)
+            clause = context.windows.get(iri.value)
+            if clause is not None and clause.named_window:
+                raise Fault(f"<{iri.value}> is a named window: write WINDOW {element.name} {{…}}", iri.at)
+        inner = self._translate(context, element.group)
+        self._see(inner.scope)
+        self._node = join(self._node, Graph(name, inner.filtered, element.at), element.at)
+
+    def _window(self, element: WindowPattern) -> None:
+        name = self._context.names.iri(element.name)
+        clause = self._context.windows.get(name.value)
+        if clause is None:
+            raise Fault(f"no FROM NAMED WINDOW clause declares <{name.value}>", name.at, str(element.name))
+        if not clause.named_window:
+            message = f"<{name.value}> is a stream, not a named window: write GRAPH {element.name} {{…}}"
+            raise Fault(message, name.at, str(element.name))
+        inner = self._translate(self._context, element.group)
+        self._see(inner.scope)
+        self._node = join(self._node, WindowGraph(name, inner.filtered, element.at), element.at)
+
+    def _bind(self, element: BindPattern) -> None:
+        """§18.2.1: the variable must not yet be in scope in the group, up to here."""
+        token = element.binding.variable
+        if token[1:] in self._scope:
+            raise Fault(f"BIND to {token}, which is already bound before it in its group", position(token), str(token))
+        expr = self._translate.expression(self._context, element.binding.expr)
+        variable = Variable(token[1:], position(token))
+        self._scope[variable.name] = variable
+        self._node = Extend(self._node, variable, expr, element.at)

@@ -1,0 +1,101 @@
+"""Terms: names resolved against the prologue, literals with their datatypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Iri, Literal
+from penstock.query.ast_nodes import LiteralSyntax, position
+from penstock.query.faults import Fault
+from penstock.query.iri import resolve
+from penstock.query.lexis import local_name, string_value
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from penstock.query.ast_nodes import Prologue
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+LANG_STRING = RDF + "langString"
+
+IRI_TOKENS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME", "A"})
+
+_DATATYPES = {
+    "BOOLEAN": XSD + "boolean",
+    **dict.fromkeys(("INTEGER", "INTEGER_POSITIVE", "INTEGER_NEGATIVE"), XSD + "integer"),
+    **dict.fromkeys(("DECIMAL", "DECIMAL_POSITIVE", "DECIMAL_NEGATIVE"), XSD + "decimal"),
+    **dict.fromkeys(("DOUBLE", "DOUBLE_POSITIVE", "DOUBLE_NEGATIVE"), XSD + "double"),
+}
+
+
+class Names:
+    """The base and the prefixes that hold for the rest of the text."""
+
+    def __init__(self, base: str | None) -> None:
+        self.base = base
+        self._prefixes: dict[str, str] = {}
+        self._resolved: dict[str, str] = {}
+
+    def declare(self, prologue: Prologue) -> None:
+        """Take in BASE and PREFIX declarations, in order; later ones replace earlier ones."""
+        for prefix, reference in prologue.declarations:
+            iri = self._reference(reference[1:-1])
+            if prefix is None:
+                self.base = iri
+            else:
+                self._prefixes[prefix[:-1]] = iri
+        self._resolved.clear()
+
+    def iri(self, token: Token) -> Iri:
+        """The IRI that an `iri` of the grammar (or `a`) stands for."""
+        key = str(token)
+        value = self._resolved.get(key)
+        if value is None:
+            value = self._resolved[key] = self._value(token)
+        return Iri(value, position(token))
+
+    def _value(self, token: Token) -> str:
+        text = str(token)
+        if token.type == "IRIREF":
+            return self._reference(text[1:-1])
+        if token.type == "A":
+            return RDF + "type"
+        if token.type == "NAME":
+            return self._bare(token)
+        prefix, _, local = text.partition(":")
+        namespace = self._prefixes.get(prefix)
+        if namespace is None:
+            raise Fault(f"prefix '{prefix}:' is not declared", position(token), text)
+        return namespace + local_name(local)
+
+    def _reference(self, reference: str) -> str:
+        return reference if self.base is None else resolve(self.base, reference)
+
+    def _bare(self, token: Token) -> str:
+        if self.base is None:
+            message = f"the bare name '{token}' can only be read against a base: give base=, or write an IRI"
+            raise Fault(message, position(token), str(token))
+        return resolve(self.base, str(token))
+
+
+def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
+    """A literal: typed, tagged, plain, numeric or boolean."""
+    if isinstance(syntax, LiteralSyntax):
+        text = string_value(syntax.string)
+        if syntax.lang is not None:
+            return Literal(text, LANG_STRING, syntax.lang[1:], syntax.at)
+        assert syntax.datatype is not None
+        return Literal(text, names.iri(syntax.datatype).value, "", syntax.at)
+    datatype = _DATATYPES.get(syntax.type)
+    if datatype is None:
+        return Literal(string_value(syntax), XSD + "string", "", position(syntax))
+    lexical = syntax.lower() if syntax.type == "BOOLEAN" else str(syntax)
+    return Literal(lexical, datatype, "", position(syntax))
+
+
+def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
+    """An IRI or a literal."""
+    if not isinstance(syntax, LiteralSyntax) and syntax.type in IRI_TOKENS:
+        return names.iri(syntax)
+    return literal(syntax, names)

@@ -1,0 +1,150 @@
+"""Triples of patterns, templates and data: predicate lists, `[ … ]` and collections written out (SPARQL 1.1 §4.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from penstock.query.algebra import BlankNode, Iri, Literal, PathTriple, Term, Triple, Variable
+from penstock.query.ast_nodes import (
+    BlankProperties,
+    Collection,
+    LiteralSyntax,
+    NodeSyntax,
+    PathSyntax,
+    VerbObjects,
+    VerbSyntax,
+    position,
+)
+from penstock.query.faults import Fault
+from penstock.query.translation.paths import path, path_triples
+from penstock.query.translation.terms import IRI_TOKENS, RDF, literal
+
+if TYPE_CHECKING:
+    from penstock.query.ast_nodes import TriplesBlock
+    from penstock.query.translation.context import Context
+
+
+class TripleReader:
+    """Writes out blocks of a CONSTRUCT template: blank nodes stay blank nodes, predicates are terms."""
+
+    where = "a CONSTRUCT template"
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.triples: list[Triple | PathTriple] = []
+
+    def read(self, block: TriplesBlock) -> None:
+        """Append the block's triples."""
+        for same in block.subjects:
+            subject = self._node(same.subject)
+            self._properties(subject, same.properties)
+
+    def plain(self) -> tuple[Triple, ...]:
+        """The triples, where paths cannot occur."""
+        return tuple(triple for triple in self.triples if isinstance(triple, Triple))
+
+    def _properties(self, subject: Term, properties: tuple[VerbObjects, ...]) -> None:
+        for verb_objects in properties:
+            for target in verb_objects.objects:
+                self._triple(subject, verb_objects.verb, self._node(target), position(target))
+
+    def _triple(self, subject: Term, verb: VerbSyntax, target: Term, at: int) -> None:
+        if isinstance(verb, PathSyntax):
+            raise Fault(f"a property path cannot stand in {self.where}", verb.at, verb.operator)
+        predicate = self._variable(verb) if verb.type == "VAR" else self.context.names.iri(verb)
+        self.triples.append(Triple(subject, predicate, target, subject.at if subject.at >= 0 else at))
+
+    def _node(self, syntax: NodeSyntax) -> Term:
+        if isinstance(syntax, Token):
+            return self._leaf(syntax)
+        if isinstance(syntax, LiteralSyntax):
+            return literal(syntax, self.context.names)
+        self.context.enter(1, syntax.at)
+        term = self._collection(syntax) if isinstance(syntax, Collection) else self._blank_properties(syntax)
+        self.context.depth -= 1
+        return term
+
+    def _leaf(self, token: Token) -> Term:
+        if token.type == "VAR":
+            return self._variable(token)
+        if token.type in IRI_TOKENS:
+            return self.context.names.iri(token)
+        if token.type == "BLANK_NODE_LABEL":
+            return self._labelled(token[2:], position(token))
+        return literal(token, self.context.names)
+
+    def _blank_properties(self, syntax: BlankProperties) -> Term:
+        node = self._fresh(syntax.at)
+        self._properties(node, syntax.properties)
+        return node
+
+    def _collection(self, syntax: Collection) -> Term:
+        if not syntax.items:
+            return Iri(RDF + "nil", syntax.at)
+        head = node = self._fresh(syntax.at)
+        for index, item in enumerate(syntax.items):
+            at = position(item)
+            self.triples.append(Triple(node, Iri(RDF + "first", at), self._node(item), at))
+            last = index + 1 == len(syntax.items)
+            rest = Iri(RDF + "nil", at) if last else self._fresh(at)
+            self.triples.append(Triple(node, Iri(RDF + "rest", at), rest, at))
+            node = rest
+        return head
+
+    def _variable(self, token: Token) -> Term:
+        return Variable(token[1:], position(token))
+
+    def _labelled(self, label: str, at: int) -> Term:
+        return BlankNode(label, at)
+
+    def _fresh(self, at: int) -> Term:
+        return BlankNode(self.context.fresh_label("b"), at)
+
+
+class DataReader(TripleReader):
+    """Triples of INSERT DATA: ground but for blank nodes."""
+
+    where = "INSERT DATA"
+
+    def _variable(self, token: Token) -> Term:
+        raise Fault("a variable cannot stand in INSERT DATA", position(token), str(token))
+
+    def _labelled(self, label: str, at: int) -> Term:
+        """SPARQL 1.1 §19.6: a label stands in one INSERT DATA of a request only."""
+        if self.context.labels.setdefault(label, self.context.bgps) != self.context.bgps:
+            raise Fault(f"blank node label '_:{label}' is used in two INSERT DATA of one text", at, f"_:{label}")
+        return BlankNode(label, at)
+
+    def _triple(self, subject: Term, verb: VerbSyntax, target: Term, at: int) -> None:
+        if isinstance(subject, Literal):
+            raise Fault("a literal cannot be the subject of a triple", subject.at)
+        super()._triple(subject, verb, target, at)
+
+
+class PatternReader(TripleReader):
+    """Triples of one basic graph pattern: blank nodes are variables that no answer shows, predicates may be paths."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        context.bgps += 1
+        self._bgp = context.bgps
+
+    def _triple(self, subject: Term, verb: VerbSyntax, target: Term, at: int) -> None:
+        if isinstance(verb, PathSyntax):
+            way = path(self.context, verb)
+            start = subject.at if subject.at >= 0 else at
+            self.triples.extend(path_triples(self.context, subject, way, target, start))
+        else:
+            super()._triple(subject, verb, target, at)
+
+    def _labelled(self, label: str, at: int) -> Term:
+        """SPARQL 1.1 §5.1.1: a label stands in one basic graph pattern only."""
+        if self.context.labels.setdefault(label, self._bgp) != self._bgp:
+            message = f"blank node label '_:{label}' is used in two basic graph patterns; use a variable"
+            raise Fault(message, at, f"_:{label}")
+        return Variable(f"_:{label}", at)
+
+    def _fresh(self, at: int) -> Term:
+        return self.context.fresh("b", at)

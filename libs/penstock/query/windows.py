@@ -1,0 +1,116 @@
+"""Dataset and registration clauses: from syntax to the IR's windows, with the checks that need no catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from penstock.query.ast_nodes import DurationSyntax, position
+from penstock.query.durations import duration_ms, instant_ms
+from penstock.query.faults import Fault
+from penstock.query.ir import CountRange, Dataset, TimeRange, WindowClause
+from penstock.query.translation.terms import literal
+
+if TYPE_CHECKING:
+    from penstock.query.algebra import Iri
+    from penstock.query.ast_nodes import DatasetClause, LiteralSyntax, WindowSyntax
+    from penstock.query.translation.context import Context
+
+MAX_COUNT = 1 << 31
+"""Tuples in a count window."""
+
+
+def milliseconds(syntax: DurationSyntax) -> int:
+    """The duration; Fault where it is zero, negative, too long or no duration."""
+    try:
+        return duration_ms(syntax.text)
+    except ValueError as error:
+        raise Fault(str(error), syntax.at, syntax.text) from None
+
+
+def starting_instant(syntax: Token | LiteralSyntax, context: Context) -> int:
+    """STARTING AT: an integer of milliseconds since the epoch, or a dateTime."""
+    text = literal(syntax, context.names).lexical
+    if isinstance(syntax, Token) and syntax.type.startswith("INTEGER"):
+        if len(text) > 19 or abs(int(text)) > 1 << 62:
+            raise Fault(f"{text} is not an instant in milliseconds", position(syntax), text)
+        return int(text)
+    try:
+        return instant_ms(text)
+    except ValueError as error:
+        raise Fault(str(error), position(syntax), text) from None
+
+
+def read_dataset(
+    clauses: tuple[DatasetClause, ...], computed_ms: int | None, context: Context
+) -> tuple[Dataset, tuple[WindowClause, ...]]:
+    """Stored graphs and windows of the clauses, in order."""
+    default: list[Iri] = []
+    named: list[Iri] = []
+    windows: list[WindowClause] = []
+    for clause in clauses:
+        if clause.window is not None:
+            windows.append(_window(clause, clause.window, computed_ms, context))
+        else:
+            (named if clause.named else default).append(context.names.iri(clause.source))
+    _check_names(windows)
+    _check_kinds(windows, computed_ms)
+    return Dataset(tuple(default), tuple(named)), tuple(windows)
+
+
+def _window(clause: DatasetClause, window: WindowSyntax, computed_ms: int | None, context: Context) -> WindowClause:
+    stream = context.names.iri(clause.source).value
+    name = stream if clause.window_name is None else context.names.iri(clause.window_name).value
+    extent = _count_range(window) if window.kind in ("TRIPLES", "ELEMENTS") else _time_range(window, computed_ms)
+    if isinstance(extent, TimeRange) and extent.range_ms is not None and extent.step_ms > extent.range_ms:
+        context.warnings.append(
+            f"the step of the window on <{stream}> ({extent.step_ms} ms) is longer than its range"
+            f" ({extent.range_ms} ms): tuples between two windows are never seen"
+        )
+    return WindowClause(name, stream, extent, not clause.named, clause.window_name is not None, clause.at)
+
+
+def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
+    """COMPUTED EVERY takes the place of every step (SEMANTICS §3), and of a step that is not there."""
+    if window.kind == "NOW":
+        return TimeRange(0, 0, now=True)
+    range_ms = milliseconds(window.size) if isinstance(window.size, DurationSyntax) else None
+    own_ms = milliseconds(window.step) if isinstance(window.step, DurationSyntax) else range_ms
+    step_ms = own_ms if computed_ms is None else computed_ms
+    if step_ms is None:
+        raise Fault("[ALL] needs a step: write [ALL STEP 1s]", window.at, "[ALL]")
+    return TimeRange(range_ms, step_ms)
+
+
+def _count_range(window: WindowSyntax) -> CountRange:
+    size = _count(window.size)
+    return CountRange(size, size if window.step is None else _count(window.step))
+
+
+def _count(token: object) -> int:
+    assert isinstance(token, Token)  # by the grammar
+    if len(token) > 12 or not 0 < int(token) <= MAX_COUNT:
+        raise Fault(f"a count window holds 1 to {MAX_COUNT} tuples", position(token), str(token))
+    return int(token)
+
+
+def _check_names(windows: list[WindowClause]) -> None:
+    seen: dict[str, WindowClause] = {}
+    for clause in windows:
+        earlier = seen.setdefault(clause.name, clause)
+        if earlier is clause:
+            continue
+        if clause.named_window or earlier.named_window:
+            raise Fault(f"two windows have the name <{clause.name}>", clause.at)
+        message = f"the stream <{clause.name}> stands in two clauses: use FROM NAMED WINDOW <w> ON <{clause.name}>"
+        raise Fault(message, clause.at)
+
+
+def _check_kinds(windows: list[WindowClause], computed_ms: int | None) -> None:
+    kinds = {type(clause.range) for clause in windows}
+    if len(kinds) > 1:
+        guilty = next(clause for clause in windows if type(clause.range) is not type(windows[0].range))
+        raise Fault("count windows and time windows cannot stand in one query", guilty.at)
+    if CountRange in kinds and computed_ms is not None:
+        raise Fault("COMPUTED EVERY is for time windows; count windows report by their own STEP", windows[0].at)
