@@ -1,10 +1,105 @@
 // Bindings of the stored graph: Source (base of every window too), Store, ShardReader.
-#include <nanobind/nanobind.h>
+#include "store/store.hpp"
 
-#include "source.hpp"
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "errors.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using penstock::Dir;
+using penstock::Edge;
+using penstock::Label;
+using penstock::Source;
+using penstock::Store;
+using penstock::TermId;
+
+namespace {
+
+using Ids = nb::ndarray<const TermId, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<Edge> make_edges(Store& store, const Ids& s, const Ids& p, const Ids& o, const Ids& g) {
+    const std::size_t n = s.size();
+    if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
+    std::vector<Edge> edges(n);
+    TermId graph = 0, predicate = 0;
+    Label label = 0;  // of the row before: rows of one predicate often come together
+    for (std::size_t i = 0; i < n; ++i) {
+        if (label == 0 || graph != g.data()[i] || predicate != p.data()[i]) {
+            graph = g.data()[i];
+            predicate = p.data()[i];
+            label = store.labels().intern(graph, predicate);
+        }
+        edges[i] = {s.data()[i], label, o.data()[i]};
+    }
+    return edges;
+}
+
+penstock::Snapshot commit(Store& store, const Ids& s, const Ids& p, const Ids& o, const Ids& g, std::uint32_t stream,
+                          std::int64_t batch) {
+    nb::gil_scoped_release release;
+    return store.commit(make_edges(store, s, p, o, g), {stream, batch});
+}
+
+std::unique_ptr<Source> view(Store& store, const std::vector<std::pair<std::uint32_t, std::int64_t>>& bounds) {
+    std::vector<penstock::StreamBound> native;
+    for (const auto& [stream, batch] : bounds) native.push_back({stream, batch});
+    return store.view(native);
+}
+
+std::vector<Label> labels_with_predicate(Store& store, TermId predicate) {
+    std::vector<Label> labels;
+    store.labels().with_predicate(predicate, labels);
+    return labels;
+}
+
+std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> source_stats(const Source& source, Label label) {
+    const auto stats = source.stats(label);
+    return {stats.edges, stats.subjects, stats.objects};
+}
+
+Dir to_dir(int direction) {
+    if (direction != 0 && direction != 1) throw penstock::DataError("direction is 0 (out) or 1 (in)");
+    return static_cast<Dir>(direction);
+}
+
+}  // namespace
 
 void bind_store(nb::module_& m) {
-    nb::class_<penstock::Source>(m, "Source", "What execute() reads: the stored graph at a snapshot, or a window.");
+    nb::class_<Source>(m, "Source", "What execute() reads: the stored graph at a snapshot, or a window.");
+
+    constexpr std::size_t kReserve = std::size_t{1} << 36;
+    nb::class_<Store>(m, "Store", "The stored graph: one writer at a time, any number of readers.")
+        .def(nb::init<const std::string&, std::size_t, std::size_t>(), "directory"_a, "shards"_a = 1,
+             "reserve_bytes"_a = kReserve)
+        .def("commit", &commit, "s"_a, "p"_a, "o"_a, "g"_a, "stream"_a = 0, "batch"_a = 0)
+        .def("latest", &Store::latest)
+        .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())
+        .def("release", &Store::release, "stream"_a, "batch"_a)
+        .def(
+            "label", [](Store& store, TermId graph, TermId predicate) { return store.labels().find(graph, predicate); },
+            "graph"_a, "predicate"_a)
+        .def("labels_with_predicate", &labels_with_predicate, "predicate"_a)
+        .def("graphs", [](Store& store) { return store.labels().graphs(); })
+        .def("edge_count", &Store::edge_count)
+        .def("used_bytes", &Store::used_bytes)
+        .def("log_bytes", &Store::log_bytes);
+
+    m.def("source_stats", &source_stats, "source"_a, "label"_a);
+    m.def(
+        "source_degree",
+        [](const Source& source, TermId vertex, Label label, int direction) {
+            return source.degree(vertex, label, to_dir(direction));
+        },
+        "source"_a, "vertex"_a, "label"_a, "direction"_a);
 }

@@ -20,7 +20,7 @@ struct Edge {
 
 /// Who made a commit. Standing queries bound the streams that they name to exact batches (SEMANTICS §3).
 struct CommitSource {
-    std::uint32_t stream = 0;   // stream number from 1; 0 = update or load
+    std::uint32_t stream = 0;  // stream number from 1; 0 = update or load
     std::int64_t batch = 0;
 };
 

@@ -17,19 +17,19 @@ public:
     explicit LabelTable(std::size_t limit = std::size_t{1} << 22) : limit_(limit) {}
 
     Label intern(TermId graph, TermId predicate);
-    Label find(TermId graph, TermId predicate) const;           // 0 where unknown
-    std::pair<TermId, TermId> pair(Label label) const;          // (graph, predicate)
+    Label find(TermId graph, TermId predicate) const;   // 0 where unknown
+    std::pair<TermId, TermId> pair(Label label) const;  // (graph, predicate)
     TermId graph(Label label) const { return pair(label).first; }
     TermId predicate(Label label) const { return pair(label).second; }
     void with_predicate(TermId predicate, std::vector<Label>& out) const;
     void with_graph(TermId graph, std::vector<Label>& out) const;
-    std::vector<TermId> graphs() const;                         // named graphs only (0 left out), in order of creation
-    std::size_t size() const;                                   // highest label
+    std::vector<TermId> graphs() const;  // named graphs only (0 left out), in order of creation
+    std::size_t size() const;            // highest label
 
 private:
     std::size_t limit_;
     mutable std::shared_mutex mutex_;
-    std::vector<std::pair<TermId, TermId>> pairs_;              // index = label - 1
+    std::vector<std::pair<TermId, TermId>> pairs_;  // index = label - 1
     struct PairHash {
         std::size_t operator()(const std::pair<TermId, TermId>& pair) const {
             return (pair.first * 0x9E3779B97F4A7C15ull) ^ (pair.second * 0xC2B2AE3D27D4EB4Full);

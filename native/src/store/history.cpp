@@ -1,0 +1,197 @@
+#include "store/history.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "errors.hpp"
+
+namespace penstock {
+
+namespace {
+constexpr std::size_t kFirstRing = 64;
+}
+
+std::size_t CommitRecord::bytes() const {
+    std::size_t total = sizeof(CommitRecord) + logs.capacity() * sizeof(AppendLog);
+    for (const AppendLog& log : logs) total += log.bytes();
+    return total;
+}
+
+bool Visibility::excludes(Snapshot commit) const {
+    return commit > snapshot || std::binary_search(excluded.begin(), excluded.end(), commit);
+}
+
+CommitHistory::CommitHistory() {
+    rings_.push_back(std::make_unique<Ring>(kFirstRing));
+    ring_.store(rings_.back().get(), std::memory_order_release);
+}
+
+CommitHistory::~CommitHistory() {
+    for (Snapshot s = floor_; s < end_; ++s) delete find(s);
+}
+
+const CommitRecord* CommitHistory::find(Snapshot snapshot) const {
+    // The reader met `snapshot` in a word that was stored after the record was put into the ring, by release; having
+    // loaded the word with acquire, it gets a ring at least as new. The slot's acquire makes the record's content
+    // visible.
+    const Ring* ring = ring_.load(std::memory_order_acquire);
+    return ring->slots[snapshot & (ring->slots.size() - 1)].load(std::memory_order_acquire);
+}
+
+void CommitHistory::reserve(Snapshot snapshot) {
+    const Ring* old = ring_.load(std::memory_order_relaxed);
+    const Snapshot floor = floor_.load(std::memory_order_relaxed);
+    if (snapshot - floor < old->slots.size()) return;
+    std::size_t capacity = old->slots.size();
+    while (snapshot - floor >= capacity) capacity *= 2;
+    auto ring = std::make_unique<Ring>(capacity);
+    for (Snapshot s = floor; s < end_; ++s)
+        ring->slots[s & (capacity - 1)].store(old->slots[s & (old->slots.size() - 1)].load(std::memory_order_relaxed),
+                                              std::memory_order_relaxed);
+    ring_.store(ring.get(), std::memory_order_release);  // publishes the copied slots
+    rings_.push_back(std::move(ring));
+}
+
+bool CommitHistory::excludable(const CommitSource& source) const {
+    if (source.stream == 0) return false;
+    const auto stream = streams_.find(source.stream);
+    return stream == streams_.end() || source.batch > stream->second.released;
+}
+
+bool CommitHistory::can_be_excluded(const CommitSource& source) const {
+    std::scoped_lock lock(mutex_);
+    return excludable(source);
+}
+
+bool CommitHistory::may_hide(std::size_t shard, layout::Offset entry, Snapshot last, std::uint32_t position,
+                             const CommitSource& reader) const {
+    std::scoped_lock lock(mutex_);  // keeps the records on the way
+    const Snapshot floor = floor_.load(std::memory_order_relaxed);
+    for (Snapshot s = last; s >= floor;) {
+        const CommitRecord* record = find(s);
+        const Append* append = record->logs[shard].find(entry);
+        if (position >= append->before && position - append->before < append->count)
+            return record->source.stream != reader.stream && excludable(record->source);
+        s = append->previous;
+    }
+    return false;
+}
+
+void CommitHistory::add(std::unique_ptr<CommitRecord> record) {
+    std::scoped_lock lock(mutex_);
+    const Snapshot snapshot = record->snapshot;
+    reserve(snapshot);
+    bytes_.fetch_add(record->bytes(), std::memory_order_relaxed);  // a figure, orders nothing
+    Ring* ring = ring_.load(std::memory_order_relaxed);
+    ring->slots[snapshot & (ring->slots.size() - 1)].store(record.release(), std::memory_order_release);
+    end_ = snapshot + 1;
+}
+
+void CommitHistory::publish(Snapshot snapshot, CommitSource source) {
+    std::scoped_lock lock(mutex_);
+    if (source.stream != 0) {
+        StreamCommits& stream = streams_[source.stream];
+        if (source.batch > stream.released) {
+            stream.held.emplace_back(source.batch, snapshot);
+            held_.insert(snapshot);
+        }
+    }
+    latest_.store(snapshot, std::memory_order_release);  // pairs with latest(): every word of the commit is visible
+    collect();
+}
+
+Snapshot CommitHistory::oldest_reader() const {
+    std::scoped_lock lock(mutex_);
+    return readers_.empty() ? latest_.load(std::memory_order_relaxed) : *readers_.begin();
+}
+
+Visibility CommitHistory::lease(std::span<const StreamBound> bounds) {
+    std::scoped_lock lock(mutex_);
+    Visibility visibility{latest_.load(std::memory_order_relaxed), 0, {}};
+    for (const StreamBound& bound : bounds) {
+        const auto found = streams_.find(bound.stream);
+        if (found == streams_.end()) continue;
+        if (bound.batch < found->second.released)
+            throw Error("stream " + std::to_string(bound.stream) + " is bounded at batch " +
+                        std::to_string(bound.batch) + ", but was released up to " +
+                        std::to_string(found->second.released));
+        const auto& held = found->second.held;
+        for (auto it = held.rbegin(); it != held.rend() && it->first > bound.batch; ++it)
+            visibility.excluded.push_back(it->second);
+    }
+    auto& excluded = visibility.excluded;
+    std::sort(excluded.begin(), excluded.end());
+    excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
+    visibility.first_excluded = excluded.empty() ? visibility.snapshot + 1 : excluded.front();
+    leases_.emplace(visibility.first_excluded, visibility.snapshot);
+    readers_.insert(visibility.snapshot);
+    return visibility;
+}
+
+void CommitHistory::unlease(const Visibility& visibility) {
+    std::scoped_lock lock(mutex_);
+    leases_.erase(leases_.find({visibility.first_excluded, visibility.snapshot}));
+    readers_.erase(readers_.find(visibility.snapshot));
+    collect();
+}
+
+void CommitHistory::release(std::uint32_t stream, std::int64_t batch) {
+    std::scoped_lock lock(mutex_);
+    StreamCommits& commits = streams_[stream];
+    commits.released = std::max(commits.released, batch);
+    // A bound at `batch` itself still sees that batch, so its commit can be excluded no more.
+    while (!commits.held.empty() && commits.held.front().first <= batch) {
+        held_.erase(commits.held.front().second);
+        commits.held.pop_front();
+    }
+    collect();
+}
+
+void CommitHistory::collect() {
+    Snapshot floor = latest_.load(std::memory_order_relaxed) + 1;
+    if (!leases_.empty()) floor = std::min(floor, leases_.begin()->first);
+    if (!held_.empty()) floor = std::min(floor, *held_.begin());
+    Ring* ring = ring_.load(std::memory_order_relaxed);
+    Snapshot s = floor_.load(std::memory_order_relaxed);
+    for (; s < floor && s < end_; ++s) {
+        std::unique_ptr<CommitRecord> record(ring->slots[s & (ring->slots.size() - 1)].load(std::memory_order_relaxed));
+        if (record) bytes_.fetch_sub(record->bytes(), std::memory_order_relaxed);
+        ring->slots[s & (ring->slots.size() - 1)].store(nullptr, std::memory_order_relaxed);
+    }
+    floor_.store(floor, std::memory_order_relaxed);
+    end_ = std::max(end_, floor);
+}
+
+std::vector<CommitHistory::Hold> CommitHistory::holds() const {
+    std::scoped_lock lock(mutex_);
+    std::vector<Hold> holds;
+    for (const auto& [number, stream] : streams_) holds.push_back({number, stream.released});
+    return holds;
+}
+
+void CommitHistory::restore(Snapshot latest, std::span<const Hold> holds,
+                            std::vector<std::unique_ptr<CommitRecord>> records) {
+    {
+        std::scoped_lock lock(mutex_);
+        for (const Hold& hold : holds) streams_[hold.stream].released = hold.released;
+        const Snapshot first = records.empty() ? latest + 1 : records.front()->snapshot;
+        floor_.store(first, std::memory_order_relaxed);
+        end_ = first;
+        latest_.store(first - 1, std::memory_order_release);
+    }
+    for (auto& record : records) {
+        const Snapshot snapshot = record->snapshot;
+        const CommitSource source = record->source;
+        add(std::move(record));
+        std::scoped_lock lock(mutex_);
+        StreamCommits& stream = streams_[source.stream];
+        if (source.stream == 0 || source.batch <= stream.released) continue;
+        stream.held.emplace_back(source.batch, snapshot);
+        held_.insert(snapshot);
+    }
+    std::scoped_lock lock(mutex_);
+    latest_.store(latest, std::memory_order_release);
+    collect();
+}
+
+}  // namespace penstock

@@ -1,0 +1,229 @@
+// The bytes of a shard's region, as the writer lays them down and as readers in this process, in other processes and,
+// later, on other nodes find them (DESIGN §4; docs/store-layout.md draws it). Only offsets, no pointers: every process
+// maps the region where it likes.
+//
+// Rule for all structures here: a published byte never changes, except the 8-byte words marked [word], which are stored
+// with release order. Whoever loads such a word with acquire order sees everything that was written before it.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "source.hpp"
+#include "store/commit.hpp"
+
+namespace penstock::layout {
+
+using Offset = std::uint64_t;  // in bytes from the region's start; 0 = none
+
+inline constexpr std::uint64_t kMagic = 0x314B434F54534E50ull;
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kHeaderBytes = 4096;
+inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // what a Directory's link can address
+
+// ---- words
+
+// The pairings below hold for every use of these two; each caller says which write its word publishes.
+inline std::uint64_t load_acquire(const std::uint64_t& word) {
+    return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
+}
+inline void store_release(std::uint64_t& word, std::uint64_t value) {
+    std::atomic_ref<std::uint64_t>(word).store(value, std::memory_order_release);
+}
+
+// ---- lists
+
+/// One neighbour list. `state` [word]: last snapshot that changed it (high 32) | length (low 32). `head` [word]: the
+/// value itself where the list has one, or else Tag::Extent | offset of the first ListExtent, which then holds *all*
+/// values from index 0. A reader loads state first, then head: since the writer stores head first, head is at least as
+/// new as state, and both readings of a racing reader (state says one value, head says extent) are right.
+struct Entry {
+    std::uint64_t state = 0;
+    TermId head = 0;
+};
+
+constexpr std::uint64_t make_state(Snapshot last, std::uint32_t length) { return (std::uint64_t{last} << 32) | length; }
+constexpr Snapshot last_of(std::uint64_t state) { return static_cast<Snapshot>(state >> 32); }
+constexpr std::uint32_t length_of(std::uint64_t state) { return static_cast<std::uint32_t>(state); }
+
+constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
+constexpr TermId extent_head(Offset extent) { return make_id(Tag::Extent, extent); }
+
+/// A piece of a list; `capacity` values follow. Its first `sorted` values ascend (base extents of bulk loads: all of
+/// them). `next` [word] is set before any value beyond this extent is published by the entry's state.
+struct ListExtent {
+    std::uint32_t capacity;
+    std::uint32_t sorted;
+    std::uint64_t next;
+
+    TermId* values() { return reinterpret_cast<TermId*>(this + 1); }
+    const TermId* values() const { return reinterpret_cast<const TermId*>(this + 1); }
+    static constexpr std::uint64_t bytes(std::uint64_t capacity) { return sizeof(ListExtent) + 8 * capacity; }
+};
+
+// ---- records
+
+/// A record is the directory of the labels that a vertex has in one direction: a chain of these. `state` [word] holds
+/// the next piece's offset, the capacity, and the number of labels in use, so that one store publishes new labels and a
+/// new piece together. `capacity` labels (u32, padded to 8 bytes) follow, then as many entries.
+///
+/// Labels at positions up to about kScannedLabels are found by scanning; a piece that begins beyond has a slot in the
+/// table for each label, keyed by (vertex, label, direction), so that a directory with very many labels costs no more.
+struct Directory {
+    std::uint64_t state;
+
+    static constexpr std::uint32_t kMaxCapacity = 2048;
+    static constexpr std::uint32_t kScannedLabels = 32;
+
+    static constexpr std::uint64_t make_state(Offset next, std::uint32_t capacity, std::uint32_t count) {
+        return (next >> 3 << 24) | (std::uint64_t{capacity} << 12) | count;
+    }
+    static constexpr Offset next_of(std::uint64_t state) { return state >> 24 << 3; }
+    static constexpr std::uint32_t capacity_of(std::uint64_t state) { return (state >> 12) & 0xFFF; }
+    static constexpr std::uint32_t count_of(std::uint64_t state) { return state & 0xFFF; }
+
+    static constexpr std::uint64_t label_bytes(std::uint64_t capacity) {
+        return (capacity * 4 + 7) & ~std::uint64_t{7};
+    }
+    static constexpr std::uint64_t bytes(std::uint64_t capacity) {
+        return sizeof(Directory) + label_bytes(capacity) + capacity * sizeof(Entry);
+    }
+    static constexpr Offset entry_at(Offset directory, std::uint32_t capacity, std::uint32_t index) {
+        return directory + sizeof(Directory) + label_bytes(capacity) + index * sizeof(Entry);
+    }
+    Label* labels() { return reinterpret_cast<Label*>(this + 1); }
+    const Label* labels() const { return reinterpret_cast<const Label*>(this + 1); }
+};
+
+// ---- table
+
+/// What a slot refers to: offset (bits 3..47) of a record or of the Directory piece with a label, direction (bit 0),
+/// which of both (bit 1), and for labels the index in the piece (top 16 bits).
+struct Ref {
+    static constexpr std::uint64_t kKindMask = 3;
+    static constexpr std::uint64_t make(Offset offset, Dir dir) { return offset | static_cast<std::uint64_t>(dir); }
+    static constexpr std::uint64_t make_label(Offset piece, Dir dir, std::uint32_t index) {
+        return (std::uint64_t{index} << 48) | piece | 2 | static_cast<std::uint64_t>(dir);
+    }
+    static constexpr std::uint64_t record_kind(Dir dir) { return static_cast<std::uint64_t>(dir); }
+    static constexpr std::uint64_t label_kind(Dir dir) { return 2 | static_cast<std::uint64_t>(dir); }
+    static constexpr Offset offset(std::uint64_t ref) { return ref & 0x0000FFFFFFFFFFF8ull; }
+    static constexpr std::uint32_t index(std::uint64_t ref) { return static_cast<std::uint32_t>(ref >> 48); }
+    static constexpr Dir dir(std::uint64_t ref) { return static_cast<Dir>(ref & 1); }
+    static constexpr bool is_label(std::uint64_t ref) { return (ref & 2) != 0; }
+};
+
+/// Immutable once `key` [word], the vertex, is stored; a reader stops at the first key 0, since slots of one bucket are
+/// published in order within all that it may see.
+struct Slot {
+    TermId key;
+    std::uint64_t ref;
+};
+
+/// Two cache lines, one remote READ (Wukong §4.3: cluster chaining). `overflow` [word] is the next bucket of the chain,
+/// in the overflow area of the same generation.
+struct Bucket {
+    static constexpr std::size_t kSlots = 7;
+    Slot slots[kSlots];
+    std::uint64_t overflow;
+    std::uint64_t unused;
+};
+static_assert(sizeof(Bucket) == 128);
+
+/// One generation: this header, `buckets` main buckets, `spare` overflow buckets. The counters are the writer's.
+struct Table {
+    std::uint64_t buckets;
+    std::uint64_t spare;
+    std::uint64_t spare_used;
+    std::uint64_t slots;  // published or pending
+    std::uint64_t unused[12];
+
+    static constexpr std::uint64_t bytes(std::uint64_t buckets, std::uint64_t spare) {
+        return sizeof(Table) + (buckets + spare) * sizeof(Bucket);
+    }
+    static constexpr Offset bucket_at(Offset table, std::uint64_t number) {
+        return table + sizeof(Table) + number * sizeof(Bucket);
+    }
+};
+static_assert(sizeof(Table) == 128);
+
+constexpr std::uint64_t mix(std::uint64_t x) {
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93ull;
+    x ^= x >> 29;
+    x *= 0xA0761D6478BD642Full;
+    return x ^ (x >> 32);
+}
+/// The seed is the region's own, so that nobody outside can choose ids that all fall into one bucket.
+constexpr std::uint64_t record_hash(std::uint64_t seed, TermId vertex, Dir dir) {
+    return mix((vertex ^ seed) + static_cast<std::uint64_t>(dir) * 0x9E3779B97F4A7C15ull);
+}
+constexpr std::uint64_t label_hash(std::uint64_t seed, TermId vertex, Label label, Dir dir) {
+    return mix(record_hash(seed, vertex, dir) ^ (label * 0xC2B2AE3D27D4EB4Full));
+}
+/// Maps a hash onto 0..n-1 by its high bits.
+constexpr std::uint64_t reduce(std::uint64_t hash, std::uint64_t n) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(hash) * n) >> 64);
+}
+
+// ---- labels
+
+/// Per label: the planner's counts, and the two lists of Wukong's predicate index (§4.1), index vertices (0 | label |
+/// dir): the vertices with at least one edge of this label out or in. Their lengths are the distinct subjects and
+/// objects.
+struct LabelRow {
+    std::uint64_t edges;  // [word] out-edges in this shard
+    Entry vertices[2];    // by Dir
+};
+
+/// Rows lie in chunks that double: rows 0..63, 64..127, 128..255, …
+struct LabelChunk {
+    static constexpr std::size_t kChunks = 19;  // 2^24 labels
+    static constexpr std::uint64_t kFirst = 64;
+    static constexpr std::size_t number(Label label) {
+        return static_cast<std::size_t>(std::bit_width(label / kFirst));
+    }
+    static constexpr std::uint64_t first(std::size_t chunk) { return chunk == 0 ? 0 : kFirst << (chunk - 1); }
+    static constexpr std::uint64_t rows(std::size_t chunk) { return chunk == 0 ? kFirst : kFirst << (chunk - 1); }
+    static constexpr Offset row_at(Offset chunk_offset, Label label) {
+        return chunk_offset + (label - first(number(label))) * sizeof(LabelRow);
+    }
+};
+inline constexpr Label kMaxLabel = static_cast<Label>((LabelChunk::kFirst << (LabelChunk::kChunks - 1)) - 1);
+
+// ---- header
+
+/// Local_VTS of one shard (Wukong+S §4.3): `batches[stream]` [word], kNever where the stream never spoke.
+struct VtsArray {
+    std::uint64_t capacity;
+    std::uint64_t* batches() { return reinterpret_cast<std::uint64_t*>(this + 1); }
+    const std::uint64_t* batches() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
+    static constexpr std::uint64_t bytes(std::uint64_t capacity) { return sizeof(VtsArray) + 8 * capacity; }
+};
+
+enum class RegionStatus : std::uint64_t { Live = 1, Retired = 2 };
+
+struct Header {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t shard;
+    std::uint32_t shards;
+    std::uint32_t header_bytes;
+    std::uint64_t epoch;          // differs between incarnations; offsets never cross epochs
+    std::uint64_t seed;           // of the table's hash
+    std::uint64_t reserve_bytes;  // address space that a reader must reserve
+    std::uint64_t status;         // [word] RegionStatus: Retired once its writer has let go
+    std::uint64_t mapped;         // [word] bytes of the file; only grows
+    std::uint64_t used;           // bytes handed out so far
+    std::uint64_t published;      // [word] newest snapshot of which this shard shows everything
+    std::uint64_t reclaims;       // [word] counts re-uses of memory: a foreign reader that sees it move reads again
+    std::uint64_t table;          // [word] current generation
+    std::uint64_t vts;            // [word] VtsArray
+    std::uint64_t edges;          // [word] out-edges here
+    std::uint64_t label_chunks[LabelChunk::kChunks];  // [word] each
+};
+static_assert(sizeof(Header) <= kHeaderBytes);
+
+}  // namespace penstock::layout

@@ -1,0 +1,68 @@
+// Neighbour lists, as their writer sees them: append beyond the published length, and look whether a value is there
+// already.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "store/layout.hpp"
+#include "store/lookup.hpp"
+#include "store/publication.hpp"
+#include "store/region.hpp"
+
+namespace penstock {
+
+using lookup::kAbsent;
+
+/// Positions of values, by value: open addressing, grows by doubling.
+class ValueIndex {
+public:
+    void insert(TermId value, std::uint32_t position);
+    std::uint32_t find(TermId value) const;  // kAbsent where it is not
+    std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+private:
+    struct Slot {
+        TermId value = 0;
+        std::uint32_t position = 0;
+    };
+    void place(Slot slot);
+    std::vector<Slot> slots_;
+    std::size_t used_ = 0;
+};
+
+/// Each list is changed at most once in a commit.
+class ListWriter {
+public:
+    ListWriter(Region& region, Publication& publication) : region_(region), publication_(publication) {}
+
+    /// Position of the value in the published list; kAbsent where it is not.
+    std::uint32_t find(layout::Offset entry, TermId value);
+
+    /// A list that no reader knows yet. `values` ascend, one at least; its extent has exactly their number.
+    layout::Entry create(std::span<const TermId> values, Snapshot snapshot);
+
+    /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError at 2^32.
+    void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
+
+    /// The commit is published, or given up: then what the index took from it is forgotten, to be built anew.
+    void keep() { tainted_.clear(); }
+    void abandon();
+    std::size_t index_bytes() const { return index_bytes_; }
+
+private:
+    layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
+    TermId extend(const layout::Entry& entry, std::span<const TermId> values, ValueIndex* index);
+    ValueIndex& unsorted_values(layout::Offset entry);
+
+    Region& region_;
+    Publication& publication_;
+    // Per list with many values outside sorted runs: where they are. Built when a duplicate is first looked for.
+    std::unordered_map<layout::Offset, ValueIndex> unsorted_;
+    std::size_t index_bytes_ = 0;
+    std::vector<layout::Offset> tainted_;  // lists whose index knows values of the running commit
+};
+
+}  // namespace penstock

@@ -1,0 +1,164 @@
+// The walks over a region that all readers share: views of this process, the writer itself, and readers that map the
+// region in another process. `Memory` gives `at<T>(offset, bytes)`: Region trusts every offset, ForeignRegion
+// (shard_reader.cpp) checks each, since it may be led astray by memory that was recycled under it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "store/layout.hpp"
+
+namespace penstock::lookup {
+
+using layout::Bucket;
+using layout::Directory;
+using layout::Entry;
+using layout::ListExtent;
+using layout::Offset;
+using layout::Ref;
+using layout::Slot;
+using layout::Table;
+
+template <class Memory>
+Offset first_bucket(const Memory& memory, Offset table, std::uint64_t hash) {
+    return Table::bucket_at(table, layout::reduce(hash, memory.template at<Table>(table).buckets));
+}
+
+/// Calls accept(ref) for each slot of that key and kind until it returns true; says whether one did.
+template <class Memory, class Accept>
+bool find_slot(const Memory& memory, Offset bucket_offset, TermId key, std::uint64_t kind, Accept accept) {
+    while (bucket_offset != 0) {
+        const auto& bucket = memory.template at<Bucket>(bucket_offset, sizeof(Bucket));
+        for (const Slot& slot : bucket.slots) {
+            const TermId found = layout::load_acquire(slot.key);  // makes slot.ref and the record behind it visible
+            if (found == 0) return false;
+            if (found == key && (slot.ref & Ref::kKindMask) == kind && accept(slot.ref)) return true;
+        }
+        bucket_offset = layout::load_acquire(bucket.overflow);  // the zeroed bucket behind it
+    }
+    return false;
+}
+
+/// Offset of the vertex's record in that bucket's chain; 0 where it has none.
+template <class Memory>
+Offset find_record(const Memory& memory, Offset bucket, TermId vertex, Dir dir) {
+    Offset record = 0;
+    find_slot(memory, bucket, vertex, Ref::record_kind(dir), [&](std::uint64_t ref) {
+        record = Ref::offset(ref);
+        return true;
+    });
+    return record;
+}
+
+/// By the table: for labels beyond those that a directory is scanned for.
+template <class Memory>
+Offset find_label_slot(const Memory& memory, Offset table, std::uint64_t seed, TermId vertex, Label label, Dir dir) {
+    Offset entry = 0;
+    const Offset bucket = first_bucket(memory, table, layout::label_hash(seed, vertex, label, dir));
+    find_slot(memory, bucket, vertex, Ref::label_kind(dir), [&](std::uint64_t ref) {
+        const Offset piece = Ref::offset(ref);
+        const auto& directory = memory.template at<Directory>(piece, sizeof(Directory));
+        const std::uint32_t capacity = Directory::capacity_of(layout::load_acquire(directory.state));
+        const auto& labels = memory.template at<Directory>(piece, Directory::bytes(capacity));
+        if (Ref::index(ref) >= capacity || labels.labels()[Ref::index(ref)] != label) return false;
+        entry = Directory::entry_at(piece, capacity, Ref::index(ref));
+        return true;
+    });
+    return entry;
+}
+
+/// Offset of the Entry of that label in a record; 0 where it has none.
+template <class Memory>
+Offset find_entry(const Memory& memory, Offset table, std::uint64_t seed, Offset record, TermId vertex, Label label,
+                  Dir dir) {
+    std::uint32_t scanned = 0;
+    for (Offset piece = record; piece != 0;) {
+        if (scanned >= Directory::kScannedLabels) return find_label_slot(memory, table, seed, vertex, label, dir);
+        // Acquire: labels and entries below the count, and the next piece.
+        const std::uint64_t state = layout::load_acquire(memory.template at<Directory>(piece, sizeof(Directory)).state);
+        const std::uint32_t capacity = Directory::capacity_of(state);
+        const std::uint32_t count = Directory::count_of(state);
+        const auto& directory = memory.template at<Directory>(piece, Directory::bytes(capacity));
+        for (std::uint32_t i = 0; i < count; ++i)
+            if (directory.labels()[i] == label) return Directory::entry_at(piece, capacity, i);
+        scanned += count;
+        piece = Directory::next_of(state);
+    }
+    return 0;
+}
+
+/// Calls visit(label, entry offset) for every label of a record.
+template <class Memory, class Visit>
+void for_each_label(const Memory& memory, Offset record, Visit visit) {
+    for (Offset piece = record; piece != 0;) {
+        const std::uint64_t state = layout::load_acquire(memory.template at<Directory>(piece, sizeof(Directory)).state);
+        const std::uint32_t capacity = Directory::capacity_of(state);
+        const auto& directory = memory.template at<Directory>(piece, Directory::bytes(capacity));
+        for (std::uint32_t i = 0; i < Directory::count_of(state); ++i)
+            visit(directory.labels()[i], Directory::entry_at(piece, capacity, i));
+        piece = Directory::next_of(state);
+    }
+}
+
+/// Calls visit(extent, position of its first value) along a chain, until it returns true or the list ends.
+template <class Memory, class Visit>
+void for_each_extent(const Memory& memory, TermId head, std::uint32_t length, Visit visit) {
+    std::uint32_t position = 0;
+    for (Offset offset = payload_of(head);;) {
+        const std::uint32_t capacity = memory.template at<ListExtent>(offset, sizeof(ListExtent)).capacity;
+        const auto& extent = memory.template at<ListExtent>(offset, ListExtent::bytes(capacity));
+        if (visit(extent, position)) return;
+        if (length - position <= capacity) return;
+        position += capacity;
+        offset = layout::load_acquire(extent.next);  // the extent's header; its values came with the entry's state
+    }
+}
+
+/// Calls visit(values, n) for the pieces of positions [begin, end) of a list whose state was loaded before its head.
+template <class Memory, class Visit>
+void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begin, std::uint32_t end, Visit visit) {
+    if (begin >= end) return;
+    if (!layout::is_extent(head)) {
+        visit(&head, std::size_t{1});
+        return;
+    }
+    for_each_extent(memory, head, end, [&](const ListExtent& extent, std::uint32_t first) {
+        const std::uint32_t from = std::max(begin, first);
+        const auto to =
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(end, std::uint64_t{first} + extent.capacity));
+        if (from < to) visit(extent.values() + (from - first), std::size_t{to - from});
+        return false;
+    });
+}
+
+inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
+
+/// Position of a value in the ascending first values of an extent.
+inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
+    const TermId* end = extent.values() + extent.sorted;
+    const TermId* found = std::lower_bound(extent.values(), end, value);
+    return found == end || *found != value ? kAbsent : static_cast<std::uint32_t>(found - extent.values());
+}
+
+/// Position of a value among values [sorted, n) of an extent.
+inline std::uint32_t search_unsorted(const ListExtent& extent, std::uint32_t n, TermId value) {
+    const TermId* end = extent.values() + n;
+    const TermId* found = std::find(extent.values() + std::min(extent.sorted, n), end, value);
+    return found == end ? kAbsent : static_cast<std::uint32_t>(found - extent.values());
+}
+
+/// Position of a value in a list; kAbsent where it is not.
+template <class Memory>
+std::uint32_t find_value(const Memory& memory, TermId head, std::uint32_t length, TermId value) {
+    if (!layout::is_extent(head)) return length > 0 && head == value ? 0 : kAbsent;
+    std::uint32_t position = kAbsent;
+    for_each_extent(memory, head, length, [&](const ListExtent& extent, std::uint32_t first) {
+        std::uint32_t found = search_sorted(extent, value);
+        if (found == kAbsent) found = search_unsorted(extent, std::min(extent.capacity, length - first), value);
+        if (found != kAbsent) position = first + found;
+        return found != kAbsent;
+    });
+    return position;
+}
+
+}  // namespace penstock::lookup

@@ -1,0 +1,77 @@
+// One shard's memory: a file mapped once over a large reserved range of addresses and grown by segments, so that
+// nothing in it ever moves and other processes can map it read-only (DESIGN §4).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/layout.hpp"
+
+namespace penstock {
+
+/// Half-open range of a region.
+struct Span {
+    layout::Offset begin = 0;
+    layout::Offset end = 0;
+};
+
+/// Owned by the shard's writer: allocation and freeing are its thread's alone; at() is anybody's.
+class Region {
+public:
+    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping).
+    static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
+                         std::uint32_t shards);
+    /// Takes over the file's content (a saved region that was copied there) as a new epoch. `free` lists its unused
+    /// spans.
+    static Region adopt(const std::string& path, std::uint64_t reserve_bytes, std::vector<Span> free);
+
+    Region(Region&& other) noexcept;
+    Region& operator=(Region&&) = delete;
+    ~Region();  // marks the file retired and unlinks it: what lasts is made by Store::save
+
+    layout::Header& header() const { return at<layout::Header>(0); }
+    template <class T>
+    T& at(layout::Offset offset, std::uint64_t = 0) const {
+        return *reinterpret_cast<T*>(base_ + offset);
+    }
+    std::uint64_t& word(layout::Offset offset) const { return at<std::uint64_t>(offset); }
+
+    /// Bytes for one commit, 8-aligned, content undefined. LimitError where the region is full, StorageError where the
+    /// file cannot grow; nothing is lost then. The commit ends by keep() or abandon().
+    layout::Offset allocate(std::uint64_t bytes);
+    void keep() { tracked_.clear(); }
+    void abandon();
+
+    /// Bytes that belong to no commit (tables, label rows), zeroed, 128-aligned.
+    layout::Offset allocate_block(std::uint64_t bytes);
+    /// Gives back memory that no reader of this process can reach any more.
+    void free(Span span);
+
+    std::uint64_t used_bytes() const { return header().used - free_bytes_; }
+    /// All unused spans below header().used.
+    std::vector<Span> free_spans() const;
+    const std::string& path() const { return path_; }
+    /// Writes the used bytes to an open file; StorageError on failure.
+    std::string_view content() const { return {base_, header().used}; }
+
+private:
+    Region(std::string path, std::uint64_t reserve_bytes);
+    void map(int flags);
+    void grow_to(std::uint64_t bytes);
+    layout::Offset take(std::uint64_t bytes, std::uint64_t align);
+    layout::Offset bump(std::uint64_t bytes, std::uint64_t align);
+    bool refill_arena(std::uint64_t bytes, std::uint64_t align);
+
+    std::string path_;
+    std::uint64_t reserve_bytes_;
+    int fd_ = -1;
+    char* base_ = nullptr;
+    Span arena_;                    // a recycled span that small requests are carved from
+    std::vector<Span> free_;        // others, by address
+    std::uint64_t free_bytes_ = 0;  // arena_ and free_
+    std::vector<Span> tracked_;     // what the running commit took
+};
+
+}  // namespace penstock

@@ -1,0 +1,113 @@
+// One shard of the stored graph: what its region holds, for readers of this process, and the writer that commits to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/history.hpp"
+#include "store/layout.hpp"
+#include "store/list_writer.hpp"
+#include "store/lookup.hpp"
+#include "store/publication.hpp"
+#include "store/region.hpp"
+#include "store/table_writer.hpp"
+
+namespace penstock {
+
+/// An edge as one of its two ends keeps it.
+struct Keyed {
+    TermId vertex;
+    Label label;
+    TermId value;
+    friend auto operator<=>(const Keyed&, const Keyed&) = default;
+};
+
+/// A commit to one shard goes: begin, append (out-edges), append (in-edges), reassert, prepare, take_log; then publish,
+/// or abandon at any time before. Nothing of it can be seen before publish, which cannot fail.
+class Shard {
+public:
+    Shard(Region region, const CommitHistory& history, std::uint32_t number);
+
+    // -- reading, any thread
+    const Region& region() const { return region_; }
+    const layout::Header& header() const { return region_.header(); }
+    /// To be loaded after the snapshot that is read: at least as new as that, so it lacks nothing of it.
+    layout::Offset table() const { return layout::load_acquire(header().table); }
+    layout::Offset bucket_of(layout::Offset table, TermId vertex, Dir dir) const {
+        return lookup::first_bucket(region_, table, layout::record_hash(header().seed, vertex, dir));
+    }
+    layout::Offset find_record(TermId vertex, Dir dir) const {
+        return lookup::find_record(region_, bucket_of(table(), vertex, dir), vertex, dir);
+    }
+    /// Offset of the Entry for (vertex, label, direction); 0 where there is none.
+    layout::Offset find_entry(layout::Offset record, TermId vertex, Label label, Dir dir) const {
+        return lookup::find_entry(region_, table(), header().seed, record, vertex, label, dir);
+    }
+    /// Offset of that label's row; 0 where the shard has none yet.
+    layout::Offset label_row(Label label) const;
+    Label label_end() const;  // labels from here on have no row
+    std::uint64_t edge_count() const { return layout::load_acquire(header().edges); }
+
+    // -- writing, one thread
+    void begin(Snapshot snapshot, CommitSource source);
+    /// Adds the edges' ends of one direction: ascending by (vertex, label, value), without repetition. With `fresh`,
+    /// those stored already are left out and the others appended to it (`repeated` gets those of which a commit that
+    /// this one must not depend on is the only witness); without, all must be new.
+    void append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
+    /// Notes that this commit asserts stored edges again (see Reassertion).
+    void reassert(Dir dir, const Keyed& end);
+    void prepare();
+    AppendLog make_log();
+    void publish();
+    void abandon();
+
+    void set_vts(std::uint32_t stream, std::int64_t batch);
+    std::uint64_t used_bytes() const { return region_.used_bytes(); }
+    std::size_t index_bytes() const { return lists_.index_bytes(); }
+    /// What of the region's used bytes the next incarnation may use anew.
+    std::vector<Span> unused_spans() const;
+
+private:
+    struct NewLabel {
+        Label label;
+        layout::Entry entry;
+    };
+    struct IndexItem {
+        Label label;
+        TermId vertex;
+    };
+    struct Run;
+
+    void append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
+    std::size_t keep_new(layout::Offset entry, std::span<const Keyed> ends, std::vector<Keyed>* repeated);
+    void extend_record(const Run& run, Dir dir);
+    layout::Offset lay_out(TermId vertex, Dir dir, std::span<const NewLabel> labels, std::uint32_t start);
+    void put_label(layout::Offset piece, std::uint32_t index, TermId vertex, Dir dir, std::uint32_t start,
+                   const NewLabel& label);
+    void append_list(layout::Offset entry, std::span<const TermId> values);
+    void append_index(Dir dir);
+    layout::Offset make_label_row(Label label);
+
+    Region region_;
+    const CommitHistory& history_;
+    std::uint32_t number_;
+    Publication publication_;
+    ListWriter lists_;
+    TableWriter table_;
+
+    // The running commit
+    Snapshot snapshot_ = 0;
+    CommitSource source_;
+    std::vector<TermId> values_;
+    std::vector<NewLabel> new_labels_;
+    std::vector<PendingSlot> slots_;
+    std::vector<Append> appends_;
+    std::vector<Reassertion> reassertions_;
+    std::vector<IndexItem> index_[2];
+    std::vector<std::uint64_t> label_edges_;  // by label: out-edges added
+    std::vector<Label> touched_labels_;
+};
+
+}  // namespace penstock

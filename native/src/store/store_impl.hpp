@@ -1,0 +1,35 @@
+// What a Store holds; for store.cpp and checkpoint.cpp only.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/history.hpp"
+#include "store/labels.hpp"
+#include "store/shard.hpp"
+#include "store/sort.hpp"
+#include "store/store.hpp"
+
+namespace penstock {
+
+struct Store::Impl {
+    std::string directory;
+    LabelTable labels;
+    CommitHistory history;
+    std::vector<std::unique_ptr<Shard>> shards;
+
+    // The running commit
+    std::vector<std::vector<Keyed>> by_shard;
+    std::size_t new_edges = 0;
+    std::size_t reasserted = 0;
+
+    void distribute(std::vector<Keyed>& ends);
+    void prepare(std::span<const Edge> edges);
+    void publish(Snapshot snapshot, CommitSource source);
+};
+
+std::string region_path(const std::string& directory, std::size_t shard);
+
+}  // namespace penstock

@@ -1,0 +1,283 @@
+#include "store/store_view.hpp"
+
+#include <algorithm>
+
+namespace penstock {
+
+using layout::Entry;
+using layout::LabelRow;
+using layout::Offset;
+
+namespace {
+
+constexpr std::uint32_t kScanned = 64;  // a list so short is searched without a look at the edge's other end
+constexpr std::size_t kBlock = 4096;    // subjects expanded at once by edges()
+
+Offset index_entry(Offset row, Dir dir) {
+    return row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
+}
+
+}  // namespace
+
+// ---- finding lists
+
+StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
+    if (offset == 0) return {nullptr, 0, 0, 0, 0, true};
+    const auto& entry = shard.region().at<Entry>(offset);
+    // State before head: see layout::Entry.
+    const std::uint64_t state = layout::load_acquire(entry.state);
+    const TermId head = layout::load_acquire(entry.head);
+    const bool whole = layout::last_of(state) < visibility_.first_excluded;
+    return {&shard, offset, head, state, layout::length_of(state), whole};
+}
+
+void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* records) const {
+    // One miss a stage and key, overlapped over the group: bucket, then record.
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const Shard& shard = shard_for(keys[i]);
+        records[i] = shard.bucket_of(shard.table(), keys[i], dir);
+        __builtin_prefetch(&shard.region().word(records[i]));
+        __builtin_prefetch(&shard.region().word(records[i] + 64));
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const Shard& shard = shard_for(keys[i]);
+        records[i] = keys[i] == kUnbound ? 0 : lookup::find_record(shard.region(), records[i], keys[i], dir);
+        if (records[i] != 0) __builtin_prefetch(&shard.region().word(records[i]));
+    }
+}
+
+void StoreView::find_lists(std::span<const TermId> keys, Label label, Dir dir, List* lists) const {
+    Offset records[kGroup];
+    find_records(keys, dir, records);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const Shard& shard = shard_for(keys[i]);
+        const Offset entry = records[i] == 0 ? 0 : shard.find_entry(records[i], keys[i], label, dir);
+        lists[i] = load(shard, entry);
+        if (layout::is_extent(lists[i].head)) __builtin_prefetch(&shard.region().word(payload_of(lists[i].head)));
+    }
+}
+
+StoreView::List StoreView::find_list(TermId vertex, Label label, Dir dir) const {
+    List list;
+    find_lists({&vertex, 1}, label, dir, &list);
+    return list;
+}
+
+// ---- visibility
+
+void StoreView::ranges_of(const List& list, Ranges& ranges) const {
+    ranges.clear();
+    const std::uint32_t number = list.shard->header().shard;
+    std::uint32_t length = list.length;
+    Snapshot commit = layout::last_of(list.state);
+    const Append* append = nullptr;
+    const auto step = [&] {  // to the commit that touched the list before
+        append = history_.find(commit)->logs[number].find(list.entry);
+        return append->previous;
+    };
+    // Newer than this view: the list was as long as the first of them found it.
+    while (commit > visibility_.snapshot) {
+        commit = step();
+        length = append->before;
+    }
+    if (commit < visibility_.first_excluded) {
+        if (length > 0) ranges.push_back({0, length});
+        return;
+    }
+    Ranges hidden;  // newest first
+    std::vector<std::uint32_t> shown;
+    while (commit >= visibility_.first_excluded) {
+        const Snapshot previous = step();
+        if (visibility_.excludes(commit)) {
+            if (append->count > 0) hidden.push_back({append->before, append->before + append->count});
+        } else {
+            for (const Reassertion& again : history_.find(commit)->logs[number].reasserted(list.entry))
+                shown.push_back(again.position);
+        }
+        commit = previous;
+    }
+    std::sort(shown.begin(), shown.end());
+    shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+    std::uint32_t position = 0;
+    auto again = shown.begin();
+    for (auto hole = hidden.rbegin(); hole != hidden.rend(); ++hole) {
+        if (hole->begin > position) ranges.push_back({position, hole->begin});
+        while (again != shown.end() && *again < hole->begin) ++again;
+        for (; again != shown.end() && *again < hole->end; ++again) ranges.push_back({*again, *again + 1});
+        position = hole->end;
+    }
+    if (position < length) ranges.push_back({position, length});
+}
+
+std::uint64_t StoreView::visible_length(const List& list) const {
+    if (list.whole) return list.length;
+    Ranges ranges;
+    ranges_of(list, ranges);
+    std::uint64_t total = 0;
+    for (const PositionRange& range : ranges) total += range.end - range.begin;
+    return total;
+}
+
+bool StoreView::visible(const List& list) const { return list.whole ? list.length > 0 : visible_length(list) > 0; }
+
+/// Calls visit(values, n) for each piece of what this view sees of the list.
+template <class Visit>
+void StoreView::for_each_visible(const List& list, Visit visit) const {
+    if (list.shard == nullptr) return;
+    if (list.whole) {
+        lookup::for_each_piece(list.shard->region(), list.head, 0, list.length, visit);
+        return;
+    }
+    Ranges ranges;
+    ranges_of(list, ranges);
+    for (const PositionRange& range : ranges)
+        lookup::for_each_piece(list.shard->region(), list.head, range.begin, range.end, visit);
+}
+
+// ---- Source
+
+void StoreView::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const {
+    List lists[kGroup];
+    for (std::size_t at = 0; at < keys.size(); at += kGroup) {
+        const std::size_t n = std::min(kGroup, keys.size() - at);
+        find_lists(keys.subspan(at, n), label, dir, lists);
+        for (std::size_t i = 0; i < n; ++i) {
+            const auto row = static_cast<std::uint32_t>(at + i);
+            if (lists[i].length == 1 && lists[i].whole && !layout::is_extent(lists[i].head)) {
+                out.rows.push_back(row);
+                out.values.push_back(lists[i].head);
+                continue;
+            }
+            for_each_visible(lists[i], [&](const TermId* values, std::size_t count) {
+                out.rows.insert(out.rows.end(), count, row);
+                out.values.insert(out.values.end(), values, values + count);
+            });
+        }
+    }
+}
+
+bool StoreView::list_contains(const List& list, TermId value) const {
+    if (list.length == 0) return false;
+    const std::uint32_t position = lookup::find_value(list.shard->region(), list.head, list.length, value);
+    if (position == lookup::kAbsent || list.whole) return position != lookup::kAbsent;
+    Ranges ranges;
+    ranges_of(list, ranges);
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const PositionRange& range) { return range.begin <= position && position < range.end; });
+}
+
+void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                         std::span<std::uint8_t> found) const {
+    List lists[kGroup];
+    for (std::size_t at = 0; at < subjects.size(); at += kGroup) {
+        const std::size_t n = std::min(kGroup, subjects.size() - at);
+        find_lists(subjects.subspan(at, n), label, Dir::Out, lists);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (found[at + i] != 0 || objects[at + i] == kUnbound || lists[i].length == 0) continue;
+            // Every edge lies in two lists: of a long and a short one, ask the short one.
+            if (lists[i].length > kScanned) {
+                const List other = find_list(objects[at + i], label, Dir::In);
+                if (other.length < lists[i].length) {
+                    found[at + i] = list_contains(other, subjects[at + i]) ? 1 : 0;
+                    continue;
+                }
+            }
+            found[at + i] = list_contains(lists[i], objects[at + i]) ? 1 : 0;
+        }
+    }
+}
+
+// A vertex that got the label by an excluded commit may have more edges of that label by others.
+void StoreView::append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,
+                                       std::vector<TermId>& out) const {
+    std::uint32_t position = 0;
+    for (const PositionRange& range : visible) {
+        lookup::for_each_piece(index.shard->region(), index.head, position, range.begin,
+                               [&](const TermId* vertices, std::size_t n) {
+                                   for (std::size_t i = 0; i < n; ++i)
+                                       if (this->visible(find_list(vertices[i], label, dir)))
+                                           out.push_back(vertices[i]);
+                               });
+        position = range.end;
+    }
+}
+
+void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
+    for (const auto& shard : shards_) {
+        const Offset row = shard->label_row(label);
+        if (row == 0) continue;
+        const List index = load(*shard, index_entry(row, dir));
+        for_each_visible(index,
+                         [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
+        if (index.whole || visibility_.excluded.empty()) continue;
+        Ranges ranges;
+        ranges_of(index, ranges);
+        ranges.push_back({index.length, index.length});  // what lies behind the last visible range
+        append_hidden_vertices(index, ranges, label, dir, out);
+    }
+}
+
+void StoreView::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
+                          std::vector<Label>& labels) const {
+    Offset records[kGroup];
+    for (std::size_t at = 0; at < keys.size(); at += kGroup) {
+        const std::size_t n = std::min(kGroup, keys.size() - at);
+        find_records(keys.subspan(at, n), dir, records);
+        for (std::size_t i = 0; i < n; ++i) {
+            const Shard& shard = shard_for(keys[at + i]);
+            lookup::for_each_label(shard.region(), records[i], [&](Label label, Offset entry) {
+                if (!visible(load(shard, entry))) return;
+                rows.push_back(static_cast<std::uint32_t>(at + i));
+                labels.push_back(label);
+            });
+        }
+    }
+}
+
+void StoreView::edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const {
+    std::vector<TermId> keys;
+    vertices(label, Dir::Out, keys);
+    Matches matches;
+    for (std::size_t at = 0; at < keys.size(); at += kBlock) {
+        const auto block = std::span(keys).subspan(at, std::min(kBlock, keys.size() - at));
+        matches.clear();
+        expand(block, label, Dir::Out, matches);
+        for (std::uint32_t row : matches.rows) subjects.push_back(block[row]);
+        objects.insert(objects.end(), matches.values.begin(), matches.values.end());
+    }
+}
+
+void StoreView::labels(std::vector<Label>& out) const {
+    Label end = 0;
+    for (const auto& shard : shards_) end = std::max(end, shard->label_end());
+    for (Label label = 1; label < end; ++label) {
+        const auto has_edges = [&](const auto& shard) {
+            const Offset row = shard->label_row(label);
+            return row != 0 && visible(load(*shard, index_entry(row, Dir::Out)));
+        };
+        // Where streams are bounded, an index list may hide a vertex that is visible by another commit: take the
+        // superset.
+        const bool some = visibility_.excluded.empty() ? std::any_of(shards_.begin(), shards_.end(), has_edges)
+                                                       : stats(label).edges > 0;
+        if (some) out.push_back(label);
+    }
+}
+
+LabelStats StoreView::stats(Label label) const {
+    LabelStats stats;
+    for (const auto& shard : shards_) {
+        const Offset offset = shard->label_row(label);
+        if (offset == 0) continue;
+        const auto& row = shard->region().at<LabelRow>(offset);
+        stats.edges += layout::load_acquire(row.edges);
+        stats.subjects += layout::length_of(layout::load_acquire(row.vertices[0].state));
+        stats.objects += layout::length_of(layout::load_acquire(row.vertices[1].state));
+    }
+    return stats;
+}
+
+std::uint64_t StoreView::degree(TermId vertex, Label label, Dir dir) const {
+    return visible_length(find_list(vertex, label, dir));
+}
+
+}  // namespace penstock

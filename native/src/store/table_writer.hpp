@@ -1,0 +1,57 @@
+// The key table as its writer sees it: slots are claimed while a commit is prepared, and appear when it is published.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "store/layout.hpp"
+#include "store/publication.hpp"
+#include "store/region.hpp"
+
+namespace penstock {
+
+struct PendingSlot {
+    std::uint64_t hash;
+    TermId key;
+    std::uint64_t ref;
+    layout::Slot* slot = nullptr;  // once claimed
+};
+
+/// Growth builds a larger generation of slots beside the old one; records stay. Since slots never change and what the
+/// old generation lacks is newer than any reader that still uses it, the old one needs no upkeep: it is freed when no
+/// lease is older than the new one.
+class TableWriter {
+public:
+    explicit TableWriter(Region& region);
+
+    /// Claims a slot for each, in a larger generation if need be. LimitError where the region is full (nothing is
+    /// claimed).
+    void claim(std::vector<PendingSlot>& slots, Snapshot snapshot);
+    void publish(std::vector<PendingSlot>& slots, Publication& publication) const;
+    void unclaim(std::vector<PendingSlot>& slots);
+
+    /// Frees generations that no reader at `oldest_reader` or later can use.
+    void collect(Snapshot oldest_reader);
+    /// Generations (and other blocks) that wait for old readers.
+    void retire(Span block, Snapshot since) { retired_.push_back({block, since}); }
+    std::vector<Span> retired() const;
+
+private:
+    struct Retired {
+        Span block;
+        Snapshot since;
+    };
+    layout::Slot* claim_slot(layout::Offset table, std::uint64_t hash);
+    bool try_claim(std::vector<PendingSlot>& slots);
+    layout::Offset make_table(std::uint64_t slots);
+    void grow(std::uint64_t slots, Snapshot snapshot);
+    bool copy(layout::Offset from, layout::Offset to);
+    std::uint64_t hash_of(const layout::Slot& slot) const;
+    layout::Offset table() const { return region_.header().table; }
+    Span block_of(layout::Offset table) const;
+
+    Region& region_;
+    std::vector<Retired> retired_;
+};
+
+}  // namespace penstock
