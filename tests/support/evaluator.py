@@ -362,7 +362,7 @@ def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], 
         case "!":
             return truth(not _boolean(value(args[0])))
         case "BOUND":
-            return truth(isinstance(args[0], P.Var) and args[0].name in row)
+            return truth(not isinstance(args[0], P.Var) or args[0].name in row)  # inside EXISTS a value may stand there
         case "COALESCE":
             return _coalesce(args, value)
         case "IF":
