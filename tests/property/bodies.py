@@ -92,7 +92,7 @@ class BodyMaker:
                 rng.choice(["SUM", "AVG", "MIN", "MAX"]), P.Var(rng.choice(numbers)), rng.random() < 0.25
             )
         if rng.random() < 0.4:
-            return P.Aggregate("COUNT", None, rng.random() < 0.2)
+            return P.Aggregate("COUNT", None)
         return P.Aggregate("COUNT", P.Var(rng.choice(sorted(scope.kinds))), rng.random() < 0.4)
 
     def sorted(self, select: P.Select, scope: Scope) -> P.Select:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, X, BodyMaker, Places
+from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, BodyMaker, Places, X
 from property.script import (
     Advance,
     Ask,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import penstock
-
 from support.meaning import Meaning, Tally
 
 if TYPE_CHECKING:

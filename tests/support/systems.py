@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import penstock
-
 from support.answers import Answer, from_api
 from support.oracle import OracleEngine
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from unit.query.planning_support import EX, MadeUpCatalogue, bgp, operators, pipeline, term, triple
 
 from penstock.errors import QueryError
 from penstock.query.algebra import (
@@ -27,6 +26,7 @@ from penstock.query.ir import ContinuousQuery, Dataset, Form, TimeRange, WindowC
 from penstock.query.planner import plan
 from penstock.query.resolve import resolve
 from penstock.query.templates import parametrise
+from unit.query.planning_support import EX, MadeUpCatalogue, bgp, operators, pipeline, term, triple
 
 
 def select(algebra, *names, **more):
