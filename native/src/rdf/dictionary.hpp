@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ namespace penstock {
 /// A tick of the engine's clock: it counts closed batches. Entries remember the last tick that used them.
 using Tick = std::uint64_t;
 
+/// How long a new entry is meant to live: until a sweep finds it unused, or for ever.
+enum class Lifetime : std::uint8_t { Transient, Kept };
+
 /// Thread-safe: interning takes a lock per call (batched calls take it once); view() and find() never block on sweeps
 /// for longer than one segment.
 ///
@@ -26,24 +30,34 @@ public:
     Dictionary();
     ~Dictionary();
 
-    /// Id of the term, made where it is new; touches it at the current tick. IRIs, literals; for blank nodes see fresh_blank.
+    /// Id of the term, made where it is new; touches it at the current tick. IRIs, literals; for blank nodes see
+    /// fresh_blank.
     TermId intern(const TermView& term);
-    /// Id of the term, or kUnbound where the dictionary does not know it (inline terms are always known).
+    /// The same for many terms under one lock, with prefetching: the way in for bulk loads and events. Kept entries are
+    /// never looked at by a sweep. `out` has room for terms.size() ids.
+    void intern(std::span<const TermView> terms, TermId* out, Lifetime lifetime = Lifetime::Transient);
+    /// Id of the term, or kUnbound where the dictionary does not know it (inline terms are always known). A term that
+    /// is found counts as used now.
     TermId find(const TermView& term) const;
     /// The text of any id but Tag::Local. `scratch` may be used to hold it; otherwise it points into the dictionary and
     /// stays valid while a lease is held. Throws DataError for an id that names nothing.
     TermView view(TermId id, std::string& scratch) const;
 
-    TermId fresh_blank();                        // thread-safe counter
+    /// Throws DataError unless every id is 0 or names something: for ids from outside.
+    void check(const TermId* ids, std::size_t n) const;
+
+    TermId fresh_blank();  // thread-safe counter
     std::uint64_t blank_count() const;
-    void reserve_blanks(std::uint64_t n);        // after restart: numbers below n are taken
+    void reserve_blanks(std::uint64_t n);  // after restart: numbers below n are taken
 
     void set_tick(Tick tick);
     Tick tick() const;
-    void touch(const TermId* ids, std::size_t n);   // last use = now
-    void keep(const TermId* ids, std::size_t n);    // for ever
-    /// Frees entries neither kept, nor used at or after `oldest_live`, nor younger than the oldest lease. Amortised O(1)
-    /// per entry. Returns how many went.
+    // Both are lock-free; ids that are no entries are passed over. The caller sees to it that the ids are alive: a
+    // lease, a live window, or the thread that sweeps.
+    void touch(const TermId* ids, std::size_t n);  // last use = now
+    void keep(const TermId* ids, std::size_t n);   // for ever
+    /// Frees entries neither kept, nor used at or after `oldest_live`, nor younger than the oldest lease. Amortised
+    /// O(1) per entry. Returns how many went.
     std::size_t sweep(Tick oldest_live);
 
     /// Entries used at or after the tick at which this was made stay while it lives.
@@ -53,32 +67,42 @@ public:
         ~Lease();
         Lease(const Lease&) = delete;
         Lease& operator=(const Lease&) = delete;
+
     private:
         Dictionary& dictionary_;
         Tick tick_;
     };
 
-    std::size_t size() const;         // live entries
-    std::size_t bytes() const;        // memory held: arenas, hash, entries
+    std::size_t size() const;   // live entries
+    std::size_t bytes() const;  // memory held: arenas, hash, entries
 
-    void save(const std::string& path) const;  // whole content, checksummed; StorageError on failure
-    void load(const std::string& path);        // into an empty dictionary
+    /// Writes the whole content to a file that takes the place of `path` only when it is complete and on disk.
+    /// Interning waits meanwhile. StorageError on failure.
+    void save(const std::string& path) const;
+    /// Into an empty dictionary. StorageError where the file cannot be read or is damaged (then nothing was loaded).
+    void load(const std::string& path);
 
 private:
+    friend class LocalTerms;
+    TermId known_blank(const TermView& term) const;
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
 
-/// Terms that one evaluation computed and that are neither inline nor in the dictionary. intern() looks in the dictionary
-/// first (find only), so equal terms always get equal ids. Not thread-safe; lives as long as the answer that uses it.
+/// Terms that one evaluation computed and that are neither inline nor in the dictionary. intern() looks in the
+/// dictionary first (find only), so equal terms always get equal ids. Not thread-safe; lives as long as the answer that
+/// uses it.
 class LocalTerms {
 public:
     explicit LocalTerms(const Dictionary& dictionary);
     ~LocalTerms();
     TermId intern(const TermView& term);
-    TermId fresh_blank();                         // a blank node of this evaluation only (kind Blank, Tag::Local)
+    TermId fresh_blank();  // a blank node of this evaluation only (kind Blank, Tag::Local)
     /// The text of any id, local or not.
     TermView view(TermId id, std::string& scratch) const;
+    /// The id in `dictionary` (this one's own) of a local term; other ids are returned as they are. A local blank node
+    /// becomes one fresh blank node, however often it is published.
+    TermId publish(TermId id, Dictionary& dictionary);
     std::size_t size() const;
     std::size_t bytes() const;
     const Dictionary& dictionary() const;

@@ -17,19 +17,19 @@ using TermId = std::uint64_t;
 inline constexpr TermId kUnbound = 0;
 
 enum class Tag : std::uint8_t {
-    Iri = 0,        // payload: dictionary slot, from 1
-    Blank = 1,      // payload: number; its label is "b<number>", no string is kept
-    Literal = 2,    // payload: dictionary slot
-    Integer = 3,    // xsd:integer and its derived types
+    Iri = 0,      // payload: dictionary slot, from 1
+    Blank = 1,    // payload: number; its label is "b<number>", no string is kept
+    Literal = 2,  // payload: dictionary slot
+    Integer = 3,  // xsd:integer and its derived types
     Decimal = 4,
     Double = 5,
     Float = 6,
     Boolean = 7,
     DateTime = 8,
     Date = 9,
-    String = 10,    // xsd:string of at most 7 bytes of UTF-8
-    Local = 11,     // payload: index into the LocalTerms of one evaluation
-    Extent = 15,    // never a term: the store marks list offsets with it
+    String = 10,  // xsd:string of at most 7 bytes of UTF-8
+    Local = 11,   // payload: index into the LocalTerms of one evaluation
+    Extent = 15,  // never a term: the store marks list offsets with it
 };
 
 inline constexpr int kTagShift = 60;

@@ -1,0 +1,119 @@
+// Bindings of the dictionary; signatures in _native.pyi. Also turns the core's errors into those of penstock.errors.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <exception>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "arrays.hpp"
+#include "errors.hpp"
+#include "rdf/dictionary.hpp"
+#include "term_tuples.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+void raise(const char* name, const std::exception& error) {
+    const nb::object cls = nb::module_::import_("penstock.errors").attr(name);
+    PyErr_SetString(cls.ptr(), error.what());
+}
+
+void translate(const std::exception_ptr& pending, void*) {
+    try {
+        std::rethrow_exception(pending);
+    } catch (const DataError& error) {
+        raise("DataError", error);
+    } catch (const LimitError& error) {
+        raise("LimitError", error);
+    } catch (const StorageError& error) {
+        raise("StorageError", error);
+    } catch (const Error& error) {
+        raise("PenstockError", error);
+    }
+}
+
+IdsOut intern_many(Dictionary& dictionary, const nb::sequence& terms) {
+    const TermTuples tuples(terms);
+    std::vector<TermId> ids(tuples.size());
+    {
+        const nb::gil_scoped_release released;
+        tuples.intern(dictionary, ids.data());
+    }
+    return to_numpy(std::move(ids));
+}
+
+IdsOut publish(LocalTerms& terms, const IdsIn& ids) {
+    // Dictionaries are never const objects in Python; LocalTerms promises only that evaluations do not change theirs.
+    auto& dictionary = const_cast<Dictionary&>(terms.dictionary());
+    std::vector<TermId> published;
+    published.reserve(ids.size());
+    for (const TermId id : view(ids)) published.push_back(terms.publish(id, dictionary));
+    return to_numpy(std::move(published));
+}
+
+void bind_dictionary(nb::module_& m) {
+    nb::class_<Dictionary::Lease>(m, "Lease");
+    nb::class_<Dictionary>(m, "Dictionary")
+        .def(nb::init<>())
+        .def(
+            "intern",
+            [](Dictionary& d, int kind, std::string_view lexical, std::string_view datatype, std::string_view lang) {
+                return d.intern(term_view(kind, lexical, datatype, lang));
+            },
+            "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
+        .def(
+            "find",
+            [](const Dictionary& d, int kind, std::string_view lexical, std::string_view datatype,
+               std::string_view lang) { return d.find(term_view(kind, lexical, datatype, lang)); },
+            "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
+        .def("intern_many", &intern_many, "terms"_a)
+        .def(
+            "check", [](const Dictionary& d, const IdsIn& ids) { d.check(ids.data(), ids.size()); }, "ids"_a)
+        .def("fresh_blank", &Dictionary::fresh_blank)
+        .def("blank_count", &Dictionary::blank_count)
+        .def("reserve_blanks", &Dictionary::reserve_blanks, "n"_a)
+        .def("set_tick", &Dictionary::set_tick, "tick"_a)
+        .def("tick", &Dictionary::tick)
+        .def(
+            "touch", [](Dictionary& d, const IdsIn& ids) { d.touch(ids.data(), ids.size()); }, "ids"_a)
+        .def(
+            "keep", [](Dictionary& d, const IdsIn& ids) { d.keep(ids.data(), ids.size()); }, "ids"_a)
+        .def("sweep", &Dictionary::sweep, "oldest_live"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "lease", [](Dictionary& d) { return new Dictionary::Lease(d); }, nb::rv_policy::take_ownership,
+            nb::keep_alive<0, 1>())
+        .def("size", &Dictionary::size)
+        .def("bytes", &Dictionary::bytes)
+        .def("save", &Dictionary::save, "path"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("load", &Dictionary::load, "path"_a, nb::call_guard<nb::gil_scoped_release>());
+}
+
+void bind_local_terms(nb::module_& m) {
+    nb::class_<LocalTerms>(m, "LocalTerms")
+        .def(nb::init<const Dictionary&>(), "dictionary"_a, nb::keep_alive<1, 2>())
+        .def(
+            "intern",
+            [](LocalTerms& t, int kind, std::string_view lexical, std::string_view datatype, std::string_view lang) {
+                return t.intern(term_view(kind, lexical, datatype, lang));
+            },
+            "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
+        .def(
+            "decode", [](const LocalTerms& t, const IdsIn& ids) { return decode(t, view(ids)); }, "ids"_a)
+        .def("size", &LocalTerms::size)
+        .def("publish", &publish, "ids"_a);
+}
+
+}  // namespace
+}  // namespace penstock
+
+void bind_terms(nb::module_& m) {
+    nb::register_exception_translator(penstock::translate);
+    penstock::bind_dictionary(m);
+    penstock::bind_local_terms(m);
+}

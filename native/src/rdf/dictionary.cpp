@@ -1,0 +1,260 @@
+#include "rdf/dictionary.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+#include "errors.hpp"
+#include "rdf/dictionary_impl.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kSweepSegment = 4096;  // entries looked at before the lock is given back
+constexpr std::size_t kBatch = 32;           // terms whose cache misses overlap
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+[[noreturn]] void names_nothing(TermId id) { throw DataError("term id " + std::to_string(id) + " names nothing"); }
+
+/// Number in the label of a blank node of this dictionary, "b<number>", or -1.
+std::int64_t blank_number(std::string_view label) {
+    std::int64_t number = -1;
+    if (label.size() < 2 || label.size() > 18 || label[0] != 'b' || (label[1] == '0' && label.size() > 2)) return -1;
+    const auto result = std::from_chars(label.data() + 1, label.data() + label.size(), number);
+    return result.ec == std::errc{} && result.ptr == label.data() + label.size() ? number : -1;
+}
+
+TermId inline_id(const TermView& term) {
+    if (term.kind != Kind::Literal) return kUnbound;
+    return encode_inline(term.lexical, term.datatype.empty() ? kXsdString : term.datatype, term.lang);
+}
+
+bool is_entry(TermId id) { return tag_of(id) == Tag::Iri || tag_of(id) == Tag::Literal; }
+
+}  // namespace
+
+// ---------------------------------------------------------------- entries
+Dictionary::Impl::Impl() : seed(random_seed()) {}
+
+std::uint32_t Dictionary::Impl::take_slot() {
+    if (!free_slots.empty()) {
+        const std::uint32_t slot = free_slots.back();
+        free_slots.pop_back();
+        return slot;
+    }
+    entries.reach(next_slot);
+    return static_cast<std::uint32_t>(next_slot++);
+}
+
+void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_t use) {
+    const TermRecord* record = TermRecord::write(heap.allocate(key.record_bytes()), key);
+    Entry& entry = entries[slot];
+    entry.use.store(use, std::memory_order_relaxed);
+    entry.record.store(record, std::memory_order_release);  // see entry_table.hpp
+    part(key.hash).insert(key.hash, slot);
+    live.fetch_add(1, std::memory_order_relaxed);
+}
+
+TermId Dictionary::Impl::add(const TermKey& key, Lifetime lifetime) {
+    const std::uint32_t slot = take_slot();
+    const Tick tick = now.load(std::memory_order_relaxed);
+    fill(slot, key, (tick << 1) | (lifetime == Lifetime::Kept ? Entry::kKept : 0));
+    if (lifetime == Lifetime::Transient) ages[tick].push_back(slot);
+    return make_id(key.tag(), slot);
+}
+
+TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
+    const std::uint32_t slot = lookup(key);
+    if (slot == 0) return add(key, lifetime);
+    Entry& entry = entries[slot];
+    entry.touch(now.load(std::memory_order_relaxed));
+    if (lifetime == Lifetime::Kept) entry.keep();
+    return make_id(key.tag(), slot);
+}
+
+void Dictionary::Impl::free(std::uint32_t slot) {
+    Entry& entry = entries[slot];
+    const TermRecord* dead = entry.record.load(std::memory_order_relaxed);
+    const TermKey key(dead->view(), seed);
+    part(key.hash).erase(key.hash, slot);
+    entry.record.store(nullptr, std::memory_order_release);
+    heap.release(const_cast<TermRecord*>(dead), dead->bytes());
+    free_slots.push_back(slot);
+    live.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Dictionary::Dictionary() : impl_(std::make_unique<Impl>()) {}
+
+Dictionary::~Dictionary() = default;
+
+// ---------------------------------------------------------------- terms to ids
+TermId Dictionary::intern(const TermView& term) {
+    TermId id = kUnbound;
+    intern(std::span(&term, 1), &id);
+    return id;
+}
+
+void Dictionary::intern(std::span<const TermView> terms, TermId* out, Lifetime lifetime) {
+    // Four passes over a few terms at a time, each pass ending where the next would wait for memory: cell of the index,
+    // entry, record, comparison.
+    std::array<TermKey, kBatch> keys;
+    std::array<std::uint32_t, kBatch> places;
+    std::array<std::uint32_t, kBatch> candidates;
+    const std::scoped_lock lock(impl_->mutex);
+    for (; !terms.empty(); terms = terms.subspan(std::min(kBatch, terms.size())), out += kBatch) {
+        std::size_t n = 0;
+        for (std::uint32_t i = 0; i < std::min(kBatch, terms.size()); ++i) {
+            out[i] = terms[i].kind == Kind::Blank ? known_blank(terms[i]) : inline_id(terms[i]);
+            if (out[i] != kUnbound) continue;
+            keys[n] = TermKey(terms[i], impl_->seed);
+            impl_->part(keys[n].hash).prefetch(keys[n].hash);
+            places[n++] = i;
+        }
+        for (std::size_t k = 0; k < n; ++k) {
+            candidates[k] = impl_->part(keys[k].hash).candidate(keys[k].hash);
+            if (candidates[k] != 0) impl_->entries.prefetch(candidates[k]);
+        }
+        for (std::size_t k = 0; k < n; ++k)
+            if (candidates[k] != 0) __builtin_prefetch(impl_->record(candidates[k]));
+        for (std::size_t k = 0; k < n; ++k) out[places[k]] = impl_->intern(keys[k], lifetime);
+    }
+}
+
+TermId Dictionary::known_blank(const TermView& term) const {
+    const TermId id = find(term);
+    if (id == kUnbound) throw DataError("no blank node is labelled '" + std::string(term.lexical) + "' here");
+    return id;
+}
+
+TermId Dictionary::find(const TermView& term) const {
+    if (term.kind == Kind::Blank) {
+        const std::int64_t number = blank_number(term.lexical);
+        const bool known = number >= 0 && static_cast<std::uint64_t>(number) < blank_count();
+        return known ? make_id(Tag::Blank, static_cast<std::uint64_t>(number)) : kUnbound;
+    }
+    if (const TermId id = inline_id(term); id != kUnbound) return id;
+    const TermKey key(term, impl_->seed);
+    const std::scoped_lock lock(impl_->mutex);
+    const std::uint32_t slot = impl_->lookup(key);
+    if (slot == 0) return kUnbound;
+    impl_->entries[slot].touch(impl_->now.load(std::memory_order_relaxed));
+    return make_id(key.tag(), slot);
+}
+
+// ---------------------------------------------------------------- ids to terms
+TermView Dictionary::view(TermId id, std::string& scratch) const {
+    if (!is_entry(id)) {
+        const TermView term = decode_inline(id, scratch);
+        if (term.kind == Kind::Unbound) names_nothing(id);
+        return term;
+    }
+    const Entry* entry = impl_->entries.find(payload_of(id));
+    const TermRecord* record = entry == nullptr ? nullptr : entry->record.load(std::memory_order_acquire);
+    if (record == nullptr || record->tag() != tag_of(id)) names_nothing(id);
+    return record->view();
+}
+
+void Dictionary::check(const TermId* ids, std::size_t n) const {
+    const std::scoped_lock lock(impl_->mutex);  // no sweep, so that records may be looked at
+    std::string scratch;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (ids[i] == kUnbound) continue;
+        if (tag_of(ids[i]) == Tag::Blank ? payload_of(ids[i]) >= blank_count()
+                                         : !is_entry(ids[i]) && !is_valid_inline(ids[i]))
+            names_nothing(ids[i]);
+        view(ids[i], scratch);
+    }
+}
+
+// ---------------------------------------------------------------- blank nodes
+TermId Dictionary::fresh_blank() { return make_id(Tag::Blank, impl_->blanks.fetch_add(1, std::memory_order_relaxed)); }
+
+std::uint64_t Dictionary::blank_count() const { return impl_->blanks.load(std::memory_order_relaxed); }
+
+void Dictionary::reserve_blanks(std::uint64_t n) {
+    std::uint64_t seen = blank_count();
+    while (seen < n && !impl_->blanks.compare_exchange_weak(seen, n, std::memory_order_relaxed)) {
+    }
+}
+
+// ---------------------------------------------------------------- lifetime of entries
+void Dictionary::set_tick(Tick tick) { impl_->now.store(tick, std::memory_order_relaxed); }
+
+Tick Dictionary::tick() const { return impl_->now.load(std::memory_order_relaxed); }
+
+void Dictionary::touch(const TermId* ids, std::size_t n) {
+    const Tick now = tick();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!is_entry(ids[i])) continue;
+        if (Entry* entry = impl_->entries.find(payload_of(ids[i]))) entry->touch(now);
+    }
+}
+
+void Dictionary::keep(const TermId* ids, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!is_entry(ids[i])) continue;
+        if (Entry* entry = impl_->entries.find(payload_of(ids[i]))) entry->keep();
+    }
+}
+
+std::size_t Dictionary::sweep(Tick oldest_live) {
+    std::size_t freed = 0;
+    bool more = true;
+    while (more) {
+        const std::scoped_lock lock(impl_->mutex);
+        more = impl_->sweep_some(oldest_live, kSweepSegment, freed);
+    }
+    return freed;
+}
+
+// `ages` files each transient entry under a tick that is not after its last use. An entry is looked at when that tick
+// falls behind the horizon, and then goes, or is filed under its last use: at most once per use and horizon's width.
+bool Dictionary::Impl::sweep_some(Tick oldest_live, std::size_t steps, std::size_t& freed) {
+    const Tick horizon = leases.empty() ? oldest_live : std::min(oldest_live, leases.begin()->first);
+    while (!ages.empty() && ages.begin()->first < horizon) {
+        std::vector<std::uint32_t>& slots = ages.begin()->second;
+        for (; !slots.empty(); slots.pop_back(), --steps) {
+            if (steps == 0) return true;
+            const std::uint32_t slot = slots.back();
+            const std::uint64_t use = entries[slot].use.load(std::memory_order_relaxed);
+            if ((use & Entry::kKept) != 0) continue;
+            if (Entry::tick_of(use) >= horizon) {
+                ages[Entry::tick_of(use)].push_back(slot);
+            } else {
+                free(slot);
+                ++freed;
+            }
+        }
+        ages.erase(ages.begin());
+    }
+    return false;
+}
+
+Dictionary::Lease::Lease(Dictionary& dictionary) : dictionary_(dictionary) {
+    const std::scoped_lock lock(dictionary.impl_->mutex);
+    tick_ = dictionary.tick();
+    ++dictionary.impl_->leases[tick_];
+}
+
+Dictionary::Lease::~Lease() {
+    const std::scoped_lock lock(dictionary_.impl_->mutex);
+    const auto it = dictionary_.impl_->leases.find(tick_);
+    if (--it->second == 0) dictionary_.impl_->leases.erase(it);
+}
+
+// ---------------------------------------------------------------- size
+std::size_t Dictionary::size() const { return impl_->live.load(std::memory_order_relaxed); }
+
+std::size_t Dictionary::bytes() const {
+    const std::scoped_lock lock(impl_->mutex);
+    std::size_t total = sizeof(Impl) + impl_->heap.bytes() + impl_->entries.bytes();
+    for (const HashCells& cells : impl_->index) total += cells.bytes();
+    for (const auto& [tick, slots] : impl_->ages) total += sizeof(slots) + slots.capacity() * sizeof(std::uint32_t);
+    return total + impl_->free_slots.capacity() * sizeof(std::uint32_t);
+}
+
+}  // namespace penstock

@@ -1,0 +1,58 @@
+// The inside of Dictionary, shared by dictionary.cpp and dictionary_file.cpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "rdf/dictionary.hpp"
+#include "rdf/entry_table.hpp"
+#include "rdf/hash_cells.hpp"
+#include "rdf/record_heap.hpp"
+#include "rdf/term_record.hpp"
+
+namespace penstock {
+
+struct Dictionary::Impl {
+    /// The index is split, so that a table that grows stops the writer for 1/256 of the work.
+    static constexpr std::size_t kIndexParts = 256;
+    static constexpr std::size_t kFirstArenaBytes = std::size_t{64} << 10;
+
+    Impl();
+
+    // ---- under the mutex
+    mutable std::mutex mutex;
+    RecordHeap heap{kFirstArenaBytes};
+    std::array<HashCells, kIndexParts> index;
+    std::vector<std::uint32_t> free_slots;
+    std::uint64_t next_slot = 1;
+    std::map<Tick, std::vector<std::uint32_t>> ages;  // transient entries by a tick not after their last use
+    std::map<Tick, std::size_t> leases;               // how many began at each tick
+
+    // ---- read without it
+    EntryTable entries;
+    std::atomic<Tick> now{0};
+    std::atomic<std::uint64_t> blanks{0};
+    std::atomic<std::uint64_t> live{0};
+    std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms that make blank nodes
+    const std::uint64_t seed;
+
+    HashCells& part(std::uint64_t hash) { return index[(hash >> 32) % kIndexParts]; }
+    const TermRecord* record(std::uint32_t slot) const { return entries[slot].record.load(std::memory_order_relaxed); }
+    std::uint32_t lookup(const TermKey& key) {
+        return part(key.hash).find(key.hash, [&](std::uint32_t slot) { return record(slot)->equals(key); });
+    }
+    /// Id of the term, whose entry is touched, or made.
+    TermId intern(const TermKey& key, Lifetime lifetime);
+    TermId add(const TermKey& key, Lifetime lifetime);
+    /// A record and its place in the index, for a slot that exists and is empty.
+    void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use);
+    std::uint32_t take_slot();
+    void free(std::uint32_t slot);
+    /// Looks at no more than `steps` transient entries; returns false when there is nothing left to look at.
+    bool sweep_some(Tick oldest_live, std::size_t steps, std::size_t& freed);
+};
+
+}  // namespace penstock

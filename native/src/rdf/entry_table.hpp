@@ -1,0 +1,89 @@
+// Slot -> entry of the dictionary, in segments that never move, so that readers go from an id to its text without a
+// lock.
+//
+// Memory ordering. A writer (under the dictionary's lock) fills a record, then publishes it by a release store of
+// Entry::record; a new segment is filled with empty entries, then published by a release store into the directory.
+// Readers load both with acquire, so whoever sees the pointer sees the text behind it. Ids travel between threads by
+// other means (queues, snapshots) that themselves order; a reader that holds an id made before hence finds its record.
+// A sweep clears the pointer and gives the memory to other terms: it does so only for entries that no lease covers, and
+// leases are taken and given back under the dictionary's lock, so every read of a leased reader happens before the
+// sweep that ends the entry. Entry::use is only a hint of age next to that lock's order: relaxed operations suffice.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "errors.hpp"
+#include "rdf/dictionary.hpp"
+#include "rdf/term_record.hpp"
+
+namespace penstock {
+
+struct Entry {
+    std::atomic<const TermRecord*> record{nullptr};
+    std::atomic<std::uint64_t> use{0};  // last tick | kept for ever (bit 0)
+
+    static constexpr std::uint64_t kKept = 1;
+    static constexpr Tick tick_of(std::uint64_t use) { return use >> 1; }
+
+    /// Last use = `now`, unless that is known already.
+    void touch(Tick now) {
+        std::uint64_t seen = use.load(std::memory_order_relaxed);
+        while (tick_of(seen) < now &&
+               !use.compare_exchange_weak(seen, (now << 1) | (seen & kKept), std::memory_order_relaxed)) {
+        }
+    }
+    bool keep() { return (use.fetch_or(kKept, std::memory_order_relaxed) & kKept) == 0; }
+};
+
+class EntryTable {
+public:
+    static constexpr std::size_t kSegmentEntries = std::size_t{1} << 14;
+    static constexpr std::size_t kMaxSegments = std::size_t{1} << 18;  // slots are 32 bits
+
+    EntryTable() : directory_(static_cast<Directory*>(std::calloc(kMaxSegments, sizeof(Directory)))) {
+        if (directory_ == nullptr) throw std::bad_alloc();
+    }
+    ~EntryTable() {
+        for (std::size_t i = 0; i < segments_; ++i) delete[] directory_[i].load(std::memory_order_relaxed);
+    }
+    EntryTable(const EntryTable&) = delete;
+    EntryTable& operator=(const EntryTable&) = delete;
+
+    /// The entry of a slot, or nullptr where no such slot was ever made. Lock-free.
+    Entry* find(std::uint64_t slot) const {
+        const std::uint64_t segment = slot / kSegmentEntries;
+        if (segment >= kMaxSegments) return nullptr;
+        Entry* entries = directory_[segment].load(std::memory_order_acquire);
+        return entries == nullptr ? nullptr : entries + slot % kSegmentEntries;
+    }
+    /// For slots that exist.
+    Entry& operator[](std::uint32_t slot) const {
+        return directory_[slot / kSegmentEntries].load(std::memory_order_acquire)[slot % kSegmentEntries];
+    }
+    void prefetch(std::uint32_t slot) const { __builtin_prefetch(&(*this)[slot], 1); }
+
+    /// Makes sure that `slot` exists. Under the dictionary's lock. LimitError after 2^32 terms.
+    void reach(std::uint64_t slot) {
+        for (; slot >= segments_ * kSegmentEntries; ++segments_) {
+            if (segments_ == kMaxSegments) throw LimitError("the dictionary is full: 2^32 terms");
+            directory_[segments_].store(new Entry[kSegmentEntries], std::memory_order_release);
+        }
+    }
+    std::size_t bytes() const { return segments_ * (kSegmentEntries * sizeof(Entry) + sizeof(Entry*)); }
+
+private:
+    using Directory = std::atomic<Entry*>;
+    struct Free {
+        void operator()(Directory* memory) const { std::free(memory); }
+    };
+
+    std::unique_ptr<Directory[], Free> directory_;  // by calloc: only the pages in use are ever resident
+    std::size_t segments_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,85 @@
+#include <map>
+#include <vector>
+
+#include "errors.hpp"
+#include "rdf/dictionary_impl.hpp"
+
+namespace penstock {
+
+struct LocalTerms::Impl {
+    static constexpr std::size_t kFirstArenaBytes = 1024;
+
+    explicit Impl(const Dictionary& d) : dictionary(d) {}
+
+    const Dictionary& dictionary;
+    std::vector<const TermRecord*> records;  // by index; nullptr = a blank node
+    HashCells cells;                         // slot = index + 1
+    RecordHeap heap{kFirstArenaBytes};
+    std::string blank_prefix;  // "e<number of the evaluation>n", once a blank node was made
+    std::map<TermId, TermId> published_blanks;
+
+    const TermRecord* record(TermId id) const {
+        if (payload_of(id) >= records.size())
+            throw DataError("local term id " + std::to_string(id) + " names nothing here");
+        return records[payload_of(id)];
+    }
+};
+
+LocalTerms::LocalTerms(const Dictionary& dictionary) : impl_(std::make_unique<Impl>(dictionary)) {}
+LocalTerms::~LocalTerms() = default;
+
+TermId LocalTerms::intern(const TermView& term) {
+    if (term.kind == Kind::Literal) {
+        const TermId id = encode_inline(term.lexical, term.datatype.empty() ? kXsdString : term.datatype, term.lang);
+        if (id != kUnbound) return id;
+    }
+    // Own terms come first: one that the dictionary learned only after it was made here keeps its local id, so that it
+    // has one id throughout the evaluation.
+    Impl& impl = *impl_;
+    const bool blank = term.kind == Kind::Blank;
+    const TermKey key = blank ? TermKey() : TermKey(term, impl.dictionary.impl_->seed);
+    if (!blank) {
+        const std::uint32_t slot =
+            impl.cells.find(key.hash, [&](std::uint32_t s) { return impl.records[s - 1]->equals(key); });
+        if (slot != 0) return make_id(Tag::Local, slot - 1);
+    }
+    if (const TermId id = impl.dictionary.find(term); id != kUnbound) return id;
+    if (blank) throw DataError("no blank node is labelled '" + std::string(term.lexical) + "' here");
+    impl.records.push_back(TermRecord::write(impl.heap.allocate(key.record_bytes()), key));
+    impl.cells.insert(key.hash, static_cast<std::uint32_t>(impl.records.size()));
+    return make_id(Tag::Local, impl.records.size() - 1);
+}
+
+TermId LocalTerms::fresh_blank() {
+    if (impl_->blank_prefix.empty()) {
+        const std::uint64_t number = impl_->dictionary.impl_->evaluations.fetch_add(1, std::memory_order_relaxed);
+        impl_->blank_prefix = "e" + std::to_string(number) + "n";
+    }
+    impl_->records.push_back(nullptr);
+    return make_id(Tag::Local, impl_->records.size() - 1);
+}
+
+TermView LocalTerms::view(TermId id, std::string& scratch) const {
+    if (tag_of(id) != Tag::Local) return impl_->dictionary.view(id, scratch);
+    if (const TermRecord* record = impl_->record(id)) return record->view();
+    scratch = impl_->blank_prefix + std::to_string(payload_of(id));
+    return {Kind::Blank, scratch, {}, {}};
+}
+
+TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
+    if (tag_of(id) != Tag::Local) return id;
+    if (const TermRecord* record = impl_->record(id)) return dictionary.intern(record->view());
+    const auto [it, fresh] = impl_->published_blanks.try_emplace(id, kUnbound);
+    if (fresh) it->second = dictionary.fresh_blank();
+    return it->second;
+}
+
+std::size_t LocalTerms::size() const { return impl_->records.size(); }
+
+std::size_t LocalTerms::bytes() const {
+    return sizeof(Impl) + impl_->heap.bytes() + impl_->cells.bytes() + impl_->records.capacity() * sizeof(TermRecord*);
+}
+
+const Dictionary& LocalTerms::dictionary() const { return impl_->dictionary; }
+
+}  // namespace penstock

@@ -1,0 +1,94 @@
+// How a dictionary entry looks in memory: a word that says what it is, then its text. Records never move and never
+// change between their publication and their end.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "rdf/term.hpp"
+
+namespace penstock {
+
+/// What a record is: an IRI, a literal whose language tag or datatype IRI follows its lexical form, or a literal of a
+/// well-known datatype (first_known + its number), which takes no room.
+struct RecordType {
+    static constexpr std::uint8_t kIri = 0;
+    static constexpr std::uint8_t kLang = 1;
+    static constexpr std::uint8_t kOther = 2;
+    static constexpr std::uint8_t kFirstKnown = 3;
+};
+/// The record type of literals of that datatype: kFirstKnown or more, or kOther.
+std::uint8_t record_type_of(std::string_view datatype);
+/// Datatype IRI of a record type from kFirstKnown; empty where there is none such.
+std::string_view known_datatype(std::uint8_t type);
+
+/// Longest text of one term, and longest datatype IRI or language tag of one literal.
+inline constexpr std::size_t kMaxTermBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxExtraBytes = (std::size_t{1} << 24) - 1;
+
+/// A term made ready for the tables: normalised, its record type known, hashed.
+struct TermKey {
+    std::string_view lexical;
+    std::string_view extra;  // language tag or datatype IRI, where the record keeps it
+    std::uint8_t type = RecordType::kIri;
+    std::uint64_t hash = 0;
+
+    TermKey() = default;
+    /// An IRI or literal; an empty datatype means xsd:string, or rdf:langString with a language tag. Throws DataError
+    /// for other kinds and LimitError for terms that are too long.
+    TermKey(const TermView& term, std::uint64_t seed);
+
+    std::size_t record_bytes() const;
+    Tag tag() const { return type == RecordType::kIri ? Tag::Iri : Tag::Literal; }
+};
+
+class TermRecord {
+public:
+    /// Writes the record of `key` at `memory` (key.record_bytes() bytes, 8-aligned).
+    static const TermRecord* write(void* memory, const TermKey& key) {
+        auto* record = static_cast<TermRecord*>(memory);
+        record->length_ = static_cast<std::uint32_t>(key.lexical.size());
+        record->type_and_extra_ = key.type | (static_cast<std::uint32_t>(key.extra.size()) << 8);
+        std::memcpy(record->text(), key.lexical.data(), key.lexical.size());
+        if (!key.extra.empty()) std::memcpy(record->text() + key.lexical.size(), key.extra.data(), key.extra.size());
+        return record;
+    }
+
+    std::uint8_t type() const { return static_cast<std::uint8_t>(type_and_extra_); }
+    std::string_view lexical() const { return {text(), length_}; }
+    std::string_view extra() const { return {text() + length_, type_and_extra_ >> 8}; }
+    std::size_t bytes() const { return sizeof(TermRecord) + length_ + (type_and_extra_ >> 8); }
+    Tag tag() const { return type() == RecordType::kIri ? Tag::Iri : Tag::Literal; }
+
+    bool equals(const TermKey& key) const {
+        return length_ == key.lexical.size() &&
+               type_and_extra_ == (key.type | (static_cast<std::uint32_t>(key.extra.size()) << 8)) &&
+               std::memcmp(text(), key.lexical.data(), length_) == 0 &&
+               (key.extra.empty() || std::memcmp(text() + length_, key.extra.data(), key.extra.size()) == 0);
+    }
+    TermView view() const {
+        switch (type()) {
+            case RecordType::kIri:
+                return {Kind::Iri, lexical(), {}, {}};
+            case RecordType::kLang:
+                return {Kind::Literal, lexical(), kRdfLangString, extra()};
+            case RecordType::kOther:
+                return {Kind::Literal, lexical(), extra(), {}};
+            default:
+                return {Kind::Literal, lexical(), known_datatype(type()), {}};
+        }
+    }
+
+private:
+    char* text() { return reinterpret_cast<char*>(this + 1); }
+    const char* text() const { return reinterpret_cast<const char*>(this + 1); }
+
+    std::uint32_t length_;
+    std::uint32_t type_and_extra_;  // 8 | 24
+};
+static_assert(sizeof(TermRecord) == 8);
+
+inline std::size_t TermKey::record_bytes() const { return sizeof(TermRecord) + lexical.size() + extra.size(); }
+
+}  // namespace penstock
