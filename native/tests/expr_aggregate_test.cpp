@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <random>
 
-#include "expr_fake_terms.hpp"
 #include "expr_support.hpp"
 
 namespace penstock::test {

@@ -1,4 +1,3 @@
-#include "expr_fake_terms.hpp"
 #include "expr_support.hpp"
 
 namespace penstock::test {

@@ -12,7 +12,8 @@ using Registry = std::unordered_map<std::string_view, FunctionEntry>;
 const Registry& registry() {
     static const Registry functions = [] {
         Registry out;
-        for (const auto part : {term_functions()})
+        for (const auto part : {term_functions(), string_functions(), pattern_functions(), number_functions(),
+                                time_functions(), stream_functions(), cast_functions()})
             for (const FunctionEntry& entry : part) out.emplace(entry.name, entry);
         return out;
     }();

@@ -118,6 +118,17 @@ Value Frame::foreign(std::string_view name, std::span<const Value> arguments) {
     return decode(result);
 }
 
+TermId Frame::blank_of(std::uint32_t row, std::string_view text) {
+    const std::uint32_t key = memory.blanks.key(text);
+    const auto [entry, added] = row_blanks_.try_emplace(std::uint64_t{row} << 32 | key, kUnbound);
+    if (!added) return entry->second;
+    for (const Column& column : table.columns)
+        if (memory.blanks.made_from(column[row], key)) return entry->second = column[row];
+    entry->second = context.terms.fresh_blank();
+    memory.blanks.remember(entry->second, key);
+    return entry->second;
+}
+
 const std::vector<std::uint8_t>& Frame::exists(std::size_t subplan) {
     const auto [entry, added] = exists_.try_emplace(subplan);
     if (!added) return entry->second;
@@ -130,7 +141,8 @@ const std::vector<std::uint8_t>& Frame::exists(std::size_t subplan) {
 
 void Frame::end_chunk() {
     arena_.reset();
-    const std::size_t bytes = context.terms.bytes();
+    row_blanks_.clear();
+    const std::size_t bytes = context.terms.bytes() + memory.blanks.bytes();
     context.budget.charge(static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(memory.charged_bytes));
     memory.charged_bytes = bytes;
     context.budget.check();

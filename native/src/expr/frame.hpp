@@ -39,6 +39,9 @@ public:
     /// A function that is left to Python; Error where it fails or no one answers for it.
     Value foreign(std::string_view name, std::span<const Value> arguments);
 
+    /// The blank node of BNODE(text) in the solution of that row.
+    TermId blank_of(std::uint32_t row, std::string_view text);
+
     /// Where EXISTS holds, for every row of the table: the sub-plan runs once a call.
     const std::vector<std::uint8_t>& exists(std::size_t subplan);
 
@@ -51,6 +54,7 @@ private:
     std::string scratch_;
     std::string foreign_key_;
     std::unordered_map<std::size_t, std::vector<std::uint8_t>> exists_;
+    std::unordered_map<std::uint64_t, TermId> row_blanks_;  // of this chunk, by row and number of the text
 };
 
 /// A column of intermediate values, borrowed from the pool.

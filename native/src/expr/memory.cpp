@@ -47,6 +47,7 @@ std::uint64_t Random::next() {
 
 std::uint32_t BlankKeys::key(std::string_view text) {
     const auto [found, added] = numbers_.emplace(text, static_cast<std::uint32_t>(numbers_.size()));
+    if (added) bytes_ += kEntryBytes + text.size();
     return found->second;
 }
 

@@ -67,14 +67,19 @@ class BlankKeys {
 public:
     /// A number for the text, the same for equal texts.
     std::uint32_t key(std::string_view text);
-    void remember(TermId blank, std::uint32_t key) { keys_.emplace(blank, key); }
+    void remember(TermId blank, std::uint32_t key) {
+        keys_.emplace(blank, key);
+        bytes_ += kEntryBytes;
+    }
     bool made_from(TermId blank, std::uint32_t key) const {
         const auto found = keys_.find(blank);
         return found != keys_.end() && found->second == key;
     }
-    bool empty() const { return keys_.empty(); }
+    std::size_t bytes() const { return bytes_; }
 
 private:
+    static constexpr std::size_t kEntryBytes = 48;  // of a hash map, about
+    std::size_t bytes_ = 0;
     std::unordered_map<std::string, std::uint32_t> numbers_;
     std::unordered_map<TermId, std::uint32_t> keys_;
 };

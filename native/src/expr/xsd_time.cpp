@@ -216,8 +216,10 @@ DateFields date_fields(Moment moment) {
     return {date.year, date.month, date.day};
 }
 
+Int128 time_of_day(Moment moment) { return moment.local - floor_divide(moment.local, kDay) * kDay; }
+
 TimeFields time_fields(Moment moment) {
-    const Int128 time = moment.local - floor_divide(moment.local, kDay) * kDay;
+    const Int128 time = time_of_day(moment);
     return {static_cast<int>(time / kHour), static_cast<int>(time % kHour / kMinute), time % kMinute};
 }
 

@@ -58,6 +58,8 @@ struct TimeFields {
 };
 DateFields date_fields(Moment moment);
 TimeFields time_fields(Moment moment);
+/// Since the local midnight.
+Int128 time_of_day(Moment moment);
 
 std::string date_time_text(Moment moment);
 std::string date_text(Moment moment);
