@@ -36,6 +36,7 @@ public:
     void reset(std::size_t groups) override {
         states_.clear();
         seen_ = RowSet(2);
+        inner_bytes_ = 0;
         holding_.forget();
         states_.resize(groups);
     }

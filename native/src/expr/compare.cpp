@@ -69,7 +69,7 @@ bool equal_tags(std::string_view a, std::string_view b) {
 }
 
 bool same_text(const Value& a, const Value& b) {
-    if (a.id != kUnbound && b.id != kUnbound) return a.id == b.id;
+    if (a.type == ValueType::Blank || (a.id != kUnbound && a.id == b.id)) return a.id == b.id;
     return a.text == b.text && a.tag == b.tag;
 }
 

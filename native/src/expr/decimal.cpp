@@ -268,7 +268,8 @@ std::string decimal_text(Decimal value, bool integral_plain) {
         if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
         digits.insert(digits.size() - scale, 1, '.');
     }
-    return value.mantissa < 0 ? "-" + digits : digits;
+    if (value.mantissa < 0) digits.insert(digits.begin(), '-');
+    return digits;
 }
 
 }  // namespace penstock::expr

@@ -119,7 +119,8 @@ std::string date_part(Moment moment) {
     const std::int64_t size = fields.year < 0 ? -fields.year : fields.year;
     std::string year = std::to_string(size);
     if (year.size() < 4) year.insert(0, 4 - year.size(), '0');
-    return (fields.year < 0 ? "-" : "") + year + "-" + two_digits(fields.month) + "-" + two_digits(fields.day);
+    if (fields.year < 0) year.insert(year.begin(), '-');
+    return year + "-" + two_digits(fields.month) + "-" + two_digits(fields.day);
 }
 
 std::string time_part(Moment moment) {
