@@ -112,8 +112,11 @@ void bind_local_terms(nb::module_& m) {
 }  // namespace
 }  // namespace penstock
 
+void bind_parsing(nb::module_& m);
+
 void bind_terms(nb::module_& m) {
     nb::register_exception_translator(penstock::translate);
     penstock::bind_dictionary(m);
     penstock::bind_local_terms(m);
+    bind_parsing(m);
 }

@@ -43,13 +43,20 @@ class LocalTerms:
     def size(self) -> int: ...
     def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)
 
+class BlankScope:
+    """Blank-node labels of one document that is parsed in parts."""
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+
 class ParsedQuads:
     subjects: Ids
     predicates: Ids
     objects: Ids
     graphs: Ids          # 0 = default graph
     timestamps: Times    # only where they were asked for
-    bad: list[tuple[int, bytes, str]]  # (line number from 1, bytes of the line, reason)
+    bad: list[tuple[int, bytes, str]]  # (line number, bytes of the line, reason), at most max_bad of them
+    bad_count: int       # all bad lines
+    lines: int           # lines read
 
 def parse_nquads(
     dictionary: Dictionary,
@@ -59,7 +66,10 @@ def parse_nquads(
     timestamps: bool = False,  # each line begins with an integer
     strict: bool = True,       # the first bad line raises DataError (with line and column); else bad lines are collected
     max_bad: int = 1000,
-    scope: dict[str, int] | None = None,  # blank-node labels seen so far; None = a fresh scope for this call
+    scope: BlankScope | dict[str, int] | None = None,  # blank-node labels seen so far; None = a fresh scope for this call
+    keep: bool = False,        # new terms are kept for ever: for stored data
+    first_line: int = 1,       # number of the first line, where data is a later part of a document
+    max_term_bytes: int = 16 << 20,
 ) -> ParsedQuads: ...
 
 # ---- stored graph (bindings/store.cpp)

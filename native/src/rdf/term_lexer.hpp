@@ -1,0 +1,85 @@
+// Reads the terms of N-Triples and N-Quads (W3C RDF 1.1 N-Triples §7, N-Quads §6), with all the checks of the grammar.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "rdf/term.hpp"
+
+namespace penstock {
+
+/// What is wrong, and at which byte.
+struct SyntaxError {
+    const char* at;
+    std::string reason;
+};
+
+/// A cursor over a document. Every reader throws SyntaxError where the text is not what it should be. Texts point into
+/// the document, or, where they had escapes, into the lexer until forget().
+class TermLexer {
+public:
+    TermLexer(std::string_view document, std::size_t max_term_bytes)
+        : begin_(document.data()),
+          at_(begin_),
+          end_(document.data() + document.size()),
+          max_term_bytes_(max_term_bytes) {}
+
+    const char* at() const { return at_; }
+    const char* end() const { return end_; }
+    bool done() const { return at_ == end_; }
+    bool at_line_end() const { return at_ == end_ || *at_ == '\n' || *at_ == '\r'; }
+    char peek() const { return at_ == end_ ? '\0' : *at_; }
+    void move_to(const char* at) { at_ = at; }
+    void skip_blanks() {
+        while (at_ != end_ && (*at_ == ' ' || *at_ == '\t')) ++at_;
+    }
+    /// To the next line's first byte; \r\n is one line end.
+    void skip_line_end();
+    /// To the end of the line.
+    void skip_rest_of_line();
+    void skip_comment() {
+        if (peek() == '#') skip_rest_of_line();
+    }
+    void expect(char c, const char* what);
+
+    /// `<…>`: absolute, no forbidden characters, escapes resolved.
+    std::string_view iri();
+    /// `_:label`; returns the label.
+    std::string_view blank_label();
+    /// `"…"`, with its language tag or datatype.
+    TermView literal();
+    std::int64_t integer();
+
+    /// Whether a text that was read had no escapes, and so points into the document.
+    bool in_document(std::string_view text) const {
+        return std::less_equal<>{}(begin_, text.data()) && std::less<>{}(text.data(), end_);
+    }
+    /// Drops the texts that had escapes.
+    void forget() { resolved_.clear(); }
+
+    [[noreturn]] void fail(const char* at, std::string reason) const { throw SyntaxError{at, std::move(reason)}; }
+    /// For something that is not what was expected; knows the syntax of RDF 1.2 and says so.
+    [[noreturn]] void fail_expected(const char* what) const;
+
+private:
+    std::string_view text();
+    std::string_view language_tag();
+    void check_scheme(std::string_view iri, const char* from) const;
+    void check_length(const char* from, std::size_t bytes) const;
+    char32_t hexadecimal(const char* from, int digits);
+    char32_t numeric_escape();
+    void string_escape(std::string& out);
+    void code_point();
+
+    const char* begin_;
+    const char* at_;
+    const char* end_;
+    std::size_t max_term_bytes_;
+    std::deque<std::string> resolved_;
+};
+
+}  // namespace penstock
