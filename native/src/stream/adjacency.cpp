@@ -1,103 +1,103 @@
 #include "stream/adjacency.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <new>
 
 namespace penstock {
-namespace {
-
-constexpr std::size_t list_bytes(std::uint32_t capacity) { return capacity * (sizeof(TermId) + sizeof(std::uint32_t)); }
-constexpr std::uint32_t kSmallestList = 4;
-
-}  // namespace
 
 Adjacency::~Adjacency() {
-    for (Slot& slot : slots_) {
-        if (slot.capacity != 0) ::operator delete(slot.values);
-    }
+    slots_.each([this](const Slot& slot) { free_list(slot); });
 }
 
-Adjacency::Slot& Adjacency::add(TermId vertex, TermId neighbour, std::uint32_t record) {
-    Slot& slot = slot_for(vertex);
-    if (slot.count == 0) {
+void Adjacency::prefetch_list(TermId vertex) const {
+    const Slot* const slot = find(vertex);
+    if (slot != nullptr && slot->capacity != kInline) __builtin_prefetch(slot->block);
+}
+
+bool Adjacency::add(TermId vertex, TermId neighbour, std::uint32_t id) {
+    Slot* const known = find(vertex);
+    if (known == nullptr) {
+        Slot slot;
         slot.vertex = vertex;
-        slot.value = neighbour;
-        slot.record = record;
         slot.count = 1;
-        ++size_;
-        return slot;
+        slot.values[0] = neighbour;
+        slots_.insert(slot);
+        return true;
     }
-    if (slot.count == std::max(slot.capacity, 1u)) set_capacity(slot, std::max(2 * slot.capacity, kSmallestList));
-    slot.values[slot.count] = neighbour;
-    slot.records()[slot.count] = record;
-    ++slot.count;
-    return slot;
+    if (known->count == known->capacity) resize(*known, known->capacity < kBlock ? 2 * known->capacity : kHub);
+    if (known->capacity == kHub)
+        counting(*known, [&] { known->hub->add(neighbour, id); });
+    else
+        known->data()[known->count] = neighbour;
+    ++known->count;
+    return false;
 }
 
-Adjacency::Removed Adjacency::remove(TermId vertex, std::uint32_t place) {
+bool Adjacency::remove(TermId vertex, TermId neighbour) {
     Slot& slot = *find(vertex);
     if (slot.count == 1) {
-        const Removed removed{false, 0, true, slot.link};
-        if (slot.capacity != 0) set_capacity(slot, 0);
-        free_slot(static_cast<std::size_t>(&slot - slots_.data()));
-        return removed;
+        free_list(slot);
+        slots_.erase(slot.hash(), [vertex](const Slot& other) { return other.vertex == vertex; });
+        return true;
     }
-    const std::uint32_t end = --slot.count;
-    Removed removed{place != end, slot.records()[end], false, 0};
-    slot.values[place] = slot.values[end];
-    slot.records()[place] = removed.record;
-    if (slot.count == 1)
-        set_capacity(slot, 0);
-    else if (slot.count <= slot.capacity / 4 && slot.capacity > kSmallestList)
-        set_capacity(slot, slot.capacity / 2);
-    return removed;
-}
-
-/// Moves the list to a block of that capacity, or into the slot (0).
-void Adjacency::set_capacity(Slot& slot, std::uint32_t capacity) {
-    const Slot old = slot;
-    Slot& from = const_cast<Slot&>(old);
-    TermId* const values = capacity == 0 ? &slot.value : static_cast<TermId*>(::operator new(list_bytes(capacity)));
-    std::uint32_t* const records = capacity == 0 ? &slot.record : reinterpret_cast<std::uint32_t*>(values + capacity);
-    std::copy_n(from.neighbours().data(), old.count, values);
-    std::copy_n(from.records(), old.count, records);
-    if (capacity != 0) slot.values = values;
-    slot.capacity = capacity;
-    if (old.capacity != 0) ::operator delete(old.values);
-    list_bytes_ += list_bytes(capacity);
-    list_bytes_ -= list_bytes(old.capacity);
-}
-
-Adjacency::Slot& Adjacency::slot_for(TermId vertex) {
-    if ((size_ + 1) * kLoadOf > slots_.size() * kLoad) resize(slots_.empty() ? kSmallest : 2 * slots_.size());
-    std::size_t at = home(vertex);
-    while (slots_[at].count != 0 && slots_[at].vertex != vertex) at = (at + 1) & mask();
-    return slots_[at];
-}
-
-void Adjacency::free_slot(std::size_t hole) {
-    // Backward shift: slots behind the hole move up unless that would put them before their home.
-    for (std::size_t at = (hole + 1) & mask(); slots_[at].count != 0; at = (at + 1) & mask()) {
-        if (((at - home(slots_[at].vertex)) & mask()) < ((at - hole) & mask())) continue;
-        slots_[hole] = slots_[at];
-        hole = at;
+    if (slot.capacity == kHub) {
+        counting(slot, [&] { slot.hub->remove(neighbour); });
+    } else {
+        TermId* const end = slot.data() + slot.count;
+        TermId* const place = std::find(slot.data(), end, neighbour);
+        std::copy(place + 1, end, place);
     }
-    slots_[hole] = {};
-    --size_;
-    if (size_ * kSparse < slots_.size() && slots_.size() > kSmallest) resize(slots_.size() / 2);
+    --slot.count;
+    // Half as large only when a quarter full: a vertex whose degree goes up and down by one allocates nothing.
+    if (slot.capacity == kHub) {
+        if (slot.count <= kBlock / 2) resize(slot, kBlock);
+    } else if (slot.count <= slot.capacity / 4) {
+        resize(slot, slot.capacity / 2);
+    }
+    return false;
 }
 
-void Adjacency::resize(std::size_t slots) {
-    std::vector<Slot> old(slots);
-    old.swap(slots_);
-    shift_ = 64 - std::countr_zero(slots);
-    for (const Slot& slot : old) {
-        if (slot.count == 0) continue;
-        std::size_t at = home(slot.vertex);
-        while (slots_[at].count != 0) at = (at + 1) & mask();
-        slots_[at] = slot;
+void Adjacency::refresh(TermId vertex, TermId neighbour, std::uint32_t before, std::uint32_t id) {
+    Slot& slot = *find(vertex);
+    if (slot.capacity == kHub) return counting(slot, [&] { slot.hub->refresh(neighbour, before, id); });
+    TermId* const end = slot.data() + slot.count;
+    TermId* const place = std::find(slot.data(), end, neighbour);
+    std::rotate(place, place + 1, end);
+}
+
+void Adjacency::resize(Slot& slot, std::uint32_t capacity) {
+    const auto list = slot.list();
+    Slot resized = slot;
+    resized.capacity = capacity;
+    if (capacity == kHub) {
+        resized.hub = new HubList(list);
+    } else {
+        if (capacity > kInline) resized.block = new TermId[capacity];
+        std::copy(list.begin(), list.end(), resized.data());
     }
+    free_list(slot);
+    slot = resized;
+    list_bytes_ += list_bytes(slot);
+}
+
+void Adjacency::free_list(const Slot& slot) {
+    list_bytes_ -= list_bytes(slot);
+    if (slot.capacity == kHub)
+        delete slot.hub;
+    else if (slot.capacity != kInline)
+        delete[] slot.block;
+}
+
+std::size_t Adjacency::list_bytes(const Slot& slot) {
+    if (slot.capacity == kHub) return slot.hub->bytes();
+    return slot.capacity == kInline ? 0 : slot.capacity * sizeof(TermId);
+}
+
+/// Changes a hub's list and keeps account of its bytes.
+template <class F>
+void Adjacency::counting(const Slot& slot, F&& change) {
+    list_bytes_ -= slot.hub->bytes();
+    change();
+    list_bytes_ += slot.hub->bytes();
 }
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 // anywhere in the word, so every input bit has to reach the top bits, which the tables use.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "source.hpp"
@@ -16,8 +17,10 @@ inline std::uint64_t mix(std::uint64_t x) {
     return x ^ (x >> 32);
 }
 
-inline std::uint64_t hash_edge(TermId subject, Label label, TermId object) {
-    return mix(mix(subject + 0x9E3779B97F4A7C15ull * label) ^ (object * 0xD6E8FEB86659FD93ull));
+inline std::uint32_t hash_edge(TermId subject, Label label, TermId object) {
+    const std::uint64_t vertices =
+        (subject + 0x9E3779B97F4A7C15ull * label) ^ std::rotl(object * 0xD6E8FEB86659FD93ull, 31);
+    return static_cast<std::uint32_t>(mix(vertices) >> 32);
 }
 
 }  // namespace penstock

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "stream/adjacency.hpp"
+#include "stream/hash_groups.hpp"
 
 namespace penstock {
 
@@ -26,14 +26,13 @@ public:
     const std::vector<std::unique_ptr<LabelIndex>>& all() const { return indexes_; }  // null: the number is free
 
     LabelIndex* find(Label label) {
-        const auto found = numbers_.find(label);
-        return found == numbers_.end() ? nullptr : indexes_[found->second].get();
+        const HashedNumber* const found = known(label);
+        return found == nullptr ? nullptr : indexes_[found->number].get();
     }
 
     std::uint32_t number(Label label) {
-        if (last_ < indexes_.size() && indexes_[last_] && indexes_[last_]->label == label) return last_;
-        const auto found = numbers_.find(label);
-        return last_ = found != numbers_.end() ? found->second : add(label);
+        const HashedNumber* const found = known(label);
+        return found != nullptr ? found->number : add(label);
     }
 
     /// The indexes of directions that every label gets from its beginning.
@@ -45,7 +44,8 @@ public:
         if (numbers_.size() < check_at_) return;
         for (std::uint32_t number = 0; number < indexes_.size(); ++number) {
             if (indexes_[number] == nullptr || indexes_[number]->edges > 0) continue;
-            numbers_.erase(indexes_[number]->label);
+            numbers_.erase(hash(indexes_[number]->label),
+                           [number](const HashedNumber& at) { return at.number == number; });
             indexes_[number].reset();
             free_.push_back(number);
         }
@@ -54,7 +54,8 @@ public:
 
     std::size_t size() const { return numbers_.size(); }
     std::size_t bytes() const {
-        std::size_t bytes = indexes_.capacity() * sizeof(indexes_[0]) + numbers_.size() * (sizeof(LabelIndex) + 48);
+        std::size_t bytes =
+            indexes_.capacity() * sizeof(indexes_[0]) + numbers_.size() * sizeof(LabelIndex) + numbers_.bytes();
         for (const auto& index : indexes_) {
             for (int dir = 0; index && dir < 2; ++dir) bytes += index->by[dir] ? index->by[dir]->bytes() : 0;
         }
@@ -63,6 +64,11 @@ public:
 
 private:
     static constexpr std::size_t kManyLabels = 256;
+
+    static std::uint32_t hash(Label label) { return static_cast<std::uint32_t>(mix(label) >> 32); }
+    const HashedNumber* known(Label label) const {
+        return numbers_.find(hash(label), [&](const HashedNumber& at) { return indexes_[at.number]->label == label; });
+    }
 
     std::uint32_t add(Label label) {
         if (free_.empty()) {
@@ -77,14 +83,13 @@ private:
             if (wanted_[dir]) index->by[dir] = std::make_unique<Adjacency>();
         }
         indexes_[number] = std::move(index);
-        numbers_.emplace(label, number);
+        numbers_.insert({hash(label), number});
         return number;
     }
 
     std::vector<std::unique_ptr<LabelIndex>> indexes_;
     std::vector<std::uint32_t> free_;
-    std::unordered_map<Label, std::uint32_t> numbers_;
-    std::uint32_t last_ = 0;
+    HashGroups<HashedNumber> numbers_;
     std::size_t check_at_ = kManyLabels;
     bool wanted_[2] = {false, false};
 };

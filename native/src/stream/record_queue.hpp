@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,15 @@ namespace penstock {
 using RecordId = std::uint32_t;
 
 struct Record {
+    static constexpr std::uint32_t kSuperseded = ~0u;
     std::int64_t ts;
     TermId s, o;
-    std::uint32_t tag;       // of the edge's hash (edge_set.hpp); 0 once a younger occurrence of the same edge has come
-    std::uint32_t label;     // number of LabelIndexes
-    std::uint32_t place[2];  // where the edge is in its subject's (Dir::Out) and its object's (Dir::In) list
+    std::uint32_t hash;   // of the edge
+    std::uint32_t label;  // number of LabelIndexes; kSuperseded once a younger occurrence of the same edge has come
+
+    bool is_edge() const { return label != kSuperseded; }
 };
-static_assert(sizeof(Record) == 40);
+static_assert(sizeof(Record) == 32);
 
 /// A deque in chunks: nothing is copied when it grows, and what empties is freed.
 class RecordQueue {
@@ -36,6 +39,9 @@ public:
     Record& operator[](RecordId id) { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
     const Record& operator[](RecordId id) const { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
     const Record& at(std::uint64_t sequence) const { return (*this)[static_cast<RecordId>(sequence)]; }
+
+    /// Records [begin, end), which lie in one chunk: between multiples of a power of two up to kChunk.
+    std::span<const Record> run(std::uint64_t begin, std::uint64_t end) const { return {&at(begin), end - begin}; }
 
     RecordId push(const Record& record) {
         if (tail_ % kChunk == 0 || size() == 0) add_chunk();

@@ -2,6 +2,8 @@
 #include "stream/window_index.hpp"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -13,18 +15,28 @@ std::size_t WindowIndex::bytes() const {
     return bytes;
 }
 
-RecordId* WindowIndex::find_edge(std::uint32_t tag, TermId subject, std::uint32_t label, TermId object) {
-    return edges_.find(tag, [&](RecordId id) {
-        const Record& record = records_[id];
+HashedNumber* WindowIndex::find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object) {
+    return edges_.find(hash, [&](const HashedNumber& at) {
+        const Record& record = records_[at.number];
         return record.s == subject && record.o == object && record.label == label;
     });
 }
 
-/// Asks for the cache lines that adding or removing that edge will touch.
-void WindowIndex::prefetch(const LabelIndex& index, std::uint32_t tag, TermId subject, TermId object) const {
-    edges_.prefetch(tag);
-    if (index.by[0]) index.by[0]->prefetch(subject);
-    if (index.by[1]) index.by[1]->prefetch(object);
+/// Asks for the cache lines that adding or removing these edges will touch: first all groups of slots, then the slots,
+/// then the lists, so that the waits for them overlap.
+void WindowIndex::prefetch(std::span<const Record> edges) {
+    const auto each = [&](auto&& ask) {
+        for (const Record& edge : edges) {
+            if (!edge.is_edge()) continue;
+            const LabelIndex& index = labels_[edge.label];
+            if (index.by[0]) ask(*index.by[0], edge.s);
+            if (index.by[1]) ask(*index.by[1], edge.o);
+        }
+    };
+    for (const Record& edge : edges) edges_.prefetch(edge.hash);
+    each([](const Adjacency& by, TermId vertex) { by.prefetch(vertex); });
+    each([](const Adjacency& by, TermId vertex) { by.prefetch_slot(vertex); });
+    each([](const Adjacency& by, TermId vertex) { by.prefetch_list(vertex); });
 }
 
 void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::size_t end) {
@@ -36,41 +48,39 @@ void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::si
         const std::size_t n = std::min(kGroup, end - begin);
         for (std::size_t i = 0; i < n; ++i) {
             const std::size_t row = begin + i;
-            const std::uint32_t tag = EdgeSet::tag(hash_edge(slice.s[row], slice.label[row], slice.o[row]));
-            group[i] = {slice.ts[row], slice.s[row], slice.o[row], tag, labels_.number(slice.label[row]), {0, 0}};
-            prefetch(labels_[group[i].label], tag, group[i].s, group[i].o);
+            const std::uint32_t hash = hash_edge(slice.s[row], slice.label[row], slice.o[row]);
+            group[i] = {slice.ts[row], slice.s[row], slice.o[row], hash, labels_.number(slice.label[row])};
         }
+        if (records_.size() > kCached) prefetch({group, n});
         for (std::size_t i = 0; i < n; ++i) add_record(group[i]);
         begin += n;
     }
 }
 
 void WindowIndex::add_record(const Record& record) {
-    RecordId* const known = find_edge(record.tag, record.s, record.label, record.o);
+    HashedNumber* const known = find_edge(record.hash, record.s, record.label, record.o);
     const RecordId id = records_.push(record);
-    if (known != nullptr) {
-        supersede(*known, id);
-        *known = id;
-        return;
-    }
-    edges_.insert(record.tag, id);
-    LabelIndex& index = labels_[record.label];
+    if (known == nullptr) return add_edge(id);
+    supersede(known->number, id);
+    known->number = id;
+}
+
+/// The old record's edge has come again.
+void WindowIndex::supersede(RecordId old, RecordId young) {
+    const Record& edge = records_[young];
+    const LabelIndex& index = labels_[edge.label];
+    if (index.by[0]) index.by[0]->refresh(edge.s, edge.o, old, young);
+    if (index.by[1]) index.by[1]->refresh(edge.o, edge.s, old, young);
+    records_[old].label = Record::kSuperseded;
+}
+
+void WindowIndex::add_edge(RecordId id) {
+    const Record& edge = records_[id];
+    edges_.insert({edge.hash, id});
+    LabelIndex& index = labels_[edge.label];
     ++index.edges;
     for (int dir = 0; dir < 2; ++dir) {
         if (index.by[dir]) link(id, dir);
-    }
-}
-
-/// The edge of the old record has come again.
-void WindowIndex::supersede(RecordId old, RecordId young) {
-    Record& before = records_[old];
-    Record& now = records_[young];
-    before.tag = 0;
-    const LabelIndex& index = labels_[now.label];
-    for (int dir = 0; dir < 2; ++dir) {
-        if (!index.by[dir]) continue;
-        now.place[dir] = before.place[dir];
-        index.by[dir]->find(dir == 0 ? now.s : now.o)->records()[now.place[dir]] = young;
     }
 }
 
@@ -88,25 +98,22 @@ void WindowIndex::expire(std::uint64_t until) {
 
 void WindowIndex::expire_items(std::uint64_t until) {
     for (std::uint64_t next = records_.head(); next < until;) {
-        const std::uint64_t end = std::min(next + kGroup, until);
-        for (std::uint64_t i = next; i < end; ++i) {
-            const Record& record = records_.at(i);
-            if (record.tag != 0) prefetch(labels_[record.label], record.tag, record.s, record.o);
-        }
+        const std::uint64_t end = std::min((next / kGroup + 1) * kGroup, until);
+        if (records_.size() > kCached) prefetch(records_.run(next, end));
         for (; next < end; ++next) {
-            if (records_.at(next).tag != 0) remove_edge(static_cast<RecordId>(next));
+            if (records_.at(next).is_edge()) remove_edge(static_cast<RecordId>(next));
         }
     }
     records_.drop(until);
 }
 
 void WindowIndex::remove_edge(RecordId id) {
-    const Record& record = records_[id];
-    LabelIndex& index = labels_[record.label];
-    edges_.erase(record.tag, id);
+    const Record& edge = records_[id];
+    edges_.erase(edge.hash, [id](const HashedNumber& at) { return at.number == id; });
+    LabelIndex& index = labels_[edge.label];
     --index.edges;
     for (int dir = 0; dir < 2; ++dir) {
-        if (index.by[dir]) unlink(record, dir);
+        if (index.by[dir]) unlink(edge, dir);
     }
 }
 
@@ -118,15 +125,7 @@ void WindowIndex::rebuild(std::uint64_t until) {
     std::swap(stay, records_);
     edges_.reserve(records_.size());
     for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
-        const Record& record = records_.at(i);
-        if (record.tag == 0) continue;
-        const auto id = static_cast<RecordId>(i);
-        edges_.insert(record.tag, id);
-        LabelIndex& index = labels_[record.label];
-        ++index.edges;
-        for (int dir = 0; dir < 2; ++dir) {
-            if (index.by[dir]) link(id, dir);
-        }
+        if (records_.at(i).is_edge()) add_edge(static_cast<RecordId>(i));
     }
 }
 
@@ -146,23 +145,16 @@ void WindowIndex::clear(std::uint64_t next) {
 }
 
 void WindowIndex::link(RecordId id, int dir) {
-    Record& record = records_[id];
-    const TermId vertex = dir == 0 ? record.s : record.o;
-    LabelIndex& index = labels_[record.label];
-    Adjacency::Slot& slot = index.by[dir]->add(vertex, dir == 0 ? record.o : record.s, id);
-    record.place[dir] = slot.count - 1;
-    if (slot.count == 1 && labels_by_[dir]) {
-        slot.link = labels_by_[dir]->add(vertex, index.label, record.label).count - 1;
-    }
+    const Record& edge = records_[id];
+    LabelIndex& index = labels_[edge.label];
+    const auto [vertex, neighbour] = dir == 0 ? std::pair(edge.s, edge.o) : std::pair(edge.o, edge.s);
+    if (index.by[dir]->add(vertex, neighbour, id) && labels_by_[dir]) labels_by_[dir]->add(vertex, index.label);
 }
 
-void WindowIndex::unlink(const Record& record, int dir) {
-    const TermId vertex = dir == 0 ? record.s : record.o;
-    const Adjacency::Removed removed = labels_[record.label].by[dir]->remove(vertex, record.place[dir]);
-    if (removed.moved) records_[removed.record].place[dir] = record.place[dir];
-    if (!removed.last || !labels_by_[dir]) return;
-    const Adjacency::Removed label = labels_by_[dir]->remove(vertex, removed.link);
-    if (label.moved) labels_[label.record].by[dir]->find(vertex)->link = removed.link;
+void WindowIndex::unlink(const Record& edge, int dir) {
+    LabelIndex& index = labels_[edge.label];
+    const auto [vertex, neighbour] = dir == 0 ? std::pair(edge.s, edge.o) : std::pair(edge.o, edge.s);
+    if (index.by[dir]->remove(vertex, neighbour) && labels_by_[dir]) labels_by_[dir]->remove(vertex, index.label);
 }
 
 }  // namespace penstock

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "source.hpp"
-#include "stream/edge_set.hpp"
+#include "stream/hash_groups.hpp"
 #include "stream/label_indexes.hpp"
 #include "stream/record_queue.hpp"
 #include "stream/stream.hpp"
@@ -48,17 +48,19 @@ public:
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
+    static constexpr std::size_t kCached = 4096;      // records of a window whose index fits the caches
     static constexpr std::size_t kProbedLabels = 16;  // up to so many labels are probed one by one for labels_of()
 
-    RecordId* find_edge(std::uint32_t tag, TermId subject, std::uint32_t label, TermId object);
-    void prefetch(const LabelIndex& index, std::uint32_t tag, TermId subject, TermId object) const;
+    HashedNumber* find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);
+    void prefetch(std::span<const Record> edges);
     void add_record(const Record& record);
+    void add_edge(RecordId id);
     void supersede(RecordId old, RecordId young);
     void expire_items(std::uint64_t until);
     void rebuild(std::uint64_t until);
     void remove_edge(RecordId id);
     void link(RecordId id, int dir);
-    void unlink(const Record& record, int dir);
+    void unlink(const Record& edge, int dir);
 
     Adjacency& adjacency(Label label, Dir dir);
     void index_all(Dir dir);
@@ -69,7 +71,7 @@ private:
     void each_edge(F&& f) const;
 
     RecordQueue records_;
-    EdgeSet edges_;
+    HashGroups<HashedNumber> edges_;  // distinct; numbers are ids of the youngest records
     LabelIndexes labels_;
     // Vertex -> its labels, where there are many labels and a query has a variable predicate. Values are labels,
     // records their numbers; the slot of (label, vertex) keeps its place in `link`.

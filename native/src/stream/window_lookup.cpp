@@ -17,7 +17,7 @@ template <class F>
 void WindowIndex::each_edge(F&& f) const {
     for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
         const Record& record = records_.at(i);
-        if (record.tag != 0) f(record, static_cast<RecordId>(i));
+        if (record.is_edge()) f(record, static_cast<RecordId>(i));
     }
 }
 
@@ -30,8 +30,8 @@ Adjacency& WindowIndex::adjacency(Label label, Dir dir) {
     if (!index.by[d]) {
         index.by[d] = std::make_unique<Adjacency>();
         if (index.edges > 0) {
-            each_edge([&](const Record& record, RecordId id) {
-                if (record.label == number) link(id, d);
+            each_edge([&](const Record& edge, RecordId id) {
+                if (edge.label == number) link(id, d);
             });
         }
     }
@@ -49,8 +49,8 @@ void WindowIndex::index_all(Dir dir) {
         missing[number] = true;
         index->by[d] = std::make_unique<Adjacency>();
     }
-    each_edge([&](const Record& record, RecordId id) {
-        if (missing[record.label]) link(id, d);
+    each_edge([&](const Record& edge, RecordId id) {
+        if (missing[edge.label]) link(id, d);
     });
 }
 
@@ -58,25 +58,20 @@ void WindowIndex::link_vertices_to_labels(Dir dir) {
     const int d = static_cast<int>(dir);
     if (labels_by_[d]) return;
     labels_by_[d] = std::make_unique<Adjacency>();
-    for (std::uint32_t number = 0; number < labels_.all().size(); ++number) {
-        LabelIndex* const index = labels_.all()[number].get();
-        if (index == nullptr) continue;
-        index->by[d]->each_slot([&](Adjacency::Slot& slot) {
-            slot.link = labels_by_[d]->add(slot.vertex, index->label, number).count - 1;
-        });
+    for (const auto& index : labels_.all()) {
+        if (!index) continue;
+        index->by[d]->each([&](TermId vertex, auto) { labels_by_[d]->add(vertex, index->label); });
     }
 }
 
 // ---- look-ups
 
 void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) {
-    const Adjacency& edges = adjacency(label, dir);
+    Adjacency& edges = adjacency(label, dir);
     const bool prefetch = !edges.fits_cache();
     for (std::size_t row = 0; row < keys.size(); ++row) {
         if (prefetch && row + kAhead < keys.size()) edges.prefetch(keys[row + kAhead]);
-        const Adjacency::Slot* const slot = edges.find(keys[row]);
-        if (slot == nullptr) continue;
-        const auto neighbours = slot->neighbours();
+        const auto neighbours = edges.neighbours(keys[row]);
         out.rows.insert(out.rows.end(), neighbours.size(), static_cast<std::uint32_t>(row));
         out.values.insert(out.values.end(), neighbours.begin(), neighbours.end());
     }
@@ -86,36 +81,33 @@ void WindowIndex::contains(std::span<const TermId> subjects, Label label, std::s
                            std::span<std::uint8_t> found) {
     if (labels_.find(label) == nullptr) return;
     const std::uint32_t number = labels_.number(label);
-    std::uint32_t tags[kAhead];
+    std::uint32_t hashes[kAhead];
     for (std::size_t begin = 0; begin < subjects.size(); begin += kAhead) {
         const std::size_t n = std::min(kAhead, subjects.size() - begin);
         for (std::size_t i = 0; i < n; ++i) {
-            tags[i] = EdgeSet::tag(hash_edge(subjects[begin + i], label, objects[begin + i]));
-            edges_.prefetch(tags[i]);
+            hashes[i] = hash_edge(subjects[begin + i], label, objects[begin + i]);
+            edges_.prefetch(hashes[i]);
         }
         for (std::size_t i = 0; i < n; ++i) {
             const std::size_t row = begin + i;
-            found[row] |= find_edge(tags[i], subjects[row], number, objects[row]) != nullptr;
+            found[row] |= find_edge(hashes[i], subjects[row], number, objects[row]) != nullptr;
         }
     }
 }
 
 std::int64_t WindowIndex::latest(TermId subject, Label label, TermId object) {
     if (labels_.find(label) == nullptr) return kNever;
-    const std::uint32_t tag = EdgeSet::tag(hash_edge(subject, label, object));
-    const RecordId* const id = find_edge(tag, subject, labels_.number(label), object);
-    return id == nullptr ? kNever : records_[*id].ts;
+    const HashedNumber* const found =
+        find_edge(hash_edge(subject, label, object), subject, labels_.number(label), object);
+    return found == nullptr ? kNever : records_[found->number].ts;
 }
 
-std::uint64_t WindowIndex::degree(TermId vertex, Label label, Dir dir) {
-    const Adjacency::Slot* const slot = adjacency(label, dir).find(vertex);
-    return slot == nullptr ? 0 : slot->count;
-}
+std::uint64_t WindowIndex::degree(TermId vertex, Label label, Dir dir) { return adjacency(label, dir).degree(vertex); }
 
 void WindowIndex::vertices(Label label, Dir dir, std::vector<TermId>& out) {
-    const Adjacency& edges = adjacency(label, dir);
+    Adjacency& edges = adjacency(label, dir);
     out.reserve(out.size() + edges.vertices());
-    edges.each([&](const Adjacency::Slot& slot) { out.push_back(slot.vertex); });
+    edges.each([&](TermId vertex, auto) { out.push_back(vertex); });
 }
 
 void WindowIndex::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
@@ -130,10 +122,10 @@ void WindowIndex::labels_of(std::span<const TermId> keys, Dir dir, std::vector<s
     for (std::size_t row = 0; row < keys.size(); ++row) {
         if (!labels_by_[d]) {
             for (const auto& index : labels_.all()) {
-                if (index && index->by[d]->find(keys[row]) != nullptr) add(row, index->label);
+                if (index && index->by[d]->has(keys[row])) add(row, index->label);
             }
-        } else if (const Adjacency::Slot* const slot = labels_by_[d]->find(keys[row])) {
-            for (const TermId label : slot->neighbours()) add(row, static_cast<Label>(label));
+        } else {
+            for (const TermId label : labels_by_[d]->neighbours(keys[row])) add(row, static_cast<Label>(label));
         }
     }
 }
@@ -153,11 +145,10 @@ void WindowIndex::edges(Label label, std::vector<TermId>& subjects, std::vector<
         return;
     }
     const bool inward = index->by[1] && !index->by[0];
-    adjacency(label, inward ? Dir::In : Dir::Out).each([&](const Adjacency::Slot& slot) {
-        const auto neighbours = slot.neighbours();
-        auto& vertex = inward ? objects : subjects;
+    adjacency(label, inward ? Dir::In : Dir::Out).each([&](TermId vertex, std::span<const TermId> neighbours) {
+        auto& vertices = inward ? objects : subjects;
         auto& others = inward ? subjects : objects;
-        vertex.insert(vertex.end(), neighbours.size(), slot.vertex);
+        vertices.insert(vertices.end(), neighbours.size(), vertex);
         others.insert(others.end(), neighbours.begin(), neighbours.end());
     });
 }
