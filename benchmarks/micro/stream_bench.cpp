@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "../../native/tests/stream_fake_store.hpp"
 #include "rdf/dictionary.hpp"
 #include "store/store.hpp"
 #include "stream/stream.hpp"

@@ -9,12 +9,11 @@ void bind_stream(nb::module_& m);
 void bind_exec(nb::module_& m);
 
 // Until every area has landed, one that is missing is left out.
-__attribute__((weak)) void bind_stream(nb::module_&);
 __attribute__((weak)) void bind_exec(nb::module_&);
 
 NB_MODULE(_native, m) {
     bind_terms(m);
     bind_store(m);
-    if (bind_stream != nullptr) bind_stream(m);
+    bind_stream(m);
     if (bind_exec != nullptr) bind_exec(m);
 }

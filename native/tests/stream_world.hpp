@@ -11,7 +11,6 @@
 #include "rdf/dictionary.hpp"
 #include "store/store.hpp"
 #include "stream/stream.hpp"
-#include "stream_fake_store.hpp"
 
 namespace penstock::testing {
 

@@ -1,7 +1,6 @@
 // Plain saved bytes: magic, fixed-width values and columns in the machine's order, and a checksum behind them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -12,20 +11,9 @@
 #include <vector>
 
 #include "errors.hpp"
-#include "stream/hash.hpp"
+#include "rdf/hash.hpp"
 
 namespace penstock {
-
-/// Finds every changed, missing or exchanged word; not meant against a forger.
-inline std::uint64_t checksum(std::string_view bytes) {
-    std::uint64_t sum = bytes.size();
-    for (std::size_t at = 0; at < bytes.size(); at += 8) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
-        sum = mix(sum ^ word) + at;
-    }
-    return sum;
-}
 
 class ByteWriter {
 public:
@@ -43,7 +31,7 @@ public:
         bytes_.append(reinterpret_cast<const char*>(column.data()), column.size_bytes());
     }
     std::string finish() {
-        put(checksum(bytes_));
+        put(hash_bytes(bytes_.data(), bytes_.size(), 0));
         return std::move(bytes_);
     }
 
@@ -61,7 +49,7 @@ public:
         std::uint64_t sum;
         std::memcpy(&sum, bytes.data() + bytes.size() - sizeof sum, sizeof sum);
         bytes_.remove_suffix(sizeof sum);
-        if (checksum(bytes_) != sum) fail("is damaged: its checksum differs");
+        if (hash_bytes(bytes_.data(), bytes_.size(), 0) != sum) fail("is damaged: its checksum differs");
         bytes_.remove_prefix(magic.size());
     }
 

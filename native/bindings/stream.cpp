@@ -1,0 +1,138 @@
+// Bindings of streams and their windows; signatures in _native.pyi.
+#include "stream/stream.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "stream/window.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+std::optional<std::int64_t> unless_never(std::int64_t batch) {
+    return batch == kNever ? std::nullopt : std::optional(batch);
+}
+
+template <class Saved>
+nb::bytes save(const Saved& object) {
+    std::string saved;
+    {
+        const nb::gil_scoped_release released;
+        saved = object.save();
+    }
+    return nb::bytes(saved.data(), saved.size());
+}
+
+template <class Saved>
+void restore(Saved& object, const nb::bytes& saved) {
+    const std::string_view bytes(saved.c_str(), saved.size());
+    const nb::gil_scoped_release released;
+    object.restore(bytes);
+}
+
+void make_stream(Stream* self, Store& store, Dictionary& dictionary, std::uint32_t number, std::int64_t batch_ms,
+                 const std::optional<IdsIn>& timing, TermId absorb_graph, std::size_t memory_bytes) {
+    StreamOptions options;
+    options.number = number;
+    options.batch_ms = batch_ms;
+    options.all_timing = !timing;
+    if (timing) options.timing.assign(timing->data(), timing->data() + timing->size());
+    options.absorb_graph = absorb_graph;
+    options.memory_bytes = memory_bytes;
+    new (self) Stream(store, dictionary, std::move(options));
+}
+
+std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide(const TimesIn& ts, std::int64_t watermark,
+                                                        std::int64_t lateness_ms, std::int64_t wall_ms,
+                                                        std::int64_t max_ahead_ms) {
+    static_assert(sizeof(Fate) == 1);
+    std::vector<std::uint8_t> fates(ts.size());
+    {
+        const nb::gil_scoped_release released;
+        const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
+        watermark = Stream::decide(view(ts), watermark, lateness_ms, wall_ms, max_ahead_ms, rows);
+    }
+    return {to_numpy(std::move(fates)), watermark};
+}
+
+void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o) {
+    const nb::gil_scoped_release released;
+    stream.append(view(ts), view(s), view(p), view(o));
+}
+
+std::optional<Tick> oldest_tick(const Stream& stream) {
+    const Tick tick = stream.oldest_tick();
+    return tick == std::numeric_limits<Tick>::max() ? std::nullopt : std::optional(tick);
+}
+
+std::vector<std::pair<std::int64_t, std::uint64_t>> take(CountWindow& window, std::int64_t batch) {
+    std::vector<CountWindow::Report> reports;
+    {
+        const nb::gil_scoped_release released;
+        reports = window.take(batch);
+    }
+    std::vector<std::pair<std::int64_t, std::uint64_t>> pairs;
+    for (const auto& report : reports) pairs.emplace_back(report.time, report.position);
+    return pairs;
+}
+
+void bind_streams(nb::module_& m) {
+    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<Stream>(m, "Stream", "One stream's open batches and slices.")
+        .def("__init__", &make_stream, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "store"_a, "dictionary"_a,
+             nb::kw_only(), "number"_a, "batch_ms"_a, "timing"_a.none(), "absorb_graph"_a = 0, "memory_bytes"_a = 0)
+        .def_static("decide", &decide, "ts"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a)
+        .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
+        .def("close", &Stream::close, "batch"_a, unlocked)
+        .def("closed", [](const Stream& stream) { return unless_never(stream.closed()); })
+        .def("open_batches", &Stream::open_batches)
+        .def("release", &Stream::release, "batch"_a, unlocked)
+        .def("oldest_tick", &oldest_tick)
+        .def("live_tuples", &Stream::live_tuples)
+        .def("live_bytes", &Stream::live_bytes)
+        .def("held_bytes", &Stream::held_bytes)
+        .def("save", &save<Stream>)
+        .def("restore", &restore<Stream>, "saved"_a);
+}
+
+void bind_windows(nb::module_& m) {
+    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<TimeWindow, Source>(m, "TimeWindow", "A stream's tuples with event time in (start, end].")
+        .def(nb::init<const Stream&>(), nb::keep_alive<1, 2>(), "stream"_a)
+        .def("advance", &TimeWindow::advance, "start"_a, "end"_a, unlocked)
+        .def("size", &TimeWindow::size)
+        .def("bytes", &TimeWindow::bytes);
+    nb::class_<CountWindow, Source>(m, "CountWindow", "A stream's last `size` tuples, reported every `step` tuples.")
+        .def(nb::init<const Stream&, std::uint64_t, std::uint64_t, std::int64_t>(), nb::keep_alive<1, 2>(), "stream"_a,
+             "size"_a, "step"_a, "after_ms"_a)
+        .def("take", &take, "batch"_a)
+        .def("advance", &CountWindow::advance, "position"_a, unlocked)
+        .def("bounds", &CountWindow::bounds)
+        .def("size", &CountWindow::size)
+        .def("bytes", &CountWindow::bytes)
+        .def("oldest_batch", [](const CountWindow& window) { return unless_never(window.oldest_batch()); })
+        .def("save", &save<CountWindow>)
+        .def("restore", &restore<CountWindow>, "saved"_a);
+}
+
+}  // namespace
+}  // namespace penstock
+
+void bind_stream(nb::module_& m) {
+    penstock::bind_streams(m);
+    penstock::bind_windows(m);
+}
