@@ -1,0 +1,137 @@
+"""The SPARQL functions that the native core leaves to Python: regular expressions, hashes, upper and lower case.
+
+The core calls `call` once per distinct list of arguments and remembers the result (native/src/expr/frame.cpp). It has
+checked that arguments have the kinds that the functions take, and serves patterns that are plain text itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from penstock.errors import LimitError
+from penstock.query.xpath_regex import MATCH_SECONDS, Match, Pattern, PatternError, compile_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["TermTuple", "call"]
+
+TermTuple = tuple[int, str, str, str]  # (kind: 1 IRI, 2 blank, 3 literal), lexical, datatype, lang
+
+_LITERAL = 3
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+MAX_TEXT = 1 << 26  # characters of a result
+
+
+def call(name: str, args: Sequence[TermTuple | None]) -> TermTuple | None:
+    """Return the function's result, or None for an error of the expression (also for functions that there are not).
+
+    Raises LimitError where a pattern, a search or a result would exceed its limit.
+    """
+    function = _FUNCTIONS.get(name)
+    terms = [term for term in args if term is not None and term[0] == _LITERAL]
+    if function is None or len(terms) != len(args) or not terms:
+        return None
+    try:
+        return function(terms)
+    except PatternError:
+        return None
+    except TimeoutError:
+        limit = f"{MATCH_SECONDS:g} s"
+        raise LimitError(
+            f"the regular expression {_short(terms[1][1])} searched one string for more than {limit}"
+        ) from None
+
+
+def _short(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else text[:most] + "…")
+
+
+def _regex(terms: list[TermTuple]) -> TermTuple:
+    flags = terms[2][1] if len(terms) > 2 else ""
+    pattern = compile_pattern(terms[1][1], flags)
+    found = pattern.search(terms[0][1], timeout=MATCH_SECONDS) is not None
+    return _LITERAL, "true" if found else "false", _XSD + "boolean", ""
+
+
+def _replace(terms: list[TermTuple]) -> TermTuple | None:
+    flags = terms[3][1] if len(terms) > 3 else ""
+    pattern = compile_pattern(terms[1][1], flags)
+    if pattern.search("", timeout=MATCH_SECONDS) is not None:
+        return None  # err:FORX0003: it matches the empty string
+    parts = [terms[2][1]] if "q" in flags else _replacement(terms[2][1], pattern.groups)
+    return _with_text(terms[0], _substitute(pattern, parts, terms[0][1]))
+
+
+def _replacement(text: str, groups: int) -> list[str | int]:
+    r"""Literal texts and group numbers of a replacement: `$3`, `\$` and `\\` (F&O section 5.6.3)."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        following = text[at + 1 : at + 2]
+        at += 1
+        if char == "\\":
+            if following not in ("\\", "$"):
+                raise PatternError("a backslash in a replacement stands before neither $ nor another one")
+            parts.append(following)
+            at += 1
+        elif char == "$":
+            number, at = _group_number(text, at, groups)
+            parts.append(number)
+        else:
+            parts.append(char)
+    return parts
+
+
+def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
+    """As many digits as still name a group; the first one counts whatever it names."""
+    if not (at < len(text) and "0" <= text[at] <= "9"):
+        raise PatternError("a $ in a replacement stands before no digit")
+    number = int(text[at])
+    at += 1
+    while at < len(text) and "0" <= text[at] <= "9" and number * 10 + int(text[at]) <= groups:
+        number = number * 10 + int(text[at])
+        at += 1
+    return number, at
+
+
+def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str) -> str:
+    out: list[str] = []
+    size = last = 0
+    for match in pattern.finditer(text, timeout=MATCH_SECONDS):
+        pieces = [text[last : match.start()]]
+        pieces += (part if isinstance(part, str) else _group(match, part) for part in parts)
+        last = match.end()
+        size += sum(map(len, pieces))
+        if size > MAX_TEXT:
+            raise LimitError(f"REPLACE would give a text of more than {MAX_TEXT} characters")
+        out += pieces
+    return "".join([*out, text[last:]])
+
+
+def _group(match: Match, number: int) -> str:
+    """What the group matched; empty where it took no part or does not exist."""
+    return (match[number] or "") if number <= match.re.groups else ""
+
+
+def _with_text(term: TermTuple, text: str) -> TermTuple:
+    return _LITERAL, text, term[2], term[3]
+
+
+def _hash(name: str) -> Callable[[list[TermTuple]], TermTuple]:
+    def digest(terms: list[TermTuple]) -> TermTuple:
+        data = terms[0][1].encode("utf-8", "surrogatepass")
+        return _LITERAL, hashlib.new(name, data, usedforsecurity=False).hexdigest(), _XSD + "string", ""
+
+    return digest
+
+
+_FUNCTIONS: dict[str, Callable[[list[TermTuple]], TermTuple | None]] = {
+    "regex": _regex,
+    "replace": _replace,
+    "ucase": lambda terms: _with_text(terms[0], terms[0][1].upper()),
+    "lcase": lambda terms: _with_text(terms[0], terms[0][1].lower()),
+    **{name: _hash(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
+}
