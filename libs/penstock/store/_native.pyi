@@ -3,6 +3,7 @@
 Heavy calls release the GIL. Errors: DataError, LimitError, StorageError of `penstock.errors`.
 """
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -138,8 +139,8 @@ class CountWindow(Source):
     def size(self) -> int: ...
     def bytes(self) -> int: ...
     def oldest_batch(self) -> int | None: ...
-    def save(self) -> bytes: ...       # its counters; after a restart positions since P cannot be counted again
-    def restore(self, saved: bytes) -> None: ...  # into a new one with the same arguments, over the restored stream
+    def save(self) -> builtins.bytes: ...       # its counters; after a restart positions since P cannot be counted again
+    def restore(self, saved: builtins.bytes) -> None: ...  # into a new one with the same arguments, over the restored stream
 
 # ---- execution (bindings/exec.cpp)
 class Plan:

@@ -1,0 +1,84 @@
+"""Serialisations of RDF by their names, media types and file endings."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from penstock.errors import DataError
+
+if TYPE_CHECKING:
+    import os
+
+
+class Format(Enum):
+    """The value is the name that API.md uses."""
+
+    TURTLE = "turtle"
+    N_TRIPLES = "nt"
+    N_QUADS = "nquads"
+    TRIG = "trig"
+    RDF_XML = "xml"
+    JSON_LD = "json-ld"
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether a document may name graphs."""
+        return self in {Format.N_QUADS, Format.TRIG, Format.JSON_LD}
+
+    @classmethod
+    def named(cls, name: str) -> Format:
+        """Look up a name, file ending or media type (parameters ignored); DataError for others."""
+        found = _NAMES.get(name.partition(";")[0].strip().lower())
+        if found is None:
+            raise DataError(f"unknown RDF format '{name}'; known are {', '.join(f.value for f in cls)}")
+        return found
+
+    @classmethod
+    def of_path(cls, path: str | os.PathLike[str]) -> Format:
+        """Guess the format from a file's name, `.gz` passed over; DataError where it says nothing."""
+        endings = [ending.lower() for ending in PurePath(path).suffixes]
+        if endings and endings[-1] == ".gz":
+            endings.pop()
+        found = _ENDINGS.get(endings[-1]) if endings else None
+        if found is None:
+            raise DataError(f"{path}: the name does not tell the RDF format; say format=…")
+        return found
+
+
+_ENDINGS = {
+    ".ttl": Format.TURTLE,
+    ".turtle": Format.TURTLE,
+    ".n3": Format.TURTLE,  # what calls itself N3 in the field is nearly always Turtle
+    ".nt": Format.N_TRIPLES,
+    ".ntriples": Format.N_TRIPLES,
+    ".nq": Format.N_QUADS,
+    ".nquads": Format.N_QUADS,
+    ".trig": Format.TRIG,
+    ".rdf": Format.RDF_XML,
+    ".xml": Format.RDF_XML,
+    ".owl": Format.RDF_XML,
+    ".jsonld": Format.JSON_LD,
+    ".json": Format.JSON_LD,
+}
+
+_NAMES = {
+    **{fmt.value: fmt for fmt in Format},
+    **{ending[1:]: fmt for ending, fmt in _ENDINGS.items()},
+    "n-triples": Format.N_TRIPLES,
+    "n-quads": Format.N_QUADS,
+    "rdf/xml": Format.RDF_XML,
+    "rdf-xml": Format.RDF_XML,
+    "rdfxml": Format.RDF_XML,
+    "application/n-triples": Format.N_TRIPLES,
+    "text/plain": Format.N_TRIPLES,  # the media type of RDF 2004
+    "application/n-quads": Format.N_QUADS,
+    "text/turtle": Format.TURTLE,
+    "application/x-turtle": Format.TURTLE,
+    "text/n3": Format.TURTLE,
+    "application/trig": Format.TRIG,
+    "application/rdf+xml": Format.RDF_XML,
+    "application/ld+json": Format.JSON_LD,
+    "application/json": Format.JSON_LD,
+}

@@ -1,0 +1,129 @@
+"""Files to columns of term ids, a bounded part at a time, for bulk loads."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from penstock.errors import DataError
+from penstock.rdf.formats import Format
+from penstock.rdf.parsing import Quads, parse_other
+from penstock.store._native import BlankScope, parse_nquads
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from penstock.store._native import Dictionary
+
+CHUNK_BYTES = 8 << 20
+MAX_LINE_BYTES = 80 << 20
+"""Longest line of an N-Triples or N-Quads file: four terms of the longest kind and their punctuation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to read: a file by its path, or bytes. `name` is for messages."""
+
+    path: Path | None
+    data: bytes | None
+    name: str
+    format: Format
+    base: str | None
+
+    @classmethod
+    def of(cls, source: str | os.PathLike[str] | bytes, format: str | None = None, base: str | None = None) -> Source:  # noqa: A002
+        """Resolve format and base: from the file's name and place where they are not given."""
+        if isinstance(source, bytes):
+            if format is None:
+                raise DataError("bytes need a format=…")
+            return cls(None, source, "<bytes>", Format.named(format), base)
+        path = Path(source)
+        fmt = Format.of_path(path) if format is None else Format.named(format)
+        return cls(path, None, str(path), fmt, base or path.absolute().as_uri())
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of the file as it lies on disk."""
+        if self.data is not None:
+            return len(self.data)
+        assert self.path is not None
+        return self.path.stat().st_size
+
+
+def read(
+    dictionary: Dictionary,
+    source: Source,
+    *,
+    keep: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[Quads]:
+    """Yield the statements of a document in parts. Blank nodes are the document's own.
+
+    `progress` is called with the bytes read and the bytes in all (compressed ones for `.gz`) before each part.
+
+    Parts that were yielded before an error stay interned: the caller decides whether to commit before the end.
+    DataError "file: line L, column C: reason"; OSError where the file cannot be read.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_naming(source.name))
+        raw: IO[bytes] = io.BytesIO(source.data) if source.data is not None else stack.enter_context(_open(source))
+        compressed = source.path is not None and source.path.suffix.lower() == ".gz"
+        file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if compressed else raw
+        if source.format in {Format.N_TRIPLES, Format.N_QUADS}:
+            parts = _read_lines(dictionary, file, quads=source.format.has_graphs, keep=keep, chunk_bytes=chunk_bytes)
+        else:
+            parts = parse_other(dictionary, file, source.format, source.base, keep=keep)
+        for part in parts:
+            if progress is not None:
+                progress(raw.tell(), source.total_bytes)
+            yield part
+
+
+def _open(source: Source) -> IO[bytes]:
+    assert source.path is not None
+    return source.path.open("rb")
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Put the file's name before the reason of an error."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise DataError(f"{name}: damaged gzip data: {error}") from error
+
+
+def _read_lines(
+    dictionary: Dictionary, file: IO[bytes], *, quads: bool, keep: bool, chunk_bytes: int
+) -> Iterator[Quads]:
+    scope = BlankScope()
+    line = 1
+    for chunk in _whole_lines(file, chunk_bytes):
+        parsed = parse_nquads(dictionary, chunk, quads=quads, scope=scope, keep=keep, first_line=line)
+        line += parsed.lines
+        if len(parsed.subjects) > 0:
+            yield Quads.of(parsed)
+
+
+def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """Pieces of about `chunk_bytes` that end with a line feed (the last one may not)."""
+    rest = b""
+    while block := file.read(chunk_bytes):
+        head, feed, tail = block.rpartition(b"\n")
+        if feed:
+            yield rest + head + feed
+            rest = tail
+        else:
+            rest += block
+        if len(rest) > MAX_LINE_BYTES:
+            raise DataError(f"a line longer than {MAX_LINE_BYTES} bytes")
+    if rest:
+        yield rest

@@ -1,0 +1,90 @@
+"""rdflib terms and the core's tuples `(kind, lexical, datatype, lang)`. Lexical forms are never touched."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rdflib import BNode, Literal, URIRef
+
+from penstock.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rdflib.term import Node
+
+    from penstock.store._native import Dictionary, Ids, LocalTerms, TermTuple
+
+IRI = 1
+BLANK = 2
+LITERAL = 3
+
+XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+
+RdflibTerm = URIRef | BNode | Literal
+
+_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+def check_iri(iri: str) -> str:
+    """Return the IRI; DataError where it is relative or has characters that no IRI may have (RFC 3987)."""
+    if _ABSOLUTE_IRI.fullmatch(iri) is None:
+        raise DataError(f"not an absolute IRI: <{iri}>")
+    return iri
+
+
+def to_tuple(term: Node) -> TermTuple:
+    """Tuple of an rdflib term; DataError for variables, graphs and IRIs that are none."""
+    if isinstance(term, URIRef):
+        return (IRI, check_iri(str(term)), "", "")
+    if isinstance(term, BNode):
+        return (BLANK, str(term), "", "")
+    if isinstance(term, Literal):
+        if term.language:
+            return (LITERAL, str(term), RDF_LANG_STRING, term.language)
+        return (LITERAL, str(term), XSD_STRING if term.datatype is None else check_iri(str(term.datatype)), "")
+    raise DataError(f"not an RDF term: {term!r}")
+
+
+def from_tuple(term: TermTuple) -> RdflibTerm:
+    """Return the rdflib term, its lexical form as it was written.
+
+    Literals of type xsd:string come without a datatype: rdflib takes the two for different terms, and its parsers and
+    users write the short form.
+    """
+    kind, lexical, datatype, lang = term
+    if kind == IRI:
+        return URIRef(lexical)
+    if kind == BLANK:
+        return BNode(lexical)
+    if lang:
+        return Literal(lexical, lang=lang)
+    if datatype == XSD_STRING:
+        return Literal(lexical)
+    return Literal(lexical, datatype=_datatype(datatype), normalize=False)
+
+
+@lru_cache(maxsize=256)
+def _datatype(iri: str) -> URIRef:
+    return URIRef(iri)
+
+
+def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
+    """Ids of rdflib terms.
+
+    Blank nodes that came out of this dictionary are themselves; others are fresh nodes, one per label and call.
+    """
+    tuples = [to_tuple(term) for term in terms]
+    ids = dictionary.intern_many(tuples)
+    for i, (kind, lexical, _, _) in enumerate(tuples):
+        if kind == BLANK and (known := dictionary.find(BLANK, lexical)):
+            ids[i] = known
+    return ids
+
+
+def decode(terms: LocalTerms, ids: Ids) -> list[RdflibTerm | None]:
+    """Rdflib terms of ids, None for 0 (unbound)."""
+    return [None if term is None else from_tuple(term) for term in terms.decode(ids)]
