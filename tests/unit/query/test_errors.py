@@ -1,0 +1,106 @@
+"""Errors say what was expected, what was found, and where, in the text as the user wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import QueryError, parse
+
+
+def error(text: str) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "construct"),
+    [
+        ("SELECT * { ?s ?p ?o ] }", "expected ',', '.', ';', '}' or a pattern, found ']'", "]"),
+        ("SELECT * { ?s ?p }", "expected a term, found '}'", "}"),
+        ("SELECT * { ?s ; }", "expected a predicate or a variable, found ';'", ";"),
+        ("SELECT * { ?s ?p ?o FILTER ?o }", "expected a condition, found '?o'", "?o"),
+        ("SELECT * { FILTER(?a ?b) }", "expected ')' or an operator, found '?b'", "?b"),
+        ("SELECT * { FILTER(?a + ) }", "expected an expression, found ')'", ")"),
+        ("SELECT { ?s ?p ?o }", "expected '(', '*', DISTINCT, REDUCED or a variable, found '{'", "{"),
+        ("SELECT * { BIND(1 AS x) }", "expected a variable, found 'x'", "x"),
+        ("SELECT * {} LIMIT ?x", "expected an integer, found '?x'", "?x"),
+        ("SELECT * { GRAPH stream {} }", "found 'stream': a keyword cannot be a name", "stream"),
+        ("SELECT * { ?s <a b> ?o }", "found '<': an IRI has no spaces", "<"),
+        ("SELECT * FROM STREAM <s> {}", "expected '[', found '{'", "{"),
+        ("SELECT * FROM STREAM <s> [10s] {}", "expected ALL, ELEMENTS, NOW, RANGE or TRIPLES, found '10'", "10"),
+        ("SELECT * FROM STREAM <s> [RANGE 10s EVERY 1s] {}", "expected ']', SLIDE, STEP or TUMBLING", "EVERY"),
+        ("SELECT * FROM STREAM <s> [RANGE 10 lightyears] {}", "unknown unit 'lightyears'", "10lightyears"),
+        ("REGISTER QUERY q SELECT * {}", "expected AS, COMPUTED, REPORT or STARTING, found 'SELECT'", "SELECT"),
+        ("REGISTER q AS SELECT * {}", "expected DSTREAM, ISTREAM, QUERY, RSTREAM or STREAM, found 'q'", "q"),
+        ("SELECT * {} }", "the end of the query, found '}'", "}"),
+        ("SELECT * { ?s ?p 'unfinished }", "this string does not end", "'"),
+        ("SELECT * { ?s ?p 'bad \\q escape' }", "this string does not end, or has an escape", "'"),
+        ("SELECT * { ?s ?p ~ }", "unexpected character '~'", "~"),
+        ("SELECT * { ?s ?p \\ }", "a backslash cannot stand here", "\\"),
+        ("ASK { ?s ?p '\\uD800' }", "is not a Unicode character", "\\uD800"),
+        ("ASK { ?s ?p '\\U00110000' }", "is not a Unicode character", "\\U00110000"),
+        ("ASK { ?s ?p '\ud800' }", "lone surrogate", ""),
+        ("DELETE DATA { <a> <b> <c> }", "DELETE DATA is not supported: the stored graph only grows", "DELETE DATA"),
+        ("DELETE WHERE { ?s ?p ?o }", "DELETE WHERE is not supported", "DELETE WHERE"),
+        ("DELETE { ?s ?p ?o } WHERE {}", "DELETE is not supported", "DELETE"),
+        ("WITH <g> DELETE {} WHERE {}", "WITH is not supported: of SPARQL Update there is INSERT DATA only", "WITH"),
+        ("INSERT { ?s ?p ?o } WHERE {}", "INSERT … WHERE is not supported", "INSERT"),
+        ("PREFIX a: <a> clear all", "CLEAR is not supported", "clear"),
+        ("INSERT DATA {} ; DROP ALL", "DROP is not supported", "DROP"),
+        ("LOAD <x>", "LOAD is not supported", "LOAD"),
+    ],
+)
+def test_messages(text: str, message: str, construct: str) -> None:
+    caught = error(text)
+    assert message in caught.message
+    if construct:
+        assert caught.construct == construct
+        place = text.splitlines()[caught.line - 1][caught.column - 1 :]
+        assert place.replace(" ", "").startswith(construct.replace(" ", ""))
+
+
+def test_the_caret_stands_below_the_construct() -> None:
+    caught = error("PREFIX : <urn:>\nSELECT * {\n\t?s :p ?o ;; .\n  FILTER(?o >> 1)\n}")
+    assert (caught.line, caught.column) == (4, 14)
+    assert str(caught).splitlines()[1:] == ["    FILTER(?o >> 1)", "               ^"]
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "  \n\n"])
+def test_a_text_that_ends_too_early_points_behind_its_last_character(ending: str) -> None:
+    caught = error("SELECT *\n{ ?s ?p" + ending)
+    assert (caught.line, caught.column, caught.construct) == (2, 8, "")
+    assert "found the end of the query" in caught.message
+
+
+def test_an_empty_text_is_an_error() -> None:
+    assert (error("").line, error("").column) == (1, 1)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r", "\u2028"])
+def test_lines_are_those_that_python_splits(newline: str) -> None:
+    caught = error(
+        f"SELECT *{newline}{{{newline} ?s ?p ?o ?q }}" if newline != "\u2028" else f"ASK {{ ?s ?p '{newline}' ?x }}"
+    )
+    assert caught.text.splitlines()[caught.line - 1][caught.column - 1 :].startswith(("?q", "?x"))
+
+
+def test_positions_count_escapes_as_they_were_written() -> None:
+    text = "ASK { ?s <\\u0061\\U00000062> 'x\\u0041' . ?\\u0061 ?b }"
+    caught = error(text)
+    assert text[caught.column - 1 :] == "}"
+    caught = error("ASK { <\\u0061> nope:x 1 }")
+    assert (caught.construct, caught.column) == ("nope:x", 16)
+
+
+def test_long_constructs_are_shortened_in_the_message() -> None:
+    caught = error("SELECT * { " + "x" * 5_000)
+    assert len(caught.message) < 200
+
+
+def test_a_text_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.query.parser.MAX_TEXT", 100)
+    assert "longer than 100 characters" in error("ASK {}" + " " * 100).message
+    monkeypatch.setattr("penstock.query.parser.MAX_TOKENS", 10)
+    assert "more than 10 words" in error("ASK { ?a ?b ?c . ?a ?b ?c . }").message
+    parse("ASK { ?a ?b ?c . ?d }".replace("?d ", ""))
