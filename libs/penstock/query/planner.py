@@ -126,8 +126,10 @@ def _answer(
     slots = [context.fresh(name) for name in "spo"]
     outputs = tuple(zip("spo", slots, strict=True))
     if query.form is Form.CONSTRUCT:
+        numbers: dict[str, int] = {}
         template = [
-            [_template_term(term, context) for term in (t.subject, t.predicate, t.object)] for t in query.template
+            [_template_term(term, context, numbers) for term in (t.subject, t.predicate, t.object)]
+            for t in query.template
         ]
         spec = context.node(
             "construct",
@@ -153,9 +155,9 @@ def _answer(
     return spec, outputs
 
 
-def _template_term(term: Term, context: PlanContext) -> dict[str, Any]:
+def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> dict[str, Any]:
     if isinstance(term, BlankNode):
-        return {"bnode": term.label}
+        return {"bnode": blanks.setdefault(term.label, len(blanks))}
     return term_spec(term, context)
 
 

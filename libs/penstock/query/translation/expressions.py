@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import TYPE_CHECKING, Protocol
 
 from lark import Token
@@ -69,7 +68,7 @@ class ExpressionTranslator:
                 return Exists(pattern, syntax.negated, syntax.at)
 
     def _all(self, context: Context, args: tuple[ExprSyntax, ...]) -> tuple[Expr, ...]:
-        return tuple(map(self, repeat(context), args))
+        return tuple(self(context, argument) for argument in args)
 
     def _function(self, context: Context, syntax: FunctionCall) -> Expr:
         signature = _signature(context, syntax)
