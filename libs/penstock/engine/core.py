@@ -1,0 +1,40 @@
+"""What every part of an engine shares: the native stored graph and dictionary, limits, and how terms become ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Iri
+from penstock.rdf.terms import IRI, LITERAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from penstock.engine.limits import Limits
+    from penstock.query.algebra import Literal
+    from penstock.store import _native as native
+
+
+@dataclass(slots=True)
+class Core:
+    """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes."""
+
+    store: native.Store
+    dictionary: native.Dictionary
+    limits: Limits
+    clock: Callable[[], int]
+    random: Random
+    foreign: native.Foreign | None
+    attempt: int = 1
+
+    def term_id(self, term: Iri | Literal) -> int:
+        """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""
+        if isinstance(term, Iri):
+            return self.dictionary.intern(IRI, term.value)
+        return self.dictionary.intern(LITERAL, term.lexical, term.datatype, term.lang)
+
+    def graph_id(self, iri: str) -> int:
+        """Return the id of a graph's name, 0 where nobody ever used that name."""
+        return self.dictionary.find(IRI, iri)

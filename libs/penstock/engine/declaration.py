@@ -1,0 +1,67 @@
+"""What a user says about a stream once, before anything is pushed to it (SEMANTICS §1)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from penstock.engine.limits import MAX_TIME_MS
+from penstock.errors import DataError
+from penstock.rdf.terms import check_iri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Timing: TypeAlias = tuple[str, ...] | Literal["all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One stream's declaration; every time is in milliseconds.
+
+    timing: predicates whose tuples never enter the stored graph, or "all". absorb_into: graph that takes the others
+    (None = the default graph). slice_mb: memory of the stream's open batches and live slices (None = no limit).
+    """
+
+    iri: str
+    batch_ms: int = 100
+    lateness_ms: int = 0
+    timing: Timing = ()
+    absorb_into: str | None = None
+    retention_ms: int = 0
+    idle_timeout_ms: int = 10_000
+    max_ahead_ms: int = 86_400_000
+    slice_mb: int | None = None
+
+    @classmethod
+    def checked(cls, iri: str, *, timing: Iterable[str] | str = (), **settings: Any) -> Declaration:
+        """Return the declaration; DataError where a setting makes no sense."""
+        if isinstance(timing, str) and timing != "all":
+            raise DataError(f'timing must be a list of predicates or "all", not {timing!r}')
+        predicates: Timing = "all" if timing == "all" else tuple(sorted({check_iri(str(p)) for p in timing}))
+        declaration = cls(check_iri(iri), timing=predicates, **settings)
+        declaration._check()
+        return declaration
+
+    def _check(self) -> None:
+        if self.absorb_into is not None:
+            check_iri(self.absorb_into)
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value < MAX_TIME_MS:
+                raise DataError(f"{name} of <{self.iri}> must be an integer of at least {least}, not {value!r}")
+        if self.slice_mb is not None and (not isinstance(self.slice_mb, int) or self.slice_mb <= 0):
+            raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {self.slice_mb!r}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the declaration as JSON's data model, for checkpoints."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> Declaration:
+        """Return what `as_json` saved."""
+        timing = saved["timing"]
+        return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
+
+
+_LEAST = {"batch_ms": 1, "lateness_ms": 0, "retention_ms": 0, "idle_timeout_ms": 0, "max_ahead_ms": 0}

@@ -1,0 +1,97 @@
+"""The fate of events on arrival: accepted, late, or refused; then what their streams' progress sets in motion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.refused import DeadLetter, LateEvent
+from penstock.engine.streams import NEVER
+from penstock.errors import DataError
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.engine.core import Core
+    from penstock.engine.events import BadEvent, Events
+    from penstock.engine.refused import Output
+    from penstock.engine.registry import Registry
+    from penstock.engine.schedule import Schedule
+    from penstock.engine.streams import LiveStream
+
+_ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+
+
+class Intake:
+    """Takes parsed events into streams. Nothing changes where a limit would be exceeded (LimitError)."""
+
+    def __init__(self, core: Core, registry: Registry, schedule: Schedule, dead: Output[DeadLetter]) -> None:
+        self._core = core
+        self._registry = registry
+        self._schedule = schedule
+        self._dead = dead
+
+    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> list[DeadLetter]:
+        """Accept what is neither late nor too far ahead; returns the dead letters, those of `bad` events included."""
+        before = NEVER if stream.watermark is None else stream.watermark
+        setting, wall = stream.declaration, self._core.clock()
+        fates, watermark = native.Stream.decide(events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms)
+        if (fates == _ACCEPTED).any():
+            self._accept(stream, events, fates == _ACCEPTED, watermark)
+        letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
+        letters += self._refuse(stream, events, fates, max(before, wall) + setting.max_ahead_ms)
+        for letter in letters:
+            self._dead.put(letter)
+        return letters
+
+    def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_], watermark: int) -> None:
+        times = events.times[accepted]
+        point = batch_start(int(times[0]), stream.batch_ms)
+        if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
+            self._schedule.check({stream: watermark}, point)
+        if accepted.all():
+            stream.append(np.repeat(events.times, events.counts), events.s, events.p, events.o)
+        else:
+            rows = np.repeat(accepted, events.counts)
+            row_times = np.repeat(times, events.counts[accepted])
+            stream.append(row_times, events.s[rows], events.p[rows], events.o[rows])
+        self._registry.begin(stream, point)
+        stream.move(watermark)
+        stream.record(times)
+
+    def _refuse(self, stream: LiveStream, events: Events, fates: NDArray[np.uint8], limit: int) -> list[DeadLetter]:
+        letters = []
+        for i in np.flatnonzero(fates != _ACCEPTED).tolist():
+            time, data = int(events.times[i]), events.original(i)
+            if fates[i] == _LATE:
+                assert stream.watermark is not None
+                stream.late.put(LateEvent(stream.iri, time, stream.watermark, data))
+            else:
+                reason = f"its time {time} is further ahead than {limit} (max_ahead_ms)"
+                letters.append(DeadLetter(stream.iri, time, reason, data))
+        return letters
+
+
+def check_columns(
+    timestamps: NDArray[np.int64],
+    subjects: NDArray[np.uint64],
+    predicates: NDArray[np.uint64],
+    objects: NDArray[np.uint64],
+) -> None:
+    """DataError where the columns cannot be tuples: unequal lengths, or terms where they cannot stand."""
+    if not len(timestamps) == len(subjects) == len(predicates) == len(objects):
+        raise DataError("columns of unequal length")
+    tags = [column >> np.uint64(60) for column in (subjects, predicates, objects)]
+    if (subjects == 0).any() or (predicates == 0).any() or (objects == 0).any():
+        raise DataError("id 0 is no term")
+    if (tags[0] > 1).any():
+        raise DataError("a literal cannot be a subject")
+    if (tags[1] != 0).any():
+        raise DataError("a predicate must be an IRI")
+    if (tags[2] > 10).any():
+        raise DataError("an object is no id of this engine's dictionary")

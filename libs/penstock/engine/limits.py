@@ -1,0 +1,38 @@
+"""Bounds on everything of an engine that input could make grow. Each has a name, a default and an error that cites
+it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one engine may hold and do.
+
+    max_catch_up: instants that one push or advance may make one query fire (SEMANTICS §2).
+    max_unpolled: evaluations that a query may hold for `poll()` before pushes are refused (API.md).
+    max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
+    max_event_bytes: size of one event's text.
+    max_streams, max_queries, max_windows: declarations, registrations, and windows in one query.
+    evaluation_timeout_s, evaluation_memory_mb: budget of one evaluation (0 = none).
+    text_cache, plan_cache: one-shot texts kept parsed and planned.
+    """
+
+    max_catch_up: int = 1_000_000
+    max_unpolled: int = 100_000
+    max_refused: int = 100_000
+    refused_bytes: int = 64 << 20
+    max_event_bytes: int = 64 << 20
+    max_streams: int = 65_536
+    max_queries: int = 1_000_000
+    max_windows: int = 64
+    evaluation_timeout_s: float = 60.0
+    evaluation_memory_mb: int = 4_096
+    text_cache: int = 1_024
+    plan_cache: int = 1_024
+
+
+MAX_TIME_MS = 1 << 60
+"""Event times lie in (-MAX_TIME_MS, MAX_TIME_MS): sums of a time and a range never overflow 64 bits."""

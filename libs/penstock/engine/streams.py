@@ -1,0 +1,223 @@
+"""Streams of an engine: each one's watermark, its closed batches, and the table of all of them (SEMANTICS §1, §2)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.grid import batch_end, closed_until
+from penstock.engine.refused import LateEvent, Output
+from penstock.errors import DataError, LimitError, UnknownStreamError
+from penstock.rdf.terms import IRI
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.engine.answers import Ids
+    from penstock.engine.declaration import Declaration
+    from penstock.engine.limits import Limits
+
+NEVER = -(1 << 63)
+"""The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""
+
+
+class LiveStream:
+    """One stream and how far it has come. Only the engine's writer touches it.
+
+    `watermark` is None before the first progress. `closed_ms` is the end of the last batch that was closed; what the
+    watermark allows to be closed (`target_ms`) may be ahead of it only while the schedule runs.
+    """
+
+    def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
+        self.declaration = declaration
+        self.number = number
+        self.core = core
+        self.watermark: int | None = None
+        self.closed_ms: int | None = None
+        self.publisher: str | None = None
+        self.ended = False
+        self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
+        self.events = 0
+        self.tuples = 0
+        self._beyond: Counter[int] = Counter()
+        self._open: list[int] | None = None
+
+    def __repr__(self) -> str:
+        return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
+
+    @property
+    def iri(self) -> str:
+        """The stream's name."""
+        return self.declaration.iri
+
+    @property
+    def batch_ms(self) -> int:
+        """The batch interval Δ."""
+        return self.declaration.batch_ms
+
+    @property
+    def target_ms(self) -> int | None:
+        """The end of the last batch that the watermark closes; None before the first progress."""
+        return None if self.watermark is None else closed_until(self.watermark, self.batch_ms)
+
+    # ---- progress
+    def move(self, watermark: int) -> None:
+        """Raise the watermark; it never goes back."""
+        if self.watermark is not None and watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        if self._beyond:
+            self._beyond = Counter({time: n for time, n in self._beyond.items() if time > watermark})
+
+    def next_stop(self) -> int | None:
+        """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
+        target = self.target_ms
+        if target is None or (self.closed_ms is not None and self.closed_ms >= target):
+            return None
+        for batch in self._open_batches():
+            return min((batch + 1) * self.batch_ms, target)
+        return target
+
+    def close_until(self, end: int) -> int:
+        """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
+        assert end % self.batch_ms == 0, (end, self.batch_ms)
+        batch = end // self.batch_ms - 1
+        self.core.close(batch)
+        self.closed_ms = end
+        waiting = self._open_batches()
+        held = bisect_right(waiting, batch)
+        del waiting[:held]
+        return held
+
+    def close_for(self, time: int) -> int:
+        """Close every batch up to the one that holds `time`. Returns how many of them held tuples."""
+        return self.close_until(batch_end(time, self.batch_ms))
+
+    def has_closed(self, time: int) -> bool:
+        """Whether the batch that holds `time` is closed."""
+        return self.closed_ms is not None and self.closed_ms >= time
+
+    def _open_batches(self) -> list[int]:
+        if self._open is None:
+            self._open = list(self.core.open_batches())
+        return self._open
+
+    # ---- tuples
+    def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
+        """Put tuples into their open batches; LimitError where the stream's memory budget is exceeded."""
+        try:
+            self.core.append(times, s, p, o)
+        except LimitError as error:
+            raise LimitError(f"<{self.iri}>: {error}") from error
+        self._open = None
+        self.tuples += len(times)
+
+    def record(self, times: np.ndarray) -> None:
+        """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
+        self.events += len(times)
+        beyond = times if self.watermark is None else times[times > self.watermark]
+        for time, n in zip(*np.unique(beyond, return_counts=True), strict=True):
+            self._beyond[int(time)] += int(n)
+
+    @property
+    def accepted_beyond(self) -> int:
+        """How many accepted events lie after the watermark."""
+        return self._beyond.total()
+
+    def restore_beyond(self, counts: dict[int, int]) -> None:
+        """Take over what `beyond` saved."""
+        self._beyond = Counter(counts)
+
+    @property
+    def beyond(self) -> dict[int, int]:
+        """Accepted events after the watermark, by time."""
+        return dict(self._beyond)
+
+
+class Streams:
+    """All streams of an engine by IRI. Numbers are given once and never again: the store's VTS is kept by number."""
+
+    def __init__(self, store: native.Store, dictionary: native.Dictionary, limits: Limits) -> None:
+        self._store = store
+        self._dictionary = dictionary
+        self._limits = limits
+        self._by_iri: dict[str, LiveStream] = {}
+        self.next_number = 1
+
+    def __contains__(self, iri: object) -> bool:
+        return iri in self._by_iri
+
+    def __iter__(self) -> Iterator[LiveStream]:
+        return iter(self._by_iri.values())
+
+    def __len__(self) -> int:
+        return len(self._by_iri)
+
+    def get(self, iri: str) -> LiveStream:
+        """Return the stream; UnknownStreamError where it was never declared, or was dropped."""
+        stream = self._by_iri.get(iri)
+        if stream is None:
+            raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
+        return stream
+
+    def declare(self, declaration: Declaration) -> LiveStream:
+        """Add a stream. The same declaration again is no change; another one of that name is a DataError."""
+        known = self._by_iri.get(declaration.iri)
+        if known is not None:
+            if known.declaration != declaration:
+                raise DataError(f"stream <{declaration.iri}> is already declared, otherwise: {known.declaration}")
+            return known
+        if len(self._by_iri) >= self._limits.max_streams:
+            raise LimitError(f"there are already {len(self._by_iri)} streams (max_streams)")
+        return self.add(declaration, self.next_number)
+
+    def add(self, declaration: Declaration, number: int) -> LiveStream:
+        """Add a stream under a given number (a restored one)."""
+        stream = LiveStream(declaration, number, self._core(declaration, number), self._limits)
+        self._by_iri[declaration.iri] = stream
+        self.next_number = max(self.next_number, number + 1)
+        return stream
+
+    def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
+        """Return the stream that a query publishes: declared before (then only its batch changes), or made now."""
+        known = self._by_iri.get(declaration.iri)
+        wanted = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
+        if known is None:
+            stream = self.declare(wanted)
+        else:
+            stream = known
+            if known.declaration != wanted:
+                known.declaration = wanted
+                known.core = self._core(wanted, known.number)
+        stream.publisher = publisher
+        return stream
+
+    def drop(self, iri: str) -> None:
+        """Forget a stream; what it absorbed stays in the stored graph."""
+        stream = self.get(iri)
+        del self._by_iri[iri]
+        if stream.closed_ms is not None:
+            stream.core.release(stream.closed_ms // stream.batch_ms - 1)
+            self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
+
+    def _core(self, declaration: Declaration, number: int) -> native.Stream:
+        intern = self._dictionary.intern
+        timing = declaration.timing
+        predicates = None if timing == "all" else np.array([intern(IRI, p) for p in timing], np.uint64)
+        graph = 0 if declaration.absorb_into is None else intern(IRI, declaration.absorb_into)
+        named = [] if predicates is None else predicates.tolist()
+        self._dictionary.keep(np.array([*named, *([graph] if graph else [])], np.uint64))
+        return native.Stream(
+            self._store,
+            self._dictionary,
+            number=number,
+            batch_ms=declaration.batch_ms,
+            timing=predicates,
+            absorb_graph=graph,
+            memory_bytes=(declaration.slice_mb or 0) << 20,
+        )
