@@ -1,0 +1,52 @@
+"""Letting go of slices that no window or retention needs, and of append logs that no evaluation will ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.grid import batch_of
+from penstock.engine.windows import CountedWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.groups import Group
+    from penstock.engine.streams import LiveStream
+    from penstock.engine.windows import Window
+    from penstock.store import _native as native
+
+
+def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -> None:
+    """Release what the stream's readers will not look at again."""
+    closed = stream.closed_ms
+    if closed is None:
+        return
+    kept_from = closed - stream.declaration.retention_ms
+    asked_from = closed
+    for group in readers:
+        for cohort in group.cohorts:
+            if cohort.point is None:
+                continue  # it will see nothing of what is closed by then
+            asked_from = min(asked_from, _next_read(cohort, closed))
+            for window in cohort.windows:
+                if window.stream is stream:
+                    kept_from = min(kept_from, _held_from(window, cohort, closed))
+    stream.core.release(kept_from // stream.batch_ms - 1)
+    store.release(stream.number, batch_of(asked_from, stream.batch_ms))
+
+
+def _next_read(cohort: Cohort, closed: int) -> int:
+    """No evaluation of the cohort will be at an earlier time than this."""
+    return closed if cohort.next is None else cohort.next
+
+
+def _held_from(window: Window, cohort: Cohort, closed: int) -> int:
+    """The window holds, or will take in, only tuples later than this."""
+    assert cohort.point is not None
+    if window.made is None:
+        return cohort.point
+    if isinstance(window, CountedWindow):
+        oldest = window.made.oldest_batch()
+        return closed if oldest is None else oldest * window.stream.batch_ms
+    return cohort.point if window.start is None else window.start

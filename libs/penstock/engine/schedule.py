@@ -1,0 +1,291 @@
+"""When batches close and evaluations fire (SEMANTICS §3, "Trigger"; §2, "Progress").
+
+A pass begins where watermarks moved. It closes batches of all streams in order of time and fires, between closings,
+every evaluation whose streams have closed all batches up to its instant, in order of the instants. What a derived
+stream gets in a pass feeds its readers in the same pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.pace import CountPace, GridPace
+from penstock.engine.standing import Gap
+from penstock.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.groups import Group
+    from penstock.engine.limits import Limits
+    from penstock.engine.streams import LiveStream
+
+
+class Work(Protocol):
+    """What the schedule sets in motion."""
+
+    def fire(self, cohort: Cohort) -> None:
+        """Evaluate the cohort's next instant; a stream that it publishes gets its tuples and its watermark."""
+
+    def closed(self, stream: LiveStream, batches: int) -> None:
+        """Note that so many batches with tuples were closed."""
+
+    def counted(self, cohort: Cohort) -> None:
+        """Move the stream that a cohort of count windows publishes to where no report can come any more."""
+
+
+class Schedule:
+    """The groups by stream, and the order of things."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._readers: dict[str, dict[Group, None]] = {}
+        self._unfinished: dict[LiveStream, None] = {}
+
+    # ---- who reads what
+    def add(self, group: Group) -> None:
+        """Take a group in."""
+        for stream in group.streams:
+            self._readers.setdefault(stream.iri, {})[group] = None
+
+    def remove(self, group: Group) -> None:
+        """Let a group go."""
+        for stream in group.streams:
+            readers = self._readers[stream.iri]
+            del readers[group]
+            if not readers:
+                del self._readers[stream.iri]
+
+    def readers(self, stream: LiveStream) -> Iterable[Group]:
+        """The groups that name a stream."""
+        return self._readers.get(stream.iri, ())
+
+    # ---- before anything changes
+    def check(self, moved: dict[LiveStream, int], point: int) -> None:
+        """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
+
+        `moved` gives streams their new watermarks; `point` would be the registration point of cohorts that wait for
+        one.
+        """
+        targets = {stream: closed_until(w, stream.batch_ms) for stream, w in moved.items()}
+        points = dict.fromkeys(targets, point)
+        for group in self._downstream(moved):
+            for cohort in group.cohorts:
+                self._check_cohort(cohort, targets, points)
+
+    def _check_cohort(self, cohort: Cohort, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> None:
+        group = cohort.group
+        until = reach(group, targets)
+        if group.grid is None or until is None:
+            return
+        last = _last(cohort, points)
+        if last is None:
+            return
+        due = group.grid.count(last, until)
+        if due > self._limits.max_catch_up:
+            name = next(iter(cohort.queries)).name
+            raise LimitError(
+                f"query {name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
+                "advance in smaller steps, or jump with advance(..., skip=True)"
+            )
+        if due:
+            self._check_unpolled(cohort)
+            if (stream := group.publishes) is not None:
+                following = group.grid.next_after(until)
+                targets[stream] = closed_until(following - 1, stream.batch_ms)
+                points.setdefault(stream, batch_start(group.grid.next_after(last), stream.batch_ms))
+
+    def _check_unpolled(self, cohort: Cohort) -> None:
+        most = self._limits.max_unpolled
+        if len(cohort.log) < most:
+            return
+        for query in cohort.queries:
+            if not query.listened and query.unpolled() >= most:
+                raise LimitError(
+                    f"query {query.name} holds {most} evaluations that nobody polled (max_unpolled): poll or stop it"
+                )
+
+    def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
+        """Yield the groups that read one of the streams, or what such groups publish: those nearer to the input
+        first.
+        """
+        queue: list[tuple[int, int, Group]] = []
+        seen: set[Group] = set()
+
+        def add(stream: LiveStream) -> None:
+            for group in self.readers(stream):
+                if group not in seen:
+                    seen.add(group)
+                    heappush(queue, (group.depth, len(seen), group))
+
+        for stream in streams:
+            add(stream)
+        while queue:
+            group = heappop(queue)[2]
+            yield group
+            if group.publishes is not None:
+                add(group.publishes)
+
+    # ---- the pass
+    def run(self, moved: Iterable[LiveStream], work: Work) -> None:
+        """Close and fire all that the streams' watermarks allow; also what an interrupted pass (Ctrl-C) left undone."""
+        self._unfinished.update(dict.fromkeys(moved))
+        _Pass(self, work).run(list(self._unfinished))
+        self._unfinished.clear()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a pass was interrupted."""
+        return bool(self._unfinished)
+
+    def skip(self, moved: Iterable[LiveStream]) -> Iterator[tuple[Cohort, Gap]]:
+        """Jump over every instant that is due; yields each gap. The caller moves what the cohort's group publishes."""
+        for group in self._downstream(moved):
+            until = reach(group)
+            for cohort in list(group.cohorts):
+                pace = cohort.pace
+                if until is None or not isinstance(pace, GridPace):
+                    continue
+                after = pace.last
+                if count := pace.skip(until):
+                    yield cohort, Gap(after, until, count)
+
+
+def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
+    """Return Stable_VTS of a group's streams as a time: all of them close every batch up to it. None: nothing is due.
+
+    Streams that have ended are left out; where none is left, nothing more becomes due.
+    """
+    found: list[int] = []
+    for stream in group.streams:
+        if stream.ended:
+            continue
+        target = stream.target_ms
+        if targets is not None and stream in targets:
+            target = targets[stream] if target is None else max(target, targets[stream])
+        if target is None:
+            return None
+        found.append(target)
+    return min(found, default=None)
+
+
+def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
+    """The last instant taken; for a cohort without progress, the registration point that the move would give it."""
+    if isinstance(cohort.pace, GridPace):
+        return cohort.pace.last
+    return next((points[stream] for stream in cohort.group.streams if stream in points), None)
+
+
+@dataclass(slots=True, order=True)
+class _Due:
+    """A cohort's place in the queue: by instant, then by distance from the input, then by age."""
+
+    time: int
+    depth: int
+    number: int
+    cohort: Cohort
+
+
+class _Pass:
+    """One pass; see the module's docstring. Every step leaves a state from which a later pass can go on."""
+
+    def __init__(self, schedule: Schedule, work: Work) -> None:
+        self._schedule = schedule
+        self._work = work
+        self._due: list[_Due] = []
+        self._queued: dict[Cohort, int] = {}
+        self._stops: list[tuple[int, int, LiveStream]] = []
+        self._stop_of: dict[LiveStream, int] = {}
+
+    def run(self, moved: Iterable[LiveStream]) -> None:
+        for stream in moved:
+            self._moved(stream)
+        while True:
+            first = self._first_due()
+            if self._stops and (first is None or self._stops[0][0] <= first.time):
+                self._close_next()
+            elif first is None:
+                return
+            elif self._close_for(first):
+                self._pop_due()
+                self._fire(first.cohort)
+
+    def _moved(self, stream: LiveStream) -> None:
+        self._queue_stop(stream)
+        for group in self._schedule.readers(stream):
+            self._queue_group(group)
+
+    # ---- evaluations
+    def _queue_group(self, group: Group) -> None:
+        until = reach(group)
+        if until is None:
+            return
+        for cohort in group.cohorts:
+            time = cohort.next
+            if time is not None and time <= until and self._queued.get(cohort) != time:
+                self._queued[cohort] = time
+                heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
+
+    def _first_due(self) -> _Due | None:
+        """The earliest entry that still holds: cohorts merge, and count windows may come up with an earlier report."""
+        while self._due:
+            first = self._due[0]
+            if not first.cohort.dissolved and first.cohort.next == first.time:
+                return first
+            self._pop_due()
+        return None
+
+    def _pop_due(self) -> None:
+        popped = heappop(self._due)
+        if self._queued.get(popped.cohort) == popped.time:
+            del self._queued[popped.cohort]
+
+    def _fire(self, cohort: Cohort) -> None:
+        group = cohort.group
+        self._work.fire(cohort)
+        self._queue_group(group)
+        if group.publishes is not None:
+            self._moved(group.publishes)
+
+    # ---- closings
+    def _queue_stop(self, stream: LiveStream) -> None:
+        end = stream.next_stop()
+        if end is not None and self._stop_of.get(stream) != end:
+            self._stop_of[stream] = end
+            heappush(self._stops, (end, stream.number, stream))
+
+    def _close_next(self) -> None:
+        end, _, stream = heappop(self._stops)
+        if self._stop_of.get(stream) != end:
+            return
+        del self._stop_of[stream]
+        if stream.closed_ms is None or stream.closed_ms < end:
+            self._closed(stream, stream.close_until(end))
+        self._queue_stop(stream)
+
+    def _close_for(self, due: _Due) -> bool:
+        """Close what an instant still waits for. False where a count window's report came up: the order may be
+        another.
+        """
+        before = len(self._due)
+        for stream in due.cohort.group.streams:
+            if not stream.has_closed(due.time):
+                self._closed(stream, stream.close_for(due.time))
+        return len(self._due) == before
+
+    def _closed(self, stream: LiveStream, batches: int) -> None:
+        self._work.closed(stream, batches)
+        for group in self._schedule.readers(stream):
+            if group.grid is not None:
+                continue
+            for cohort in group.cohorts:
+                if batches and isinstance(cohort.pace, CountPace):
+                    cohort.pace.closed(stream)
+                if group.publishes is not None:
+                    self._work.counted(cohort)
+                    self._moved(group.publishes)
+            self._queue_group(group)

@@ -1,0 +1,194 @@
+"""Windows of standing queries: which tuples each holds at an instant, and the pool of those that cohorts share.
+
+Cohorts of one pace (the same streams, hence the same progress) share a window with the same range, step and start of
+grid: it moves forward once an instant, whoever asks first. A registration point that still cuts a window keeps it
+apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.engine.pace import CountPace, CountSource, step_of
+from penstock.query.ir import ContinuousQuery, CountRange, TimeRange, WindowClause
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine.blocks import Bounds
+    from penstock.engine.grid import Grid
+    from penstock.engine.streams import LiveStream
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKey:
+    """What makes two time windows the same one. `pace` is the set of the query's streams, `cut` the point P or None."""
+
+    stream: str
+    range_ms: int | None
+    step_ms: int
+    t0: int
+    pace: frozenset[str]
+    cut: int | None
+
+
+class SlidingWindow:
+    """A time window of one stream as an evaluation's source. `start` is the exclusive start of what it holds."""
+
+    def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid) -> None:
+        self.key = key
+        self.stream = stream
+        self.made: native.TimeWindow | None = None
+        self.users = 0
+        self.start: int | None = None
+        self._end: int | None = None
+        self.grid = grid
+
+    @property
+    def source(self) -> native.TimeWindow:
+        """The native window, made when first used: until then the stream may still get another batch interval."""
+        if self.made is None:
+            self.made = native.TimeWindow(self.stream.core)
+        return self.made
+
+    def bounds(self, time: int) -> Bounds:
+        """Return the nominal (start, end] at an instant: that of the window's own latest report (RSP-QL)."""
+        end = self.grid.latest(self.key.step_ms, time)
+        return (None if self.key.range_ms is None else end - self.key.range_ms), end
+
+    def held_from(self, time: int) -> int:
+        """Return the exclusive start of what the window holds at an instant: its nominal one, or P where that cuts
+        it.
+        """
+        start = self.bounds(time)[0]
+        cut = self.key.cut
+        assert start is not None or cut is not None, self.key
+        return max(x for x in (start, cut) if x is not None)
+
+    def move(self, time: int) -> Bounds:
+        """Bring the content to an instant. Returns the nominal bounds."""
+        nominal = self.bounds(time)
+        start = self.held_from(time)
+        end = max(nominal[1], start)
+        if (start, end) != (self.start, self._end):
+            self.source.advance(start, end)
+            self.start, self._end = start, end
+        return nominal
+
+
+class CountedWindow:
+    """A count window of one stream, of one cohort: where it stands depends on the registration point for ever."""
+
+    def __init__(self, index: int, pace: CountPace) -> None:
+        self.stream = pace.sources[index].stream
+        self._index = index
+        self._pace = pace
+        self._position = 0
+
+    @property
+    def made(self) -> native.CountWindow | None:
+        """The native window, where it was used."""
+        return self._pace.sources[self._index].made
+
+    @property
+    def source(self) -> native.CountWindow:
+        """The native window."""
+        return self._pace.sources[self._index].core
+
+    def move(self, time: int) -> Bounds:
+        """Bring the content to the latest report that the pace has taken. Returns (τ of the oldest held - 1,
+        report's t].
+        """
+        report = self._pace.reached(self._index, time)
+        if report is None:
+            return None, time
+        reported, position = report
+        if position != self._position:
+            self.source.advance(position)
+            self._position = position
+        return self.source.bounds()[0], reported
+
+
+Window: TypeAlias = SlidingWindow | CountedWindow
+
+
+class WindowPool:
+    """The time windows in use, each made once."""
+
+    def __init__(self) -> None:
+        self._windows: dict[WindowKey, SlidingWindow] = {}
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def bytes(self) -> int:
+        """Memory that the windows hold."""
+        return sum(window.made.bytes() for window in self._windows.values() if window.made is not None)
+
+    def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
+        """Return the window of that key, made where no one uses it yet."""
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = SlidingWindow(key, stream, grid)
+        window.users += 1
+        return window
+
+    def release(self, window: SlidingWindow) -> None:
+        """Note that one user less needs the window; the last one takes it away."""
+        window.users -= 1
+        if window.users == 0:
+            del self._windows[window.key]
+
+    def uncut(self, window: SlidingWindow) -> SlidingWindow:
+        """Return the shared window for one whose registration point cuts it no longer (the same object where it can
+        be).
+        """
+        if window.key.cut is None:
+            return window
+        key = replace(window.key, cut=None)
+        if key not in self._windows and window.users == 1:
+            del self._windows[window.key]
+            window.key = key
+            self._windows[key] = window
+            return window
+        shared = self.acquire(key, window.stream, window.grid)
+        self.release(window)
+        return shared
+
+
+def window_key(query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int) -> WindowKey:
+    """Return the key of a clause's window. `[ALL]` holds what the stream's retention covers, or everything since P.
+
+    `retention_ms` is 0 for streams without timing predicates: they forget nothing.
+    """
+    assert isinstance(clause.range, TimeRange), clause
+    range_ms = clause.range.range_ms
+    if range_ms is None and retention_ms:
+        range_ms = retention_ms
+    pace = frozenset(c.stream for c in query.windows)
+    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, pace, cut)
+
+
+def counted_windows(
+    query: ContinuousQuery, streams: dict[str, LiveStream], point: int
+) -> tuple[CountPace, tuple[CountedWindow, ...]]:
+    """Return the pace and the windows of a query that counts tuples after `point`."""
+    sources: list[CountSource] = []
+    for clause in query.windows:
+        assert isinstance(clause.range, CountRange), clause
+        sources.append(CountSource(streams[clause.stream], clause.range.size, clause.range.step, point))
+    pace = CountPace(sources, point)
+    return pace, tuple(CountedWindow(i, pace) for i in range(len(sources)))
+
+
+def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
+    """Whether a registration point still cuts any of the windows at an instant."""
+    for window in windows:
+        if isinstance(window, CountedWindow):
+            return True
+        start = window.bounds(time)[0]
+        if start is None or start < point:
+            return True
+    return False

@@ -1,0 +1,271 @@
+"""What fires when: real streams and grids, a fake that only notes what it is told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock import LimitError
+from penstock.engine.blocks import BlockLog
+from penstock.engine.declaration import Declaration
+from penstock.engine.grid import Grid
+from penstock.engine.limits import Limits
+from penstock.engine.pace import GridPace
+from penstock.engine.schedule import Schedule, reach
+from penstock.engine.streams import Streams
+from penstock.store import _native as native
+
+
+class FakeCohort:
+    def __init__(self, group: FakeGroup, number: int, point: int | None) -> None:
+        self.group, self.number, self.point = group, number, point
+        self.pace = None if point is None else GridPace(group.grid, point)
+        self.dissolved = False
+        self.log = BlockLog()
+        self.queries = (SimpleNamespace(name=f"q{number}", listened=False, unpolled=lambda: len(self.log)),)
+
+    @property
+    def next(self) -> int | None:
+        return None if self.pace is None else self.pace.next
+
+
+class FakeGroup:
+    def __init__(self, name: str, grid: Grid, streams: list[Any], point: int | None = 0, publishes: Any = None) -> None:
+        self.name, self.grid, self.streams, self.publishes = name, grid, tuple(streams), publishes
+        self.depth = 0
+        self.cohorts = [FakeCohort(self, len(name), point)]
+
+
+class Notes:
+    """Does what a derived stream needs, and writes everything down."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+
+    def fire(self, cohort: FakeCohort) -> None:
+        group = cohort.group
+        assert all(stream.has_closed(cohort.next) for stream in group.streams)
+        self.log.append((group.name, cohort.next))
+        cohort.pace.take()
+        if group.publishes is not None:
+            group.publishes.move(cohort.next - 1)
+
+    def closed(self, stream: Any, batches: int) -> None:
+        self.log.append((stream.iri, stream.closed_ms, batches))
+
+    def counted(self, cohort: Any) -> None:
+        raise AssertionError("no count windows here")
+
+    def skipped(self, cohort: Any) -> None:
+        if cohort.group.publishes is not None:
+            cohort.group.publishes.move(cohort.next - 1)
+
+    @property
+    def fired(self) -> list[Any]:
+        return [entry for entry in self.log if len(entry) == 2]
+
+
+class World:
+    def __init__(self, tmp_path: Any, **limits: int) -> None:
+        dictionary = native.Dictionary()
+        self.ids = dictionary.intern_many([(1, f"urn:{c}", "", "") for c in "spo"])
+        store = native.Store(str(tmp_path), 1)
+        self.keep = dictionary, store
+        self.streams = Streams(store, dictionary, Limits())
+        self.schedule = Schedule(Limits(**limits))
+        self.notes = Notes()
+
+    def stream(self, name: str, batch_ms: int) -> Any:
+        return self.streams.declare(Declaration.checked(name, batch_ms=batch_ms))
+
+    def push(self, stream: Any, *times: int) -> None:
+        columns = [np.repeat(self.ids[i], len(times)) for i in range(3)]
+        stream.append(np.array(times, np.int64), *columns)
+
+    def group(self, name: str, grid: Grid, *streams: Any, **more: Any) -> FakeGroup:
+        group = FakeGroup(name, grid, list(streams), **more)
+        self.schedule.add(group)
+        return group
+
+    def move(self, **marks: int) -> list[Any]:
+        self.notes.log.clear()
+        streams = [self.streams.get(name) for name in marks]
+        for stream in streams:
+            stream.move(marks[stream.iri])
+        self.schedule.run(streams, self.notes)
+        return self.notes.log
+
+
+A, B, D = "urn:a", "urn:b", "urn:d"
+
+
+@pytest.fixture
+def world(tmp_path: Any) -> World:
+    return World(tmp_path)
+
+
+def test_every_instant_of_a_gap_fires_in_order(world):
+    a = world.stream(A, 100)
+    world.group("g", Grid(0, (100,)), a)
+    world.move(**{A: 1000})
+    assert world.notes.fired == [("g", t) for t in range(100, 1001, 100)]
+
+
+def test_an_instant_waits_for_the_batch_that_contains_it(world):
+    a = world.stream(A, 100)
+    world.group("g", Grid(0, (70,)), a)
+    world.move(**{A: 139})
+    assert world.notes.fired == [("g", 70)]
+    world.move(**{A: 200})
+    assert world.notes.fired == [("g", 140)]
+
+
+def test_an_instant_waits_for_every_stream(world):
+    a, b = world.stream(A, 100), world.stream(B, 30)
+    world.group("g", Grid(0, (100,)), a, b)
+    world.move(**{A: 1000})
+    assert world.notes.fired == []
+    world.move(**{B: 119})
+    assert world.notes.fired == []
+    world.move(**{B: 120})
+    assert world.notes.fired == [("g", 100)]
+
+
+def test_groups_of_unequal_steps_fire_in_order_of_time(world):
+    a, b = world.stream(A, 100), world.stream(B, 100)
+    world.group("slow", Grid(0, (300,)), a)
+    world.group("quick", Grid(0, (200,)), b)
+    world.group("both", Grid(0, (500,)), a, b)
+    world.move(**{A: 600, B: 600})
+    times = [time for _, time in world.notes.fired]
+    assert times == sorted(times) == [200, 300, 400, 500, 600, 600]
+
+
+def test_batches_close_in_order_of_time_between_evaluations(world):
+    a, b = world.stream(A, 100), world.stream(B, 100)
+    world.group("g", Grid(0, (200,)), a, b)
+    world.push(a, 50, 150, 350)
+    world.push(b, 120, 390)
+    log = world.move(**{A: 400, B: 400})
+    assert log == [
+        (A, 100, 1),
+        (A, 200, 1),
+        (B, 200, 1),
+        ("g", 200),
+        (A, 400, 1),
+        (B, 400, 1),
+        ("g", 400),
+    ]
+
+
+def test_a_million_empty_batches_cost_one_closing(world):
+    a = world.stream(A, 1)
+    world.push(a, 5)
+    assert world.move(**{A: 1_000_000}) == [(A, 5, 1), (A, 1_000_000, 0)]
+
+
+def test_a_derived_stream_feeds_its_readers_in_the_same_pass(world):
+    a, d = world.stream(A, 100), world.stream(D, 200)
+    world.group("makes", Grid(0, (200,)), a, publishes=d)
+    reader = world.group("reads", Grid(0, (100,)), d)
+    reader.depth = 1
+    world.move(**{A: 400})
+    assert world.notes.fired == [
+        ("makes", 200),
+        ("reads", 100),
+        ("reads", 200),
+        ("makes", 400),
+        ("reads", 300),
+        ("reads", 400),
+    ]
+
+
+def test_a_waiting_cohort_does_not_fire(world):
+    a = world.stream(A, 100)
+    world.group("g", Grid(0, (100,)), a, point=None)
+    world.move(**{A: 1000})
+    assert world.notes.fired == []
+
+
+def test_a_stream_that_has_ended_holds_nobody_back(world):
+    a, d = world.stream(A, 100), world.stream(D, 100)
+    group = world.group("g", Grid(0, (100,)), a, d)
+    d.move(100)
+    world.move(**{A: 300})
+    world.move(**{D: 100})
+    assert reach(group) == 100
+    d.ended = True
+    world.move(**{A: 301})
+    assert world.notes.fired == [("g", 200), ("g", 300)]
+
+
+def test_too_many_instants_are_refused_before_anything_changes(tmp_path):
+    world = World(tmp_path, max_catch_up=1000)
+    a = world.stream(A, 100)
+    world.group("g", Grid(0, (10,)), a)
+    world.schedule.check({a: 10_099}, 0)
+    with pytest.raises(LimitError, match="1010 times"):
+        world.schedule.check({a: 10_100}, 0)
+
+
+def test_too_many_instants_of_a_derived_streams_reader_are_refused_as_well(tmp_path):
+    world = World(tmp_path, max_catch_up=1000)
+    a, d = world.stream(A, 1000), world.stream(D, 1000)
+    world.group("makes", Grid(0, (1000,)), a, publishes=d)
+    reader = world.group("reads", Grid(0, (1,)), d)
+    reader.depth = 1
+    world.schedule.check({a: 1000}, 0)
+    with pytest.raises(LimitError, match="q5"):
+        world.schedule.check({a: 2000}, 0)
+
+
+def test_a_waiting_cohort_counts_from_the_point_that_it_would_get(tmp_path):
+    world = World(tmp_path, max_catch_up=10)
+    a = world.stream(A, 1)
+    world.group("g", Grid(0, (1,)), a, point=None)
+    world.schedule.check({a: 1_000_010}, 1_000_000)
+    with pytest.raises(LimitError):
+        world.schedule.check({a: 1_000_011}, 1_000_000)
+
+
+def test_unpolled_evaluations_are_refused_only_when_more_would_come(tmp_path):
+    world = World(tmp_path, max_unpolled=3)
+    a = world.stream(A, 100)
+    group = world.group("g", Grid(0, (100,)), a)
+    group.cohorts[0].log._blocks = dict.fromkeys(range(3))
+    world.schedule.check({a: 99}, 0)
+    with pytest.raises(LimitError, match="poll"):
+        world.schedule.check({a: 100}, 0)
+
+
+def test_a_jump_leaves_gaps_and_goes_on_with_the_grid(world):
+    a, d = world.stream(A, 100), world.stream(D, 100)
+    group = world.group("makes", Grid(0, (100,)), a, publishes=d)
+    reader = world.group("reads", Grid(0, (50,)), d)
+    reader.depth = 1
+    a.move(1000)
+    gaps = []
+    for cohort, gap in world.schedule.skip([a]):
+        gaps.append((cohort.group.name, gap.after, gap.until, gap.count))
+        world.notes.skipped(cohort)
+    assert gaps == [("makes", 0, 1000, 10), ("reads", 0, 1000, 20)]
+    world.schedule.run([a, d], world.notes)
+    assert world.notes.fired == []
+    assert (group.cohorts[0].next, reader.cohorts[0].next) == (1100, 1050)
+
+
+def test_an_interrupted_pass_goes_on_where_it_was(world):
+    a = world.stream(A, 100)
+    world.group("g", Grid(0, (100,)), a)
+    fire, world.notes.fire = world.notes.fire, lambda cohort: (_ for _ in ()).throw(KeyboardInterrupt)
+    a.move(300)
+    with pytest.raises(KeyboardInterrupt):
+        world.schedule.run([a], world.notes)
+    assert world.schedule.unfinished
+    world.notes.fire = fire
+    world.schedule.run([], world.notes)
+    assert world.notes.fired == [("g", 100), ("g", 200), ("g", 300)]
+    assert not world.schedule.unfinished
