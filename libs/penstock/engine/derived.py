@@ -1,0 +1,117 @@
+"""Derived streams: what `REGISTER STREAM … AS CONSTRUCT` publishes, other queries read (SEMANTICS §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.declaration import Declaration
+from penstock.engine.grid import batch_start
+from penstock.engine.pace import GridPace, grid_of
+from penstock.query.resolve import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.engine.blocks import Block
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.groups import Group
+    from penstock.engine.streams import LiveStream, Streams
+    from penstock.query.ir import ContinuousQuery
+
+
+def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
+    """QueryError where a query cannot publish the stream it names: taken, already fed, or a cycle of queries."""
+    name = query.name
+    assert name is not None
+    if name in streams:
+        stream = streams.get(name)
+        if stream.publisher is not None:
+            state = (
+                "was published by a query that has stopped" if stream.ended else f"is published by {stream.publisher}"
+            )
+            raise error_at(query, query.at, f"stream <{name}> {state}", name)
+        if stream.watermark is not None:
+            raise error_at(query, query.at, f"stream <{name}> already carries pushed events", name)
+    if _depends_on({clause.stream for clause in query.windows}, name, list(groups)):
+        raise error_at(query, query.at, f"stream <{name}> would depend on itself: a cycle of queries", name)
+
+
+def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
+    """Whether one of the streams is the target, or is derived from it through any number of queries."""
+    feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
+    seen, queue = set(streams), list(streams)
+    while queue:
+        stream = queue.pop()
+        if stream == target:
+            return True
+        group = feeds.get(stream)
+        for source in group.by_iri if group is not None else ():
+            if source not in seen:
+                seen.add(source)
+                queue.append(source)
+    return False
+
+
+def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
+    """Make the stream of a query. Its batch is the query's (smallest) step; with count windows, its inputs' batch."""
+    assert query.name is not None
+    grid = grid_of(query)
+    if grid is not None:
+        batch_ms = min(grid.steps)
+    else:
+        batch_ms = min(streams.get(clause.stream).batch_ms for clause in query.windows)
+    return streams.publish(Declaration(query.name, timing="all"), publisher, batch_ms)
+
+
+def set_depths(groups: Iterable[Group]) -> None:
+    """Number groups by their distance from the input: a group is deeper than those whose streams it reads."""
+    known = list(groups)
+    feeds = {group.publishes.iri: group for group in known if group.publishes is not None}
+
+    def depth(group: Group) -> int:
+        above = [depth(feeds[iri]) for iri in group.by_iri if iri in feeds]
+        return max(above, default=-1) + 1
+
+    for group in known:
+        group.depth = depth(group)
+
+
+def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
+    """Put the (published) rows of an execution into the stream, and move its watermark to just before the next instant.
+
+    `begin` fixes the registration point of readers that waited for the stream's first progress.
+    """
+    stream, time = cohort.group.publishes, block.reading.time
+    assert stream is not None
+    following = _following(cohort)
+    count = len(block.columns[0]) if block.columns else 0
+    begin(stream, batch_start(time, stream.batch_ms) if count else following)
+    if count:
+        times = np.full(count, time, np.int64)
+        stream.append(times, *block.columns)
+        stream.record(times[:1])
+    stream.move(following)
+
+
+def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
+    """Move the stream's watermark to where its query has nothing more to report, without an execution."""
+    stream = cohort.group.publishes
+    assert stream is not None
+    following = _following(cohort)
+    if stream.watermark is None or following > stream.watermark:
+        begin(stream, following)
+        stream.move(following)
+
+
+def _following(cohort: Cohort) -> int:
+    """The last time at which nothing can come before the next instant; for count windows, what all inputs have
+    closed.
+    """
+    pace = cohort.pace
+    if isinstance(pace, GridPace):
+        return pace.next - 1
+    closed = [stream.closed_ms for stream in cohort.group.streams]
+    bound = min((end for end in closed if end is not None), default=cohort.point or 0)
+    return bound if cohort.next is None else min(bound, cohort.next - 1)

@@ -1,0 +1,78 @@
+"""What the schedule sets in motion: executions, derived streams, merging of cohorts, forgetting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.derived import move_on, publish
+from penstock.engine.releasing import release
+
+if TYPE_CHECKING:
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.core import Core
+    from penstock.engine.evaluate import Evaluator
+    from penstock.engine.forgetting import Forgetting
+    from penstock.engine.registry import Registry
+    from penstock.engine.schedule import Schedule
+    from penstock.engine.streams import LiveStream
+
+_RELEASE_EVERY = 64  # closed batches with tuples within one pass
+
+
+class Firing:
+    """Does what `penstock.engine.schedule.Work` says, for one engine."""
+
+    def __init__(
+        self, core: Core, evaluator: Evaluator, forgetting: Forgetting, registry: Registry, schedule: Schedule
+    ) -> None:
+        self._core = core
+        self._evaluator = evaluator
+        self._forgetting = forgetting
+        self._registry = registry
+        self._schedule = schedule
+        self._touched: dict[LiveStream, None] = {}
+        self._since_release = 0
+        self.evaluations = 0
+
+    def fire(self, cohort: Cohort) -> None:
+        """Evaluate the cohort's next instant; its stream, where it publishes one, gets the tuples and the watermark."""
+        group, time = cohort.group, cohort.next
+        assert time is not None
+        block = self._evaluator.evaluate(cohort, time)
+        assert cohort.pace is not None
+        cohort.pace.take()
+        cohort.log.append(block)
+        self.evaluations += len(cohort)
+        if group.publishes is not None:
+            publish(cohort, block, self._registry.begin)
+            self._touched[group.publishes] = None
+        if group.apart:
+            group.settle(self._registry.pool)
+
+    def skipped(self, cohort: Cohort) -> None:
+        """Move the stream of a cohort that jumped over instants."""
+        if cohort.group.publishes is not None:
+            move_on(cohort, self._registry.begin)
+            self._touched[cohort.group.publishes] = None
+        cohort.group.settle(self._registry.pool)
+
+    def counted(self, cohort: Cohort) -> None:
+        """Move the stream that a cohort of count windows publishes to where no report can come any more."""
+        move_on(cohort, self._registry.begin)
+
+    def closed(self, stream: LiveStream, batches: int) -> None:
+        """Note that so many batches with tuples were closed."""
+        self._touched[stream] = None
+        if batches:
+            self._forgetting.tick(batches)
+            self._since_release += batches
+        if self._since_release >= _RELEASE_EVERY:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Release what the streams touched since the last time hold in vain, and forget terms where it is due."""
+        for stream in self._touched:
+            release(stream, self._schedule.readers(stream), self._core.store)
+        self._touched.clear()
+        self._since_release = 0
+        self._forgetting.sweep_if_due()

@@ -1,0 +1,109 @@
+"""Groups: standing queries that are equal up to constants, with one plan and one execution an instant (DESIGN §6.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.cohorts import Cohort
+from penstock.engine.pace import grid_of
+from penstock.engine.planning import EngineCatalogue, Planned, make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.engine.core import Core
+    from penstock.engine.standing import Query
+    from penstock.engine.streams import LiveStream, Streams
+    from penstock.engine.windows import WindowPool
+    from penstock.query.ir import ContinuousQuery
+    from penstock.query.templates import Constant, Template
+
+_REPLAN_EVERY = 64  # executions between looks at whether the counts still fit the plan
+
+
+class Group:
+    """Members of one template, in cohorts: the main one, and one for each registration point that still cuts a window.
+
+    `query` is the resolved query without its constants. `publishes` is the stream that the group's only member feeds.
+    """
+
+    def __init__(self, template: Template, streams: Sequence[LiveStream]) -> None:
+        self.template = template
+        self.query: ContinuousQuery = template.query
+        self.streams = tuple(streams)
+        self.by_iri = {stream.iri: stream for stream in streams}
+        self.grid = grid_of(self.query)
+        self.publishes: LiveStream | None = None
+        self.depth = 0
+        self.main: Cohort | None = None
+        self.apart: dict[int | None, Cohort] = {}
+        self.plan: Planned | None = None
+        self.profile: list[tuple[int, int, int]] = []
+
+    @property
+    def cohorts(self) -> Iterator[Cohort]:
+        """All cohorts that have members."""
+        if self.main is not None:
+            yield self.main
+        yield from self.apart.values()
+
+    def make_plan(self, core: Core, streams: Streams, sample: Sequence[Constant]) -> Planned:
+        """Plan the template before any window exists; QueryError where it cannot be planned."""
+        self.plan = make_plan(self.template, EngineCatalogue(core, streams), grouped=True, sample=sample)
+        return self.plan
+
+    def current_plan(self, cohort: Cohort, core: Core, streams: Streams) -> Planned:
+        """Return the plan, chosen anew where the counts have left the range that it was chosen for (DESIGN §6.3)."""
+        assert self.plan is not None
+        executions = cohort.executions
+        if executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
+            catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
+            if self.plan.physical.replan_needed(catalogue):
+                sample = next(iter(cohort.queries)).constants
+                self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample)
+        return self.plan
+
+    # ---- members
+    def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> tuple[Cohort, bool]:
+        """Return the cohort of members registered at a point (None = no progress yet), and whether it is new."""
+        cohort = self.apart.get(point)
+        if cohort is not None:
+            return cohort, False
+        cohort = self.apart[point] = Cohort(self, number)
+        if point is not None:
+            cohort.start(point, pool)
+        return cohort, True
+
+    def begin(self, cohort: Cohort, point: int, pool: WindowPool) -> None:
+        """Fix the registration point of the cohort that waited for the first progress."""
+        del self.apart[None]
+        self.apart[point] = cohort
+        cohort.start(point, pool)
+
+    def settle(self, pool: WindowPool) -> None:
+        """Let cohorts whose registration point cuts no window any more join the main one, or become it."""
+        for point, cohort in list(self.apart.items()):
+            if point is None or cohort.next is None or cohort.still_cut():
+                continue
+            if self.main is None:
+                self.main = cohort
+            elif self.main.next != cohort.next:
+                continue
+            del self.apart[point]
+            cohort.uncut(pool)
+            if cohort is not self.main:
+                self.main.absorb(cohort, pool)
+
+    def leave(self, query: Query, pool: WindowPool) -> Cohort | None:
+        """Take a member out; returns its cohort where that is now empty and gone."""
+        cohort = query.cohort
+        assert cohort is not None
+        cohort.remove(query)
+        if len(cohort):
+            return None
+        cohort.dissolve(pool)
+        if cohort is self.main:
+            self.main = None
+        else:
+            self.apart = {point: other for point, other in self.apart.items() if other is not cohort}
+        return cohort

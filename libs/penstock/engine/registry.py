@@ -1,0 +1,173 @@
+"""Registered queries: their names, the groups they fall into, and the moments at which they come and go."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from penstock.engine.cohorts import Cohort
+from penstock.engine.derived import check_publication, publish_stream, set_depths
+from penstock.engine.groups import Group
+from penstock.engine.planning import EngineCatalogue
+from penstock.engine.standing import Query
+from penstock.engine.windows import WindowPool
+from penstock.errors import LimitError, QueryError
+from penstock.query.ir import ContinuousQuery
+from penstock.query.resolve import error_at, resolve
+from penstock.query.templates import parametrise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.engine.answers import Ids
+    from penstock.engine.core import Core
+    from penstock.engine.schedule import Schedule
+    from penstock.engine.standing import Owner
+    from penstock.engine.streams import LiveStream, Streams
+    from penstock.query.ir import Statement
+    from penstock.query.templates import Template
+
+
+class Registry:
+    """Standing queries by name, their groups by template, and the windows that groups share."""
+
+    def __init__(self, core: Core, streams: Streams, schedule: Schedule) -> None:
+        self._core = core
+        self._streams = streams
+        self._schedule = schedule
+        self._groups: dict[Template, Group] = {}
+        self._cohorts = count()
+        self._names = count(1)
+        self.queries: dict[str, Query] = {}
+        self.pool = WindowPool()
+
+    @property
+    def groups(self) -> Iterable[Group]:
+        """All groups."""
+        return self._groups.values()
+
+    def group_of(self, template: Template) -> Group | None:
+        """The group of a template, where it has members."""
+        return self._groups.get(template)
+
+    @property
+    def cohorts(self) -> Iterator[Cohort]:
+        """All cohorts of all groups."""
+        for group in self._groups.values():
+            yield from group.cohorts
+
+    # ---- coming
+    def register(self, statement: Statement, name: str | None, base: str | None, owner: Owner) -> Query:
+        """Add a standing query; QueryError (and nothing changes) where it cannot be one."""
+        ir = self._checked(statement)
+        name = self._name(ir, name)
+        query = self._enrol(ir, name, base, owner)
+        point = self.registration_point(query.group.streams)
+        cohort, _ = query.group.cohort_for(point, next(self._cohorts), self.pool)
+        query.point = cohort.point
+        cohort.add([query])
+        query.group.settle(self.pool)
+        return query
+
+    def _checked(self, statement: Statement) -> ContinuousQuery:
+        if not isinstance(statement, ContinuousQuery):
+            raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
+        if not statement.windows:
+            message = "a standing query needs a window over a stream; a query without one is asked with Engine.query"
+            raise error_at(statement, statement.at, message)
+        if len(statement.windows) > self._core.limits.max_windows:
+            message = f"more than {self._core.limits.max_windows} windows (max_windows)"
+            raise error_at(statement, statement.windows[self._core.limits.max_windows].at, message)
+        if len(self.queries) >= self._core.limits.max_queries:
+            raise LimitError(f"there are already {len(self.queries)} standing queries (max_queries)")
+        return statement
+
+    def _name(self, ir: ContinuousQuery, name: str | None) -> str:
+        name = name or ir.name
+        if name is None:
+            name = next(made for n in self._names if (made := f"q{n}") not in self.queries)
+        if name in self.queries:
+            raise error_at(ir, ir.at, f"there is already a query named {name}", name)
+        return name
+
+    def restore(self, ir: ContinuousQuery, name: str, base: str | None, owner: Owner) -> Query:
+        """Add a query of a checkpoint to its group, but to no cohort yet; the stream that it publishes is there."""
+        return self._enrol(ir, name, base, owner, restored=True)
+
+    def restore_cohort(self, members: Sequence[Query], point: int | None, last: int | None, *, main: bool) -> Cohort:
+        """Put queries of one group into a cohort as a checkpoint has it."""
+        group = members[0].group
+        cohort = Cohort(group, next(self._cohorts))
+        cohort.add(members)
+        if point is not None:
+            cohort.start(point, self.pool, last)
+        if main:
+            group.main = cohort
+            cohort.uncut(self.pool)
+        else:
+            group.apart[point] = cohort
+        return cohort
+
+    def _enrol(
+        self, ir: ContinuousQuery, name: str, base: str | None, owner: Owner, *, restored: bool = False
+    ) -> Query:
+        resolved = resolve(ir, EngineCatalogue(self._core, self._streams))
+        if resolved.publishes and not restored:
+            check_publication(resolved, self._streams, self.groups)
+        template, constants = parametrise(resolved)
+        group = self._groups.get(template)
+        if group is None:
+            read = dict.fromkeys(clause.stream for clause in resolved.windows)
+            group = Group(template, [self._streams.get(iri) for iri in read])
+            group.make_plan(self._core, self._streams, constants)
+        parameters = tuple(self._core.term_id(constant) for constant in constants)
+        query = Query(name, base, ir, group, constants, parameters, owner)
+        if template not in self._groups:
+            self._groups[template] = group
+            if resolved.publishes:
+                assert resolved.name is not None
+                made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
+                group.publishes = made
+            self._schedule.add(group)
+            set_depths(self.groups)
+        self.queries[name] = query
+        return query
+
+    @staticmethod
+    def registration_point(streams: Iterable[LiveStream]) -> int | None:
+        """Return P: the latest closed batch boundary among the streams, None where none has progress (SEMANTICS §3)."""
+        return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
+
+    def begin(self, stream: LiveStream, point: int) -> None:
+        """Give a registration point to those that waited for the first progress of any of their streams."""
+        for group in self._schedule.readers(stream):
+            waiting = group.apart.get(None)
+            if waiting is not None:
+                group.begin(waiting, point, self.pool)
+                group.settle(self.pool)
+
+    # ---- going
+    def remove(self, query: Query) -> LiveStream | None:
+        """Let a query go; returns the stream that ends with it, where it published one."""
+        group = query.group
+        group.leave(query, self.pool)
+        del self.queries[query.name]
+        if any(True for _ in group.cohorts):
+            return None
+        self._schedule.remove(group)
+        del self._groups[group.template]
+        if group.publishes is not None:
+            group.publishes.ended = True
+        set_depths(self.groups)
+        return group.publishes
+
+    # ---- what it holds
+    def roots(self) -> Iterator[Ids]:
+        """Yield the ids of terms that plans, members and predecessors hold."""
+        for group in self._groups.values():
+            if group.plan is not None:
+                yield group.plan.constant_ids
+            for cohort in group.cohorts:
+                yield from cohort.members.seed[1:]
+                if cohort.predecessor is not None:
+                    yield from cohort.predecessor.ids()
