@@ -1,0 +1,178 @@
+"""What an evaluation answers: `Solutions`, a truth value, or `Triples` (given to users as an rdflib graph).
+
+Answers keep columns of term ids; they are decoded when someone looks, distinct terms once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import rdflib
+
+from penstock.engine import formats
+from penstock.rdf.terms import BLANK, IRI, from_tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.rdf.terms import RdflibTerm
+    from penstock.store._native import TermTuple
+
+    Ids: TypeAlias = NDArray[np.uint64]
+
+_TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
+
+
+class Decoder(Protocol):
+    """Turns ids of one evaluation into terms (the core's LocalTerms)."""
+
+    def decode(self, ids: Ids) -> list[TermTuple | None]:
+        """Return the term of each id, None for 0."""
+
+    def publish(self, ids: Ids) -> Ids:
+        """Return ids that mean the same outside of this evaluation."""
+
+
+class Answer:
+    """Columns of ids with what is needed to read them: the decoder, and a lease that keeps their terms alive."""
+
+    def __init__(self, columns: Sequence[Ids], rows: int, decoder: Decoder, lease: object = None) -> None:
+        self._columns = tuple(columns)
+        self._rows = rows
+        self._decoder = decoder
+        self._lease = lease
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[Ids, ...]:
+        """The ids, column by column; those of computed terms mean nothing outside of this answer (see `published`)."""
+        return self._columns
+
+    @cached_property
+    def published(self) -> tuple[Ids, ...]:
+        """The columns with ids that mean the same to the whole engine."""
+        return publish(self._columns, self._decoder)
+
+    @cached_property
+    def _decoded(self) -> tuple[list[TermTuple | None], list[NDArray[np.intp]]]:
+        """Distinct terms, and for each column the position of each row's term among them."""
+        if not self._columns:
+            return [], []
+        ids, positions = np.unique(np.concatenate(self._columns), return_inverse=True)
+        return self._decoder.decode(ids), np.split(positions, len(self._columns))
+
+    def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
+        """Yield each row's terms as the core's tuples, None where unbound."""
+        terms, positions = self._decoded
+        if not positions:
+            yield from (() for _ in range(self._rows))
+            return
+        columns = ([terms[i] for i in column.tolist()] for column in positions)
+        yield from zip(*columns, strict=True)
+
+    @cached_property
+    def _terms(self) -> list[RdflibTerm | None]:
+        return [None if term is None else from_tuple(term) for term in self._decoded[0]]
+
+    def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
+        """Yield each row's rdflib terms, None where unbound."""
+        positions = self._decoded[1]
+        if not positions:
+            yield from (() for _ in range(self._rows))
+            return
+        terms = self._terms
+        yield from zip(*([terms[i] for i in column.tolist()] for column in positions), strict=True)
+
+
+class Solutions(Answer):
+    """The answer of a SELECT: a sequence of solutions, each a dict from variable name to rdflib term.
+
+    Unbound variables are left out of a solution. Order is the query's where it has ORDER BY.
+    """
+
+    def __init__(
+        self, variables: Sequence[str], columns: Sequence[Ids], rows: int, decoder: Decoder, lease: object = None
+    ) -> None:
+        super().__init__(columns, rows, decoder, lease)
+        self.variables = tuple(variables)
+
+    def __iter__(self) -> Iterator[dict[str, RdflibTerm]]:
+        for row in self.rdf_rows():
+            yield {name: term for name, term in zip(self.variables, row, strict=True) if term is not None}
+
+    def __repr__(self) -> str:
+        return f"<Solutions: {len(self)} rows of {' '.join('?' + name for name in self.variables)}>"
+
+    @property
+    def ids(self) -> dict[str, Ids]:
+        """Columns of term ids (0 = unbound) that `Engine.decode` understands while this object lives."""
+        return dict(zip(self.variables, self.published, strict=True))
+
+    def to_json(self) -> str:
+        """Return the W3C's SPARQL Results JSON."""
+        return formats.to_json(self.variables, self.tuples())
+
+    def to_xml(self) -> str:
+        """Return the W3C's SPARQL Results XML."""
+        return formats.to_xml(self.variables, self.tuples())
+
+    def to_csv(self) -> str:
+        """Return the W3C's SPARQL Results CSV (types are lost)."""
+        return formats.to_csv(self.variables, self.tuples())
+
+    def to_tsv(self) -> str:
+        """Return the W3C's SPARQL Results TSV."""
+        return formats.to_tsv(self.variables, self.tuples())
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table, one column a variable: struct(type, value, datatype, lang), null where unbound.
+
+        `type` is uri, bnode or literal; `datatype` is null for IRIs and blank nodes, `lang` for untagged terms.
+        """
+        terms, positions = self._decoded
+        distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
+        columns = [distinct.take(pa.array(column)) for column in positions]
+        return pa.table(columns, names=list(self.variables))
+
+
+class Triples(Answer):
+    """The answer of a CONSTRUCT or DESCRIBE: three columns of ids, no triple twice."""
+
+    def graph(self) -> rdflib.Graph:
+        """Return the triples as an rdflib graph."""
+        graph = rdflib.Graph()
+        for triple in self.rdf_rows():
+            graph.add(triple)  # type: ignore[arg-type]  # three bound terms by construction
+        return graph
+
+    def to_ntriples(self) -> str:
+        """Return the triples as an N-Triples document."""
+        return formats.to_ntriples(self.tuples())
+
+
+_ARROW_TERM = pa.struct(
+    [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
+)
+
+
+def _arrow_term(term: TermTuple) -> dict[str, Any]:
+    kind, lexical, datatype, lang = term
+    name = "uri" if kind == IRI else "bnode" if kind == BLANK else "literal"
+    return {"type": name, "value": lexical, "datatype": datatype or None, "lang": lang or None}
+
+
+def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
+    """Return the columns with the ids of computed terms replaced by the dictionary's.
+
+    All columns go in one call: a computed blank node gets one fresh node, wherever it stands.
+    """
+    if not any((column >> _TAG_SHIFT == _LOCAL).any() for column in columns):
+        return tuple(columns)
+    return tuple(np.split(decoder.publish(np.concatenate(columns)), len(columns)))

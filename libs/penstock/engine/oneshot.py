@@ -1,0 +1,120 @@
+"""One-shot queries: the latest stable snapshot, read without waiting for writers (SEMANTICS §3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.engine.answers import Solutions, Triples
+from penstock.engine.cache import Cache
+from penstock.engine.planning import EngineCatalogue, Planned, make_plan
+from penstock.errors import LimitError, QueryError
+from penstock.query.ir import ContinuousQuery, Form, InsertData
+from penstock.query.parser import parse
+from penstock.query.resolve import error_at
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    import rdflib
+
+    from penstock.engine.core import Core
+    from penstock.engine.streams import Streams
+    from penstock.query.ir import Statement
+
+_REPLAN_EVERY = 64  # uses of a plan between looks at whether the counts still fit it
+
+
+class Texts:
+    """Parsed texts: a text asked again is not parsed again."""
+
+    def __init__(self, size: int) -> None:
+        self._cache: Cache[tuple[str, str | None], Statement] = Cache(size)
+
+    def parse(self, text: str, base: str | None) -> Statement:
+        """Return the text's checked form; QueryError where it has none."""
+        found = self._cache.get((text, base))
+        return found if found is not None else self._cache.put((text, base), parse(text, base))
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A one-shot text's plan, how often it was used, and what its last run did."""
+
+    planned: Planned
+    uses: int = 0
+    profile: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class OneShot:
+    """Plans, runs and explains one-shot queries. Safe to call from any thread."""
+
+    def __init__(self, core: Core, streams: Streams, texts: Texts) -> None:
+        self._core = core
+        self._streams = streams
+        self._texts = texts
+        self._plans: Cache[tuple[str, str | None], _Asked] = Cache(core.limits.plan_cache)
+
+    def query(
+        self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None
+    ) -> Solutions | bool | rdflib.Graph:
+        """Return the answer over one snapshot; LimitError beyond the time or memory given (None = the engine's)."""
+        ir = _one_shot(self._texts.parse(text, base))
+        lease = self._core.dictionary.lease()  # before any constant is interned: they live as long as the answer
+        asked = self._asked(ir, base)
+        result = self._run(asked, timeout_s, memory_mb)
+        asked.profile = result.profile
+        positions = {slot: i for i, slot in enumerate(result.slots)}
+        columns = [result.column(positions[slot]) for _, slot in asked.planned.physical.outputs]
+        if ir.form is Form.ASK:
+            return result.rows > 0
+        if ir.form is Form.SELECT:
+            return Solutions([v.name for v in ir.variables], columns, result.rows, result.local, lease)
+        return Triples(columns, result.rows, result.local, lease).graph()
+
+    def explain(self, ir: ContinuousQuery, base: str | None) -> str:
+        """Return the plan with estimates, and with actual figures where the text was asked before."""
+        asked = self._asked(ir, base)
+        return asked.planned.physical.render(asked.profile or None)
+
+    def _run(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
+        limits, core = self._core.limits, self._core
+        try:
+            return native.execute(
+                asked.planned.native,
+                core.store,
+                core.dictionary,
+                [core.store.view()],
+                now_ms=core.clock(),
+                timeout_s=limits.evaluation_timeout_s if timeout_s is None else timeout_s,
+                memory_bytes=(limits.evaluation_memory_mb if memory_mb is None else memory_mb) << 20,
+                random_seed=core.random.getrandbits(63),
+                foreign=core.foreign,
+                profile=True,
+            )
+        except MemoryError as error:
+            raise LimitError("the query ran out of memory") from error
+
+    def _asked(self, ir: ContinuousQuery, base: str | None) -> _Asked:
+        """Return the text's plan, made anew where counts have moved away from it or a constant has another id by now.
+
+        Constants that nothing stored uses may have been forgotten since; asking for their ids again says so.
+        """
+        asked = self._plans.get((ir.text, base))
+        catalogue = EngineCatalogue(self._core, self._streams)
+        if asked is not None:
+            asked.uses += 1
+            constants = asked.planned.constants
+            same = all(self._core.term_id(term) == term_id for term, term_id in constants.items())
+            stale = asked.uses % _REPLAN_EVERY == 0 and asked.planned.physical.replan_needed(catalogue)
+            if same and not stale:
+                return asked
+        planned = make_plan(ir, catalogue, grouped=False)
+        return self._plans.put((ir.text, base), _Asked(planned))
+
+
+def _one_shot(statement: Statement) -> ContinuousQuery:
+    if isinstance(statement, InsertData):
+        raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
+    if statement.continuous:
+        raise error_at(statement, statement.at, "a continuous query is registered, not asked: use Engine.register")
+    return statement

@@ -1,0 +1,70 @@
+"""What `Engine.stats()` tells: plain numbers, by stream, by query, and of the stored graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.standing import Query
+    from penstock.engine.streams import LiveStream
+
+
+def stream_stats(stream: LiveStream) -> dict[str, Any]:
+    """Return one stream's numbers.
+
+    `push_again`: where a producer goes on after a restart: from the first event with τ ≥ `from`, `skip` events of
+    which (in the order of the first time) are already here.
+    """
+    watermark = stream.watermark
+    resume = None if watermark is None else {"from": watermark + 1, "skip": stream.accepted_beyond}
+    return {
+        "watermark": watermark,
+        "closed": stream.closed_ms,
+        "events": stream.events,
+        "tuples": stream.tuples,
+        "late": stream.late.total,
+        "late_lost": stream.late.lost,
+        "live_tuples": stream.core.live_tuples(),
+        "live_bytes": stream.core.live_bytes(),
+        "publisher": stream.publisher,
+        "ended": stream.ended,
+        "push_again": resume,
+    }
+
+
+def query_stats(query: Query) -> dict[str, Any]:
+    """Return one query's numbers."""
+    cohort = query.cohort
+    pace = None if cohort is None else cohort.pace
+    return {
+        "registration_point": query.point,
+        "last": None if pace is None else pace.last,
+        "next": None if pace is None else pace.next,
+        "members": 0 if cohort is None else len(cohort),
+        "unpolled": query.unpolled(),
+        "gaps": [(gap.after, gap.until, gap.count) for gap in query.gaps],
+    }
+
+
+def engine_stats(runtime: Runtime) -> dict[str, Any]:
+    """Return everything's numbers; times are in ms, sizes in bytes."""
+    core, streams, registry = runtime.core, runtime.streams, runtime.registry
+    return {
+        "attempt": core.attempt,
+        "snapshot": core.store.latest(),
+        "triples": core.store.edge_count(),
+        "store_bytes": core.store.used_bytes(),
+        "log_bytes": core.store.log_bytes(),
+        "terms": core.dictionary.size(),
+        "dictionary_bytes": core.dictionary.bytes(),
+        "terms_forgotten": runtime.forgetting.forgotten,
+        "evaluations": runtime.firing.evaluations,
+        "dead_letters": runtime.dead_letters.total,
+        "dead_letters_lost": runtime.dead_letters.lost,
+        "groups": len(list(registry.groups)),
+        "windows": len(registry.pool),
+        "window_bytes": registry.pool.bytes(),
+        "streams": {stream.iri: stream_stats(stream) for stream in streams},
+        "queries": {name: query_stats(query) for name, query in registry.queries.items()},
+    }

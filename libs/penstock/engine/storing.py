@@ -1,0 +1,84 @@
+"""What users put into the stored graph themselves: loads and `INSERT DATA`, each one snapshot."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import QueryError
+from penstock.query.algebra import BlankNode, Iri, Literal, Term
+from penstock.query.ir import ContinuousQuery
+from penstock.rdf.loading import Source, read
+from penstock.rdf.parsing import Quads
+from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from penstock.engine.core import Core
+    from penstock.query.ir import InsertData, Statement
+    from penstock.store._native import TermTuple
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did: statements that were new, dictionary terms that were new, seconds in all."""
+
+    triples: int
+    terms: int
+    seconds: float
+
+
+def load(
+    core: Core, source: str | PathLike[str] | bytes, graph: str | None, syntax: str | None, base: str | None
+) -> LoadReport:
+    """Load a document as one snapshot; DataError at the first bad line, and then nothing is stored.
+
+    `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
+    """
+    began = time.perf_counter()
+    terms, triples = core.dictionary.size(), core.store.edge_count()
+    quads = Quads.joined(list(read(core.dictionary, Source.of(source, syntax, base))))
+    graphs = quads.graphs
+    if graph is not None:
+        name = core.dictionary.intern(IRI, check_iri(graph))
+        core.dictionary.keep(np.array([name], np.uint64))
+        graphs = np.where(graphs == 0, np.uint64(name), graphs)
+    core.store.commit(quads.subjects, quads.predicates, quads.objects, graphs)
+    seconds = time.perf_counter() - began
+    return LoadReport(core.store.edge_count() - triples, core.dictionary.size() - terms, seconds)
+
+
+def insert(core: Core, statement: Statement) -> int:
+    """Commit an `INSERT DATA` as one snapshot; returns its number. The parser refuses every other update."""
+    if isinstance(statement, ContinuousQuery):
+        raise QueryError("a query is no update: use Engine.query or Engine.register", 1, 1, text=statement.text)
+    if not statement.quads:
+        return core.store.latest()
+    ids = core.dictionary.intern_many(_flat(statement))
+    s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
+    g = np.zeros(len(s), np.uint64)
+    g[[graph is not None for graph, _ in statement.quads]] = ids[3 * len(statement.quads) :]
+    core.dictionary.keep(ids)
+    return core.store.commit(s, p, o, g)
+
+
+def _flat(statement: InsertData) -> list[TermTuple]:
+    """All triples' terms, then the graphs of those that have one; in one list, so that a blank node is one node."""
+    triples = [_tuple(term) for _, t in statement.quads for term in (t.subject, t.predicate, t.object)]
+    return [*triples, *(_tuple(graph) for graph, _ in statement.quads if graph is not None)]
+
+
+def _tuple(term: Term) -> TermTuple:
+    match term:
+        case Iri():
+            return IRI, term.value, "", ""
+        case BlankNode():
+            return BLANK, term.label, "", ""
+        case Literal():
+            return LITERAL, term.lexical, term.datatype, term.lang
+        case _:
+            raise AssertionError(f"a variable in ground data: {term}")
