@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.engine import DeadLetter, Declaration, Engine, Evaluation, Gap, LateEvent, Limits, Query, Solutions
 from penstock.errors import (
     DataError,
     LimitError,
@@ -14,9 +15,18 @@ from penstock.query.parser import parse
 
 __all__ = [
     "DataError",
+    "DeadLetter",
+    "Declaration",
+    "Engine",
+    "Evaluation",
+    "Gap",
+    "LateEvent",
     "LimitError",
+    "Limits",
     "PenstockError",
+    "Query",
     "QueryError",
+    "Solutions",
     "StorageError",
     "UnknownStreamError",
     "parse",

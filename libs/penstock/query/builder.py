@@ -162,7 +162,9 @@ class TreeBuilder:
         return WindowSyntax("ALL", None, _step(c[2:]), position(c[0]))
 
     def count_window(self, c: Children) -> WindowSyntax:
-        return WindowSyntax(c[1].type, c[2], _step(c[3:]), position(c[0]))
+        """C-SPARQL's users write `[RANGE TRIPLES n]` as well."""
+        unit, size, *step = c[2:] if c[1].type == "RANGE" else c[1:]
+        return WindowSyntax(unit.type, size, _step(step), position(c[0]))
 
     def duration_number(self, c: Children) -> DurationSyntax:
         return DurationSyntax(f"{c[0]}{c[1]}", position(c[0]))

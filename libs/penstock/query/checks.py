@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Call, Distinct, Exists, Node, OrderBy, Project, Reduced, Slice, Variable
+from penstock.query.algebra import Call, Exists, Node, Variable
+from penstock.query.ast_nodes import position
 from penstock.query.faults import Fault
 from penstock.query.ir import Form, RelationToStream
 from penstock.query.scope import visible
-from penstock.query.translation.context import MAX_DEPTH
 from penstock.query.walk import children, expressions
 
 if TYPE_CHECKING:
     from penstock.query.algebra import Expr, Triple
+    from penstock.query.ast_nodes import Modifiers
     from penstock.query.ir import ContinuousQuery
 
+MAX_PATTERNS = 200
+"""Patterns inside one another."""
 
-def check_operator(query: ContinuousQuery) -> None:
+
+def check_operator(query: ContinuousQuery, modifiers: Modifiers) -> None:
     """ISTREAM and DSTREAM need answers that have differences: no ASK, no order or cut at the top."""
     if query.r2s is RelationToStream.RSTREAM:
         return
+    operator = query.r2s.value
     if query.form is Form.ASK:
-        raise Fault(f"{query.r2s.value} cannot be used with ASK", query.at, query.r2s.value)
-    node: Node = query.algebra
-    while isinstance(node, (Slice, Distinct, Reduced, Project, OrderBy)):
-        if isinstance(node, (Slice, OrderBy)):
-            what = "ORDER BY" if isinstance(node, OrderBy) else "LIMIT or OFFSET"
-            raise Fault(f"{query.r2s.value} cannot be used with {what}", node.at, what)
-        node = node.inner
+        raise Fault(f"{operator} cannot be used with ASK", query.at, operator)
+    if modifiers.order_by:
+        raise Fault(f"{operator} cannot be used with ORDER BY", position(modifiers.order_by[0].expr))
+    if modifiers.limit is not None or modifiers.offset is not None:
+        raise Fault(f"{operator} cannot be used with LIMIT or OFFSET", position(modifiers.limit or modifiers.offset))
 
 
 def check_windows(query: ContinuousQuery) -> None:
@@ -42,8 +45,8 @@ def check_depth(root: Node) -> None:
     while stack:
         node, depth, at = stack.pop()
         at = node.at if node.at >= 0 else at
-        if depth > MAX_DEPTH:
-            raise Fault(f"the query is nested too deeply: more than {MAX_DEPTH} patterns inside one another", at)
+        if depth > MAX_PATTERNS:
+            raise Fault(f"the query is nested too deeply: more than {MAX_PATTERNS} patterns inside one another", at)
         stack.extend((child, depth + 1, at) for child in children(node))
         for expr in expressions(node):
             stack.extend((pattern, depth + 1, at) for pattern in _exists(expr))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.errors import QueryError
+
+_WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 
 
 class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outside sees it
@@ -18,10 +22,12 @@ class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outsi
         self.construct = construct
 
 
-def query_error(message: str, text: str, offset: int, construct: str) -> QueryError:
-    """The QueryError for an offset into the text as written."""
-    offset = min(max(offset, 0), len(text))
+def query_error(fault: Fault, text: str) -> QueryError:
+    """The QueryError for a fault in the text as it was written."""
+    offset = min(max(fault.at, 0), len(text))
     lines = text[:offset].splitlines(keepends=True)
     if not lines or lines[-1].splitlines()[0] != lines[-1]:
         lines.append("")
-    return QueryError(message, len(lines), len(lines[-1]) + 1, construct, text)
+    word = _WORD.match(text, offset)
+    construct = fault.construct or (word[0] if word else "")
+    return QueryError(fault.message, len(lines), len(lines[-1]) + 1, construct, text)

@@ -83,7 +83,7 @@ class Translation:
         body = _body(syntax.query, context)
         check_depth(body.algebra)
         query = self._put_together(header, body, dataset, windows, syntax)
-        check_operator(query)
+        check_operator(query, syntax.query.modifiers)
         check_windows(query)
         return query
 
@@ -157,7 +157,7 @@ def _header(
         r2s=_R2S.get(operator, RelationToStream.RSTREAM),
         report_nonempty=syntax.report_nonempty,
         computed_every_ms=None if syntax.computed_every is None else milliseconds(syntax.computed_every),
-        starting_at_ms=None if syntax.starting_at is None else starting_instant(syntax.starting_at, context),
+        starting_at_ms=None if syntax.starting_at is None else starting_instant(syntax.starting_at),
     )
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from lark import Token
 
-from penstock.query.ast_nodes import DurationSyntax, position
+from penstock.query.ast_nodes import DurationSyntax, LiteralSyntax, position
 from penstock.query.durations import duration_ms, instant_ms
 from penstock.query.faults import Fault
 from penstock.query.ir import CountRange, Dataset, TimeRange, WindowClause
-from penstock.query.translation.terms import literal
+from penstock.query.lexis import string_value
 
 if TYPE_CHECKING:
     from penstock.query.algebra import Iri
-    from penstock.query.ast_nodes import DatasetClause, LiteralSyntax, WindowSyntax
+    from penstock.query.ast_nodes import DatasetClause, WindowSyntax
     from penstock.query.translation.context import Context
 
 MAX_COUNT = 1 << 31
@@ -29,13 +29,14 @@ def milliseconds(syntax: DurationSyntax) -> int:
         raise Fault(str(error), syntax.at, syntax.text) from None
 
 
-def starting_instant(syntax: Token | LiteralSyntax, context: Context) -> int:
+def starting_instant(syntax: Token | LiteralSyntax) -> int:
     """STARTING AT: an integer of milliseconds since the epoch, or a dateTime."""
-    text = literal(syntax, context.names).lexical
-    if isinstance(syntax, Token) and syntax.type.startswith("INTEGER"):
-        if len(text) > 19 or abs(int(text)) > 1 << 62:
+    if isinstance(syntax, Token) and not syntax.type.startswith("STRING"):
+        text = str(syntax)
+        if not syntax.type.startswith("INTEGER") or len(text) > 19 or abs(int(text)) > 1 << 62:
             raise Fault(f"{text} is not an instant in milliseconds", position(syntax), text)
         return int(text)
+    text = string_value(syntax.string if isinstance(syntax, LiteralSyntax) else syntax)
     try:
         return instant_ms(text)
     except ValueError as error:

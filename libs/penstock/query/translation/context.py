@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from penstock.query.ir import WindowClause
     from penstock.query.translation.terms import Names
 
-MAX_DEPTH = 200
-"""Nesting of groups (which count double) and expressions. What comes after recurses over the tree."""
+MAX_DEPTH = 100
+"""Nesting of groups (which count double), expressions, `[ … ]` and paths. What comes after recurses over the tree."""
 
 Scope = dict[str, Variable]
 """In-scope variables of a pattern (SPARQL 1.1 §18.2.1), in the order of the text."""

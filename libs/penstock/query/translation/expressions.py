@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Protocol
 
 from lark import Token
@@ -68,7 +69,7 @@ class ExpressionTranslator:
                 return Exists(pattern, syntax.negated, syntax.at)
 
     def _all(self, context: Context, args: tuple[ExprSyntax, ...]) -> tuple[Expr, ...]:
-        return tuple(self(context, argument) for argument in args)
+        return tuple(map(self, repeat(context), args))
 
     def _function(self, context: Context, syntax: FunctionCall) -> Expr:
         signature = _signature(context, syntax)

@@ -71,10 +71,13 @@ def conjunction(conditions: list[Expr]) -> Expr:
 
 def inline_data(context: Context, syntax: InlineData) -> Values:
     """VALUES (§10.2)."""
-    names = [str(token) for token in syntax.variables]
-    for index, token in enumerate(syntax.variables):
-        if names.index(names[index]) != index:
+    names: set[str] = set()
+    for token in syntax.variables:
+        if token in names:
             raise Fault(f"{token} stands twice in VALUES", position(token), str(token))
+        names.add(str(token))
+
+    variables = tuple(Variable(token[1:], position(token)) for token in syntax.variables)
 
     def cell(value: Token | LiteralSyntax) -> Iri | Literal | None:
         if isinstance(value, Token) and value.type == "UNDEF":
@@ -82,10 +85,9 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
         return constant(value, context.names)
 
     for row in syntax.rows:
-        if len(row) != len(names):
+        if len(row) != len(variables):
             at = position(row[0]) if row else syntax.at
-            raise Fault(f"a row of VALUES has {len(row)} values for {len(names)} variables", at)
-    variables = tuple(Variable(token[1:], position(token)) for token in syntax.variables)
+            raise Fault(f"a row of VALUES has {len(row)} values for {len(variables)} variables", at)
     return Values(variables, tuple(tuple(map(cell, row)) for row in syntax.rows), syntax.at)
 
 

@@ -115,9 +115,9 @@ class _Solution:
         return bool(self._modifiers.group_by) or bool(self._aggregates)
 
     # ---- reading
-    def _group_keys(self) -> list[Variable]:
+    def _group_keys(self) -> dict[str, Variable]:
         """GROUP BY: expressions become Extends below the Group (§18.2.4.1)."""
-        keys: list[Variable] = []
+        keys: dict[str, Variable] = {}
         for condition in self._modifiers.group_by:
             if isinstance(condition, AsVariable):
                 variable = self._new_variable(condition.variable)
@@ -130,8 +130,7 @@ class _Solution:
                 else:
                     variable = self._context.fresh("k", position(condition))
                     self._node = Extend(self._node, variable, expr, position(condition))
-            if variable not in keys:
-                keys.append(variable)
+            keys.setdefault(variable.name, variable)
         return keys
 
     def _extend(self, variable: Variable, syntax: ExprSyntax) -> None:
@@ -167,7 +166,7 @@ class _Solution:
     # ---- checks
     def _check_items(self, items: list[_Item]) -> None:
         """§19.8 note 12 (and §11.4): what is projected must be a key, an aggregate, or made of these."""
-        known = {key.name for key in self._keys} | {variable.name for variable in self._aggregates.values()}
+        known = self._keys.keys() | {variable.name for variable in self._aggregates.values()}
         for item in items:
             read = [item.variable] if item.expr is None else _variables(item.expr)
             for variable in read:
@@ -183,7 +182,7 @@ class _Solution:
             order = [OrderKey(self._sampled(key.expr, frozenset(self._aliases)), key.descending) for key in order]
             aggregates = tuple((variable, call) for call, variable in self._aggregates.items())
             implicit = not self._modifiers.group_by
-            self._node = Group(self._node, tuple(self._keys), aggregates, implicit, self._modifiers.at)
+            self._node = Group(self._node, tuple(self._keys.values()), aggregates, implicit, self._modifiers.at)
         if having:
             condition = conjunction(having)
             self._node = Filter(self._node, condition, condition.at)
@@ -198,12 +197,11 @@ class _Solution:
 
     def _sampled(self, expr: Expr, aliases: frozenset[str]) -> Expr:
         """§18.2.4.1: in HAVING and ORDER BY of a grouped query, a variable that is no key stands for SAMPLE of it."""
-        keys = {key.name for key in self._keys}
         held = {variable.name for variable in self._aggregates.values()}
         replaced: dict[str, Variable] = {}
         for variable in _variables(expr):
             name = variable.name
-            if name in keys or name in held or name in aliases:
+            if name in self._keys or name in held or name in aliases:
                 continue
             if name in self._aliases:
                 self._context.warnings.append(

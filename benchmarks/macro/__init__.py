@@ -1,1 +1,0 @@
-"""Whole workloads: LSBench, LUBM, CityBench, bulk load."""

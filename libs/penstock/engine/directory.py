@@ -1,0 +1,200 @@
+"""Directories of an engine: the one that keeps its checkpoints, and the one for regions that live only as long as it.
+
+A data directory holds `LOCK`, `CURRENT` (the name of the checkpoint in force and its manifest's checksum), `RUNNING`
+while an engine has it open, and one folder a checkpoint: `checkpoint-<n>`. A new checkpoint is written beside the old
+one, made durable, and put in force by one rename; only then does the old one go.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import StorageError
+
+_MANIFEST = "manifest.json"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - regions are files in shared memory (DESIGN §4)
+_ENOUGH_SHARED_MEMORY = 1 << 30
+
+
+def _lock(path: Path) -> int | None:
+    """Open and lock a file; returns its descriptor, None where another process holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+class WorkingDirectory:
+    """A folder for region files, in shared memory where there is room. It goes with the engine, or, after a crash, when
+    the next engine starts.
+    """
+
+    _PREFIX = "penstock-regions-"
+
+    def __init__(self) -> None:
+        parent = _regions_parent()
+        _remove_abandoned(parent, self._PREFIX)
+        self.path = Path(tempfile.mkdtemp(prefix=self._PREFIX, dir=parent))
+        self._descriptor = _lock(self.path / "LOCK")
+
+    def close(self) -> None:
+        """Remove the folder; what is mapped stays readable."""
+        if self._descriptor is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _regions_parent() -> Path:
+    with suppress(OSError):
+        room = os.statvfs(_SHARED_MEMORY)
+        if room.f_bavail * room.f_frsize >= _ENOUGH_SHARED_MEMORY and os.access(_SHARED_MEMORY, os.W_OK):
+            return _SHARED_MEMORY
+    return Path(tempfile.gettempdir())
+
+
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    for folder in parent.glob(prefix + "*"):
+        with suppress(OSError):
+            if not (folder / "LOCK").exists():
+                continue  # another engine is just making it
+            descriptor = _lock(folder / "LOCK")
+            if descriptor is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(descriptor)
+
+
+class DataDirectory:
+    """A data directory, held by one engine at a time (readers excepted)."""
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
+        self.path = Path(path)
+        self.read_only = read_only
+        self._descriptor: int | None = None
+        self.crashed = False
+        if read_only:
+            if not self.path.is_dir():
+                raise StorageError(f"{self.path}: there is no such data directory")
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._descriptor = _lock(self.path / "LOCK")
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
+        if self._descriptor is None:
+            raise StorageError(f"{self.path / 'LOCK'}: another engine has this data directory open")
+        self.crashed = (self.path / "RUNNING").exists()
+        (self.path / "RUNNING").touch()
+
+    def close(self, *, clean: bool) -> None:
+        """Let the directory go; `clean` says that the last checkpoint holds everything."""
+        if self._descriptor is not None:
+            if clean:
+                (self.path / "RUNNING").unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    # ---- the checkpoint in force
+    def current(self) -> Path | None:
+        """Return the folder of the checkpoint in force, every file of it verified; None where there is none."""
+        pointer = self.path / "CURRENT"
+        if not pointer.exists():
+            return None
+        name, _, checksum = _read(pointer).decode("utf-8", "replace").strip().partition(" ")
+        folder = self.path / name
+        if not name.startswith("checkpoint-") or "/" in name or not folder.is_dir():
+            raise StorageError(f"{pointer}: names no checkpoint")
+        manifest = _read(folder / _MANIFEST)
+        if f"{zlib.crc32(manifest):08x}" != checksum:
+            raise StorageError(f"{folder / _MANIFEST}: corrupt: its checksum is not that of {pointer}")
+        for file, (size, crc) in json.loads(manifest)["files"].items():
+            _verify(folder / file, size, crc)
+        return folder
+
+    def begin(self) -> Path:
+        """Return a new folder to write a checkpoint into."""
+        numbers = [int(f.name.rpartition("-")[2].removesuffix(".new")) for f in self.path.glob("checkpoint-*")]
+        folder = self.path / f"checkpoint-{max(numbers, default=0) + 1:06d}.new"
+        folder.mkdir()
+        return folder
+
+    def publish(self, folder: Path) -> None:
+        """Make a written checkpoint durable and put it in force; the others go."""
+        files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+        listed = {str(file.relative_to(folder)): [file.stat().st_size, _checksum(file)] for file in files}
+        manifest = json.dumps({"version": 1, "files": listed}).encode()
+        write_durably(folder / _MANIFEST, manifest)
+        for file in files:
+            _sync(file)
+        for inner in (*(path for path in folder.rglob("*") if path.is_dir()), folder):
+            _sync(inner)
+        final = folder.with_name(folder.name.removesuffix(".new"))
+        folder.rename(final)
+        _sync(self.path)
+        write_durably(self.path / "CURRENT.new", f"{final.name} {zlib.crc32(manifest):08x}\n".encode())
+        (self.path / "CURRENT.new").rename(self.path / "CURRENT")
+        _sync(self.path)
+        for other in self.path.glob("checkpoint-*"):
+            if other != final:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file and flush it to the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json(path: Path) -> Any:
+    """Return a JSON file's content; StorageError naming the file where there is none."""
+    try:
+        return json.loads(_read(path))
+    except ValueError as error:
+        raise StorageError(f"{path}: corrupt: {error}") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error}") from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _checksum(path: Path) -> int:
+    crc = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            crc = zlib.crc32(chunk, crc)
+    return crc
+
+
+def _verify(path: Path, size: int, crc: int) -> None:
+    try:
+        found = path.stat().st_size
+        if found != size:
+            raise StorageError(f"{path}: corrupt: {found} bytes in place of {size}")
+        if _checksum(path) != crc:
+            raise StorageError(f"{path}: corrupt: its checksum is wrong")
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error}") from error

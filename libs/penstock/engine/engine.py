@@ -1,0 +1,388 @@
+"""`Engine`: the embedded engine's face. Each verb is a few lines over the module that owns its noun."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from itertools import islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from penstock.engine import checkpoint
+from penstock.engine.core import Core
+from penstock.engine.declaration import Declaration
+from penstock.engine.directory import DataDirectory, WorkingDirectory
+from penstock.engine.events import EventParser, Events, checked_time, original_bytes
+from penstock.engine.explaining import explain
+from penstock.engine.intake import check_columns
+from penstock.engine.limits import Limits
+from penstock.engine.oneshot import OneShot, Texts
+from penstock.engine.refused import DeadLetter
+from penstock.engine.runtime import Runtime
+from penstock.engine.standing import Query
+from penstock.engine.statistics import engine_stats
+from penstock.engine.storing import LoadReport, insert, load
+from penstock.errors import DataError, PenstockError, StorageError, UnknownStreamError
+from penstock.query import functions
+from penstock.rdf import terms as terms_of
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from os import PathLike
+    from pathlib import Path
+    from random import Random
+
+    import rdflib
+    from numpy.typing import ArrayLike
+
+    from penstock.engine.answers import Ids, Solutions
+    from penstock.engine.events import EventData
+    from penstock.engine.refused import LateEvent
+    from penstock.engine.streams import LiveStream
+    from penstock.rdf.terms import RdflibTerm
+
+_CHUNK = 8_192  # events of push_events that are taken (or refused by a limit) together
+
+
+class Engine:
+    """Continuous SPARQL over streams and a stored graph, in this process.
+
+    data_dir: where `close` and `checkpoint` keep everything; None = nothing is kept. shards: of a new stored graph.
+    read_only: open what a data_dir holds, for one-shot queries. limits: see `Limits`. clock: wall-clock milliseconds.
+
+    Pushes, declarations and registrations are serialised; one-shot queries run beside them on snapshots. Errors are
+    `penstock.PenstockError`s.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | PathLike[str] | None = None,
+        shards: int = 1,
+        *,
+        read_only: bool = False,
+        limits: Limits | None = None,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        seed: int | None = None,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._open = False
+        self.listeners: set[Query] = set()
+        self._directory = None if data_dir is None else DataDirectory(data_dir, read_only=read_only)
+        self._working = WorkingDirectory()
+        self._read_only = read_only
+        try:
+            saved = None if self._directory is None else self._directory.current()
+            core = _core(self._working, saved, shards, limits or Limits(), clock, random.Random(seed))  # noqa: S311
+            self._runtime = Runtime(core)
+            self._texts = Texts(core.limits.text_cache)
+            self._one_shot = OneShot(core, self._runtime.streams, self._texts)
+            self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
+            if saved is not None:
+                checkpoint.load(self._runtime, saved, self)
+            if self._directory is not None and self._directory.crashed:
+                core.attempt += 1
+        except BaseException:
+            self._release(clean=False)
+            raise
+        self._open = True
+
+    # ---- stored data
+    def load(
+        self,
+        source: str | PathLike[str] | bytes,
+        graph: str | None = None,
+        format: str | None = None,  # noqa: A002 - the name is API.md's
+        base: str | None = None,
+    ) -> LoadReport:
+        """Load a file (RDF by its name or `format`; .gz by name) or bytes into the stored graph, as one snapshot.
+
+        `graph` names the graph that takes what names none itself. DataError at the first bad line: nothing is loaded
+        then.
+        """
+        with self._writing() as runtime:
+            return load(runtime.core, source, graph, format, base)
+
+    def update(self, text: str, base: str | None = None) -> None:
+        """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
+        statement = self._texts.parse(text, base)
+        with self._writing() as runtime:
+            insert(runtime.core, statement)
+
+    def query(
+        self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
+    ) -> Solutions | bool | rdflib.Graph:
+        """Ask once, over the latest stable snapshot. Does not wait for pushes, and none waits for it.
+
+        LimitError beyond the time or memory given (None = the engine's limits).
+        """
+        self._check_open()
+        return self._one_shot.query(text, base, timeout_s, memory_mb)
+
+    # ---- streams
+    def declare_stream(
+        self,
+        iri: str,
+        batch_ms: int = 100,
+        lateness_ms: int = 0,
+        timing: Iterable[str] | str = (),
+        absorb_into: str | None = None,
+        retention_ms: int = 0,
+        idle_timeout_ms: int = 10_000,
+        max_ahead_ms: int = 86_400_000,
+        slice_mb: int | None = None,
+    ) -> None:
+        """Declare a stream (see `Declaration`). Saying the same again changes nothing; otherwise is a DataError."""
+        declaration = Declaration.checked(
+            iri,
+            batch_ms=batch_ms,
+            lateness_ms=lateness_ms,
+            timing=timing,
+            absorb_into=absorb_into,
+            retention_ms=retention_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            max_ahead_ms=max_ahead_ms,
+            slice_mb=slice_mb,
+        )
+        with self._writing() as runtime:
+            runtime.streams.declare(declaration)
+
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads. What it absorbed stays stored."""
+        with self._writing() as runtime:
+            runtime.drop_stream(iri)
+
+    def push(
+        self,
+        iri: str,
+        data: EventData,
+        timestamp: int,
+        format: str = "nt",  # noqa: A002 - the name is API.md's
+    ) -> None:
+        """Push one event: RDF text in a format, or rdflib triples, all at `timestamp` (ms).
+
+        A late event is no error (see `late`). A bad one, or one too far ahead, becomes a dead letter and raises
+        DataError.
+        """
+        with self._writing() as runtime:
+            stream = self._stream(iri, timestamp, data)
+            events, bad = self._parser.parse([(timestamp, data)], format)
+            letters = runtime.take(stream, events, bad)
+        self._deliver()
+        if letters:
+            raise DataError(letters[0].reason)
+
+    def push_events(
+        self,
+        iri: str,
+        events: Iterable[tuple[int, EventData]],
+        format: str = "nt",  # noqa: A002 - the name is API.md's
+    ) -> None:
+        """Push many events, (timestamp, data) each. Bad ones become dead letters, the others are taken.
+
+        LimitError: those before the ones in question are taken, in chunks of some thousand.
+        """
+        for chunk in _chunks(events, _CHUNK):
+            with self._writing() as runtime:
+                stream = self._stream(iri, chunk[0][0], chunk[0][1])
+                runtime.take(stream, *self._parser.parse(chunk, format))
+            self._deliver()
+
+    def push_columns(
+        self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
+    ) -> None:
+        """Push tuples by term ids (from `encode`), each an event of its own: int64 times, uint64 ids, equal lengths.
+
+        DataError, and nothing is taken, where a column cannot be that.
+        """
+        times = np.ascontiguousarray(timestamps, np.int64)
+        s, p, o = (np.ascontiguousarray(column, np.uint64) for column in (subjects, predicates, objects))
+        check_columns(times, s, p, o)
+        with self._writing() as runtime:
+            stream = runtime.streams.get(iri)
+            for column in (s, p, o):
+                runtime.core.dictionary.check(column)
+            runtime.take(stream, Events(times, np.ones(len(times), np.int64), s, p, o, _Tuples(self, s, p, o)), ())
+        self._deliver()
+
+    def advance(self, iri: str | None, timestamp: int, skip: bool = False) -> None:
+        """No tuple with τ ≤ `timestamp` will come on the stream (None: on any stream that users push to).
+
+        Fires what becomes due; with `skip` jumps over it, and each query's `gaps` records what was left out.
+        """
+        until = checked_time(timestamp)
+        with self._writing() as runtime:
+            streams = runtime.input_streams() if iri is None else [runtime.streams.get(iri)]
+            runtime.advance(streams, until, skip=skip)
+        self._deliver()
+
+    def late(self, iri: str) -> list[LateEvent]:
+        """Take the stream's late events, oldest first: they changed nothing."""
+        with self._lock:
+            return self._runtime.streams.get(iri).late.take()
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """Take what could not be used, with reasons, oldest first."""
+        with self._lock:
+            return self._runtime.dead_letters.take()
+
+    @property
+    def streams(self) -> Mapping[str, Declaration]:
+        """Declarations of all streams by IRI, derived ones included."""
+        with self._lock:
+            return MappingProxyType({stream.iri: stream.declaration for stream in self._runtime.streams})
+
+    # ---- standing queries
+    def register(self, text: str, name: str | None = None, base: str | None = None) -> Query:
+        """Register a standing query; QueryError with line and column where it cannot be one.
+
+        `name` takes the place of the text's own. `base` is what relative IRIs and bare names are read against.
+        """
+        statement = self._texts.parse(text, base)
+        with self._writing() as runtime:
+            return runtime.registry.register(statement, name, base, self)
+
+    @property
+    def queries(self) -> Mapping[str, Query]:
+        """Standing queries by name."""
+        with self._lock:
+            return dict(self._runtime.registry.queries)
+
+    def stop(self, query: Query) -> None:
+        """End a standing query (what `query.stop()` calls)."""
+        with self._writing() as runtime:
+            if runtime.registry.queries.get(query.name) is query:
+                runtime.stop(query)
+                self.listeners.discard(query)
+        self._deliver()
+
+    def explain(self, query: str | Query, base: str | None = None) -> str:
+        """Return the plan: operators, estimates, and what the last run really did. Nothing is registered or run."""
+        text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
+        statement = self._texts.parse(text, base)
+        with self._lock:
+            self._check_open()
+            return explain(self._runtime, self._one_shot, statement, base)
+
+    # ---- terms
+    def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
+        """Return the ids of rdflib terms, for `push_columns`. They stay valid as long as this data lives."""
+        with self._writing() as runtime:
+            ids = terms_of.encode(runtime.core.dictionary, terms)
+            runtime.core.dictionary.keep(ids)
+            return ids
+
+    def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
+        """Return the rdflib terms of ids, None for 0; DataError for an id that names nothing."""
+        self._check_open()
+        wanted = np.ascontiguousarray(ids, np.uint64)
+        self._runtime.core.dictionary.check(wanted)
+        return terms_of.decode(native.LocalTerms(self._runtime.core.dictionary), wanted)
+
+    # ---- keeping
+    def checkpoint(self) -> None:
+        """Keep everything as of now in the data directory; an earlier checkpoint is replaced at once or not at all."""
+        with self._writing() as runtime:
+            if self._directory is None:
+                raise StorageError("this engine has no data_dir")
+            folder = self._directory.begin()
+            checkpoint.save(runtime, folder)
+            self._directory.publish(folder)
+
+    def stats(self) -> dict[str, Any]:
+        """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
+        with self._lock:
+            self._check_open()
+            return engine_stats(self._runtime)
+
+    def close(self) -> None:
+        """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
+        with self._lock:
+            if not self._open:
+                return
+            try:
+                if self._directory is not None and not self._read_only:
+                    self.checkpoint()
+            finally:
+                self._open = False
+                self._release(clean=True)
+                queries = list(self._runtime.registry.queries.values())
+        for query in queries:
+            query.ended()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- inside
+    @contextmanager
+    def _writing(self) -> Iterator[Runtime]:
+        """Hold the writer's lock on an open engine."""
+        with self._lock:
+            self._check_open()
+            if self._read_only:
+                raise PenstockError("this engine was opened read-only")
+            yield self._runtime
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise PenstockError("the engine is closed")
+
+    def _stream(self, iri: str, timestamp: object, data: EventData) -> LiveStream:
+        """The stream of a push; input for an unknown one is a dead letter, and the caller's error."""
+        try:
+            return self._runtime.streams.get(iri)
+        except UnknownStreamError as error:
+            time_ms = timestamp if isinstance(timestamp, int) else None
+            self._runtime.dead_letters.put(DeadLetter(iri, time_ms, str(error), original_bytes(data)))
+            raise
+
+    def _deliver(self) -> None:
+        """Hand what has fired to subscribers, outside of the lock: they may call the engine."""
+        for query in list(self.listeners):
+            query.deliver()
+
+    def _release(self, *, clean: bool) -> None:
+        self._working.close()
+        if self._directory is not None:
+            self._directory.close(clean=clean)
+
+
+def _core(
+    working: WorkingDirectory, saved: Path | None, shards: int, limits: Limits, clock: Callable[[], int], rng: Random
+) -> Core:
+    dictionary = native.Dictionary()
+    if saved is None:
+        store = native.Store(str(working.path), shards)
+    else:
+        dictionary.load(str(saved / "dictionary.bin"))
+        store = native.Store.open(str(saved / "store"), str(working.path))
+    return Core(store, dictionary, limits, clock, rng, functions.call)
+
+
+class _Tuples(Sequence[bytes]):
+    """The tuples of columns as their producer would have written them, for the outputs of what is refused."""
+
+    def __init__(self, engine: Engine, *columns: Ids) -> None:
+        self._engine = engine
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __getitem__(self, row: Any) -> Any:
+        triple = self._engine.decode([column[row] for column in self._columns])
+        return original_bytes([tuple(triple)])
+
+
+def _chunks(events: Iterable[tuple[int, EventData]], size: int) -> Iterator[list[tuple[int, EventData]]]:
+    iterator = iter(events)
+    while chunk := list(islice(iterator, size)):
+        yield chunk

@@ -1,0 +1,111 @@
+"""The parts of one engine, put together; and the order in which a change runs through them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.evaluate import Evaluator
+from penstock.engine.firing import Firing
+from penstock.engine.forgetting import Forgetting
+from penstock.engine.intake import Intake
+from penstock.engine.refused import DeadLetter, Output
+from penstock.engine.registry import Registry
+from penstock.engine.schedule import Schedule
+from penstock.engine.streams import Streams
+from penstock.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.engine.core import Core
+    from penstock.engine.events import BadEvent, Events
+    from penstock.engine.standing import Query
+    from penstock.engine.streams import LiveStream
+
+
+class Runtime:
+    """Everything that a writer touches. Callers hold the engine's lock."""
+
+    def __init__(self, core: Core) -> None:
+        limits = core.limits
+        self.core = core
+        self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
+        self.streams = Streams(core.store, core.dictionary, limits)
+        self.schedule = Schedule(limits)
+        self.registry = Registry(core, self.streams, self.schedule)
+        self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots)
+        evaluator = Evaluator(core, self.streams)
+        self.firing = Firing(core, evaluator, self.forgetting, self.registry, self.schedule)
+        self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
+
+    # ---- input
+    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> list[DeadLetter]:
+        """Take parsed events into a stream, and do what has become due. Returns the dead letters."""
+        self._check_input(stream)
+        letters = self._intake.take(stream, events, bad)
+        self.progress([stream])
+        return letters
+
+    def advance(self, streams: Sequence[LiveStream], time: int, *, skip: bool) -> None:
+        """Move watermarks to a time, and fire what becomes due, or (`skip`) jump over it."""
+        for stream in streams:
+            self._check_input(stream)
+        moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
+        if not skip:
+            self.schedule.check(dict.fromkeys(moved, time), time)
+        for stream in moved:
+            self.registry.begin(stream, time)
+            stream.move(time)
+        if skip:
+            self._skip(moved)
+        self.progress(moved)
+
+    def input_streams(self) -> list[LiveStream]:
+        """Return the streams that users push to."""
+        return [stream for stream in self.streams if stream.publisher is None]
+
+    @staticmethod
+    def _check_input(stream: LiveStream) -> None:
+        if stream.publisher is not None:
+            raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
+
+    def _skip(self, moved: Iterable[LiveStream]) -> None:
+        for cohort, gap in self.schedule.skip(moved):
+            for query in cohort.queries:
+                query.gaps.append(gap)
+            self.firing.skipped(cohort)
+
+    def progress(self, moved: Iterable[LiveStream]) -> None:
+        """Close and fire all that the streams' watermarks allow, then tidy up."""
+        due = [stream for stream in moved if stream.target_ms != stream.closed_ms or stream.ended]
+        if due or self.schedule.unfinished:
+            self.schedule.run(due, self.firing)
+            self.firing.tidy()
+
+    # ---- queries
+    def stop(self, query: Query) -> None:
+        """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
+        ended = self.registry.remove(query)
+        query.ended()
+        if ended is None:
+            return
+        readers = list(self.schedule.readers(ended))
+        if readers:
+            self.progress(dict.fromkeys(stream for group in readers for stream in group.streams))
+        self.drop_unread()
+
+    def drop_unread(self) -> None:
+        """Forget derived streams that have ended and that nobody reads any more."""
+        for stream in list(self.streams):
+            if stream.ended and not any(True for _ in self.schedule.readers(stream)):
+                self.streams.drop(stream.iri)
+
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads or publishes; DataError otherwise."""
+        stream = self.streams.get(iri)
+        if stream.publisher is not None and not stream.ended:
+            raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")
+        readers = [query.name for group in self.schedule.readers(stream) for c in group.cohorts for query in c.queries]
+        if readers:
+            raise DataError(f"stream <{iri}> is read by {len(readers)} queries ({readers[0]}, …): stop them first")
+        self.streams.drop(iri)
