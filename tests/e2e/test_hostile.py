@@ -268,8 +268,8 @@ def nested(depth: int) -> dict[str, str]:
     return {
         "braces": "SELECT * WHERE " + "{" * depth + " ?s ?p ?o " + "}" * depth,
         "parentheses": f"SELECT ({'(' * depth}1{')' * depth} AS ?x) WHERE {{}}",
-        "minus signs": f"SELECT ({'-' * depth}1 AS ?x) WHERE {{}}".replace("--", "- -"),
-        "negations": f"ASK {{ FILTER({'!' * depth}true) }}",
+        "minus signs": f"SELECT ({'-(' * depth}1{')' * depth} AS ?x) WHERE {{}}",
+        "negations": f"ASK {{ FILTER({'!(' * depth}true{')' * depth}) }}",
         "optionals": "SELECT * WHERE { ?s ?p ?o " + "OPTIONAL { ?s ?p ?o " * depth + "}" * depth + "}",
         "sub-selects": "SELECT * WHERE { " + "{ SELECT * WHERE { " * depth + "?s ?p ?o" + " } }" * depth + " }",
         "exists": "ASK { " + "FILTER EXISTS { ?s ?p ?o " * depth + "}" * depth + " }",
@@ -282,14 +282,14 @@ def nested(depth: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("depth", [50, 2000])
+@pytest.mark.parametrize("depth", [10, 300, 3000])
 @pytest.mark.parametrize("shape", list(nested(1)))
 def test_deep_nesting(engine: Any, shape: str, depth: int) -> None:
     engine.load(nt("a").encode(), format="nt")
     text = nested(depth)[shape]
     found = outcome(lambda: engine.query(text, timeout_s=20))
     assert isinstance(found, penstock.PenstockError) or found is not None
-    if depth == 50 and shape not in ("exists", "path"):
+    if depth == 10 or (depth == 300 and shape in ("sums", "ors")):
         assert not isinstance(found, penstock.PenstockError), found
     assert sane(engine)
 

@@ -19,6 +19,7 @@ from property.script import (
     Load,
     Operation,
     Push,
+    PushMany,
     Register,
     Restart,
     Stop,
@@ -109,7 +110,9 @@ class CaseMaker:
         stream = rng.choice(self.streams)
         kind = rng.random()
         stream.now = min(stream.now + rng.choice([0, 1, 10, 25, 40, 60, 100, 220]), self.base + SPAN_MS)
-        if kind < 0.75:
+        if kind < 0.12:
+            self.operations.append(self.push_many(stream))
+        elif kind < 0.75:
             time = stream.now - (rng.randint(0, 400) if rng.random() < 0.2 else 0)
             self.operations.append(Push(stream.iri, max(time, 1), self.triples(rng.choice([1, 2, 3, 4, 5]))))
         elif kind < 0.86:
@@ -125,6 +128,14 @@ class CaseMaker:
             self.operations.append(TooFarAhead(stream.iri, ahead, self.triples(1)))
         elif self.durable:
             self.operations.append(Restart(rng.random() < 0.4))
+
+    def push_many(self, stream: Stream) -> PushMany:
+        rng, events = self.rng, []
+        for _ in range(rng.randint(1, 6)):
+            stream.now = min(stream.now + rng.choice([0, 1, 10, 40, 90]), self.base + SPAN_MS)
+            time = stream.now - (rng.randint(0, 300) if rng.random() < 0.2 else 0)
+            events.append((max(time, 1), self.triples(rng.choice([1, 2, 3]))))
+        return PushMany(stream.iri, tuple(events))
 
     def advance(self, stream: Stream) -> None:
         if self.rng.random() < 0.3 and not self.ambiguous_together:
@@ -156,9 +167,15 @@ class CaseMaker:
         return Update(f"INSERT DATA {{ {data if graph is None else f'GRAPH <{graph}> {{ {data} }}'} }}")
 
     def ask(self) -> Ask:
-        maker = BodyMaker(self.rng, Places(GRAPHS, (), variable=True), blank_nodes=self.blank_nodes)
-        body = self.rng.choice([maker.select, maker.select, maker.ask, maker.construct])()
-        return Ask(Printer().body(body), body, isinstance(body, P.Select) and bool(body.order))
+        rng, named, clauses = self.rng, list(GRAPHS), ""
+        if rng.random() < 0.35:
+            named = rng.sample([*GRAPHS, STORED], rng.randint(0, 2))
+            merged = rng.sample([*GRAPHS, STORED], rng.randint(0 if named else 1, 2))
+            clauses = " ".join([*(f"FROM <{g}>" for g in merged), *(f"FROM NAMED <{g}>" for g in named)])
+        maker = BodyMaker(rng, Places(tuple(named), (), variable=True), blank_nodes=self.blank_nodes)
+        body = rng.choice([maker.select, maker.select, maker.ask, maker.construct])()
+        head, rest = Printer().head(body)
+        return Ask(f"{head} {clauses} {rest}", body, isinstance(body, P.Select) and bool(body.order))
 
     # ---- queries
     def queries(self) -> list[Register]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from property.script import Ask, Case, Declare, Load, Push, Register, Stop
+from property.script import Ask, Case, Declare, Load, Push, PushMany, Register, Stop
 from support.answers import Rows, difference
 from support.meaning import Tally
 from support.systems import EngineSystem, OracleSystem, Reported
@@ -60,7 +60,7 @@ def _run(case: Case, model: OracleSystem, engine: EngineSystem, tally: Tally) ->
             what = compare(name, model.poll(name), engine.poll(name))
             if what:
                 return Difference(index, operation, what)
-        if isinstance(operation, Push) and model.late(operation.iri) != engine.late(operation.iri):
+        if isinstance(operation, Push | PushMany) and model.late(operation.iri) != engine.late(operation.iri):
             return Difference(index, operation, "one counts it late, the other does not")
     return None
 

@@ -85,6 +85,20 @@ class Push:
 
 
 @dataclass(frozen=True)
+class PushMany:
+    """Several events at once: the same as one after the other."""
+
+    iri: str
+    events: tuple[tuple[int, str], ...]
+
+    def apply(self, system: Any, tally: Tally) -> None:
+        system.push_many(self.iri, list(self.events))
+
+    def __str__(self) -> str:
+        return f"engine.push_events({self.iri!r}, {list(self.events)!r})"
+
+
+@dataclass(frozen=True)
 class TooFarAhead:
     """An event beyond `max_ahead`: an error, and nothing else."""
 
@@ -146,7 +160,7 @@ class Restart:
         return f"# {how}"
 
 
-Operation = Declare | Load | Update | Register | Stop | Push | TooFarAhead | Advance | Ask | Restart
+Operation = Declare | Load | Update | Register | Stop | Push | PushMany | TooFarAhead | Advance | Ask | Restart
 
 
 @dataclass(frozen=True)

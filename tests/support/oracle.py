@@ -185,12 +185,18 @@ class OracleEngine:
         del self.queries[name]
 
     def query(self, text: str, meaning: Any = None) -> Answer:
-        """One-shot, over the latest stable snapshot of the whole stored dataset."""
-        stored = self._stored_at(math.inf, set())
-        default = Content(frozenset(stored.pop(None, set())))
-        graphs = {g: Content(frozenset(t)) for g, t in stored.items() if g is not None}
+        """One-shot, over the latest stable snapshot: of the whole stored dataset, or of what its clauses list."""
+        header, stored = headers.parse(text), self._stored_at(math.inf, set())
+        stored_default = stored.pop(None, set())
+        graphs = {g: Content(frozenset(t)) for g, t in stored.items() if g is not None and t}
+        default = Content(frozenset(stored_default))
+        if header.default_graphs or header.named_graphs:
+            graphs[STORED] = default
+            parts = [graphs.get(g, Content(frozenset())).triples for g in header.default_graphs]
+            default = Content(frozenset().union(*parts))
+            graphs = {g: graphs.get(g, Content(frozenset())) for g in header.named_graphs}
         data = Data(default, graphs, tuple(graphs))
-        return meaning(data, 0) if meaning else by_pyoxigraph(text, data)
+        return meaning(data, 0) if meaning else by_pyoxigraph(header.sparql, data)
 
     # ---- time
     def _accept(self, stream: StreamModel, time: int, triple: Triple) -> None:

@@ -50,6 +50,10 @@ class OracleSystem:
     def push(self, iri: str, time: int, data: str) -> None:
         self.model.push(iri, data, time)
 
+    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
+        for time, data in events:
+            self.model.push(iri, data, time)
+
     def advance(self, iri: str | None, time: int) -> None:
         self.model.advance(iri, time)
 
@@ -102,6 +106,9 @@ class EngineSystem:
 
     def push(self, iri: str, time: int, data: str) -> None:
         self.engine.push(iri, data, timestamp=time)
+
+    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
+        self.engine.push_events(iri, events)
 
     def advance(self, iri: str | None, time: int) -> None:
         self.engine.advance(iri, time)
