@@ -56,6 +56,10 @@ class QueryDataset:
             return (_stored(iri, self._catalogue),)
         return ()
 
+    def lists(self, iri: str) -> bool:
+        """Whether a clause names the graph, so that it exists whatever it holds."""
+        return iri in self._addressed
+
     def window(self, iri: str) -> Parts:
         """Parts of `WINDOW <iri>`."""
         return self._windows[iri]

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.query.algebra import (
     BlankNode,
+    Call,
     Distinct,
+    Exists,
+    Expr,
+    Filter,
+    Graph,
     Node,
     OrderBy,
     Project,
@@ -121,8 +126,10 @@ def _answer(
     slots = [context.fresh(name) for name in "spo"]
     outputs = tuple(zip("spo", slots, strict=True))
     if query.form is Form.CONSTRUCT:
+        numbers: dict[str, int] = {}
         template = [
-            [_template_term(term, context) for term in (t.subject, t.predicate, t.object)] for t in query.template
+            [_template_term(term, context, numbers) for term in (t.subject, t.predicate, t.object)]
+            for t in query.template
         ]
         spec = context.node(
             "construct",
@@ -148,9 +155,9 @@ def _answer(
     return spec, outputs
 
 
-def _template_term(term: Term, context: PlanContext) -> dict[str, Any]:
+def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> dict[str, Any]:
     if isinstance(term, BlankNode):
-        return {"bnode": term.label}
+        return {"bnode": blanks.setdefault(term.label, len(blanks))}
     return term_spec(term, context)
 
 
@@ -167,10 +174,34 @@ def _with_unique_names(algebra: Node) -> Node:
                 return below(node)
 
     def below(node: Node) -> Node:
-        node = rebuild(node, below, lambda expr: expr)
+        node = rebuild(node, below, inside)
+        if isinstance(node, Graph) and isinstance(node.name, Variable):
+            return _apart_from_inside(node, node.name, numbers)
         return _hide_locals(node, numbers) if isinstance(node, Project) else node
 
+    def inside(expr: Expr) -> Expr:
+        match expr:
+            case Exists():
+                return replace(expr, pattern=below(expr.pattern))
+            case Call():
+                return replace(expr, args=tuple(map(inside, expr.args)))
+            case _:
+                return expr
+
     return top(algebra)
+
+
+def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> Node:
+    """GRAPH ?g {… ?g …}: inside, ?g is a variable like any other; the graph's name is joined with it afterwards."""
+    if name.name not in occurring(node.inner):
+        return node
+    own = Variable(f"{name.name}#{next(numbers)}")
+    inner = rename(node.inner, {name.name: own.name})
+    outer = replace(node, inner=inner)
+    if own.name not in visible(inner):
+        return outer
+    compatible = Call("or", (Call("not", (Call("bound", (own,)),)), Call("sameterm", (own, name))))
+    return Filter(outer, compatible)
 
 
 def _hide_locals(node: Project, numbers: Iterator[int]) -> Node:

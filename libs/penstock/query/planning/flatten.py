@@ -103,7 +103,7 @@ def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = fro
             return FlatGroup(inner.elements, inner.filters + own)
         case WindowGraph():
             return flatten(node.inner, graph_scope(node, dataset), dataset, around)
-        case Graph() if isinstance(node.name, Iri):
+        case Graph() if isinstance(node.name, Iri) and (binds_graph(node.inner) or dataset.lists(node.name.value)):
             return flatten(node.inner, graph_scope(node, dataset), dataset, around)
         case Graph() if isinstance(node.inner, Bgp) and binds_graph(node.inner):
             return flatten(node.inner, graph_scope(node, dataset), dataset, around)

@@ -20,6 +20,7 @@ from penstock.query.algebra import (
     Filter,
     Graph,
     Group,
+    Iri,
     Join,
     LeftJoin,
     Minus,
@@ -30,8 +31,10 @@ from penstock.query.algebra import (
     Triple,
     Union,
     Values,
+    Variable,
     WindowGraph,
 )
+from penstock.query.datasets import Part
 from penstock.query.planning import modifiers
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import expression_spec, path_spec, render_term, term_spec
@@ -48,6 +51,7 @@ from penstock.query.scope import (
 )
 
 if TYPE_CHECKING:
+    from penstock.query.algebra import Term
     from penstock.query.scope import Names
 
 _FILTER_KEEPS = 0.4
@@ -183,13 +187,29 @@ def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     if isinstance(pattern, PathTriple):
         label = f"{subject} path {object_} {where}"
         path = path_spec(pattern.path, context)
-        node = context.node("path", label, rows, **{"in": left.node}, **ends, path=path, dataset=dataset, graph=graph)
+        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4).
+        nodes_only = _is_open(pattern.subject) and _is_open(pattern.object)
+        node = context.node(
+            "path",
+            label,
+            rows,
+            **{"in": left.node},
+            **ends,
+            path=path,
+            dataset=dataset,
+            graph=graph,
+            nodes_only=nodes_only,
+        )
     else:
         label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
         predicate = term_spec(pattern.predicate, context)
         node = context.node("scan", label, rows, **{"in": left.node}, **ends, p=predicate, dataset=dataset, graph=graph)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
     return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
+
+
+def _is_open(term: Term) -> bool:
+    return isinstance(term, Variable) and not term.name.startswith("$")
 
 
 def _where(context: PlanContext, scope: Scope) -> str:
@@ -336,11 +356,24 @@ def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
 # ---- graphs
 def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> Relation:
     inner_scope = graph_scope(node, context.dataset)
+    if isinstance(node.name, Iri) and not binds_graph(node.inner) and not context.dataset.lists(node.name.value):
+        return join(context, node.inner, _existing_graph(context, left, node.name, inner_scope), inner_scope)
     if inner_scope.variable is None or binds_graph(node.inner):
         return join(context, node.inner, left, inner_scope)
     if inner_scope.variable in left.maybe:
         return _hash_join(context, left, independent(context, node.inner, inner_scope))
     return join(context, node.inner, _graphs(context, left, inner_scope), inner_scope)
+
+
+def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
+    """`left` if the stored graph has a triple, else nothing: what GRAPH <g> {} asks."""
+    if not scope.parts:
+        node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
+        return Relation(node, left.certain, left.maybe, 0.0, pure_seed=left.pure_seed)
+    variable = Variable(f"#graph{context.slots}")
+    named = _graphs(context, left, Scope((Part(0, "named"),), variable.name))
+    kept = _filter(context, Call("sameterm", (variable, name)), named, scope)
+    return replace(kept, pure_seed=left.pure_seed)
 
 
 def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
