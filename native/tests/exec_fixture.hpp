@@ -26,6 +26,21 @@ inline Spec ids(std::initializer_list<std::uint64_t> items) {
 }
 inline Spec stored(std::initializer_list<std::uint64_t> graphs) { return Dict{{"src", 0}, {"graphs", ids(graphs)}}; }
 
+/// JSON, for messages.
+inline std::string show(const Spec& spec) {
+    std::string text;
+    if (spec.is_null()) return "null";
+    if (spec.is_bool()) return spec.as_bool() ? "true" : "false";
+    if (spec.is_int()) return std::to_string(spec.as_int());
+    if (spec.is_string()) return '"' + spec.as_string() + '"';
+    if (spec.is_list()) {
+        for (const Spec& item : spec.as_list()) text += (text.empty() ? "" : ",") + show(item);
+        return '[' + text + ']';
+    }
+    for (const auto& [name, value] : spec.as_dict()) text += (text.empty() ? "\"" : ",\"") + name + "\":" + show(value);
+    return '{' + text + '}';
+}
+
 /// Builds nodes with running ids.
 class Nodes {
 public:
@@ -50,6 +65,11 @@ private:
 
 class ExecTest : public ::testing::Test {
 protected:
+    ExecTest() {
+        for (TermId i = 1; i < 130; ++i)
+            if (dictionary.intern({Kind::Iri, "urn:t:" + std::to_string(i), {}, {}}) != i)
+                throw Error("tests name IRIs by number; the dictionary does not count from 1");
+    }
     LabelTable labels;
     MemorySource graph{labels};
     std::vector<MemorySource> windows;

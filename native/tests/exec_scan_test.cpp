@@ -1,5 +1,4 @@
 // Triple patterns, by which positions are bound.
-#include "exec_fakes.hpp"
 #include "exec_fixture.hpp"
 
 namespace penstock::test {

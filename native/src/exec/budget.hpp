@@ -26,10 +26,10 @@ public:
         if (deadline_ != Clock::time_point::max() && Clock::now() > deadline_)
             throw LimitError("the evaluation exceeded its time limit");
     }
-    /// Accounts for memory about to be held (and gives it back with a negative amount).
+    /// Accounts for memory about to be held (and gives it back with a negative amount, which never throws).
     void charge(std::ptrdiff_t bytes) {
         used_ += bytes;
-        if (limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))
+        if (bytes > 0 && limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))
             throw LimitError("the evaluation exceeded its memory limit");
     }
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }

@@ -12,7 +12,8 @@ struct Plan::Impl {
     static constexpr std::size_t kIdle = 16;
 
     explicit Impl(const Spec& given) : spec(given), slots(spec.at("slots").as_int()) {
-        idle.push_back(std::make_unique<exec::Program>(spec));
+        for (const Spec& slot : spec.at("seed").as_list()) seed.push_back(static_cast<Slot>(slot.as_int()));
+        idle.push_back(std::make_unique<exec::Program>(spec));  // checks the whole plan
     }
 
     std::unique_ptr<exec::Program> take() {
@@ -33,6 +34,7 @@ struct Plan::Impl {
 
     const Spec spec;
     const std::size_t slots;
+    std::vector<Slot> seed;
     std::mutex mutex;
     std::vector<std::unique_ptr<exec::Program>> idle;
 };
@@ -41,6 +43,7 @@ Plan::Plan(const Spec& spec) : impl_(std::make_unique<Impl>(spec)) {}
 Plan::~Plan() = default;
 
 std::size_t Plan::slots() const { return impl_->slots; }
+const std::vector<Slot>& Plan::seed() const { return impl_->seed; }
 
 Table Plan::run(const RunInput& input) const {
     auto program = impl_->take();

@@ -19,17 +19,17 @@ namespace penstock {
 
 /// What one operator did in one run, for EXPLAIN.
 struct OperatorProfile {
-    std::uint32_t id = 0;      // the node's "id" in the plan
-    std::uint64_t rows = 0;    // produced, summed over its calls
-    std::uint64_t nanos = 0;   // its own time, its inputs' left out
+    std::uint32_t id = 0;     // the node's "id" in the plan
+    std::uint64_t rows = 0;   // produced, summed over its calls
+    std::uint64_t nanos = 0;  // its own time, its inputs' left out
 };
 
 struct RunInput {
-    const Table* seed = nullptr;                        // parameter table; never null (unit table for one-shot queries)
-    std::span<const Source* const> sources;             // by the plan's source index; 0 is the stored graph
+    const Table* seed = nullptr;             // parameter table; never null (unit table for one-shot queries)
+    std::span<const Source* const> sources;  // by the plan's source index; 0 is the stored graph
     const LabelTable* labels = nullptr;
-    ExprContext* expressions = nullptr;                 // its exists/timestamp are set by the executor
-    std::vector<OperatorProfile>* profile = nullptr;    // filled where not null
+    ExprContext* expressions = nullptr;               // its exists/timestamp are set by the executor
+    std::vector<OperatorProfile>* profile = nullptr;  // filled where not null
 };
 
 /// A compiled plan: immutable, shareable between threads; run() keeps its state in locals.
@@ -39,6 +39,7 @@ public:
     ~Plan();
     Table run(const RunInput& input) const;
     std::size_t slots() const;
+    const std::vector<Slot>& seed() const;  // slots of the seed table's columns
 
 private:
     struct Impl;

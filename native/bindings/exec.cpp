@@ -1,0 +1,165 @@
+// Plan, execute() and Result: see _native.pyi.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "exec/executor.hpp"
+#include "exec/rows.hpp"
+#include "spec.hpp"
+#include "store/store.hpp"
+#include "term_tuples.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+using TermTuple = std::tuple<int, std::string, std::string, std::string>;
+
+/// An answer with what its local terms need. Columns are handed out as views: sort_by() works in place before that.
+struct Result {
+    explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
+    LocalTerms terms;
+    Table table;
+    std::vector<OperatorProfile> profile;
+
+    std::size_t column_of(std::uint64_t slot) const {
+        int column = slot > 0xFFFF ? -1 : table.index_of(static_cast<Slot>(slot));
+        if (column < 0) throw nb::index_error("the answer has no such slot");
+        return static_cast<std::size_t>(column);
+    }
+};
+
+/// Functions that are left to Python. Called without the GIL, by the thread that evaluates.
+auto foreign_function(nb::object callable) {
+    return [callable = std::move(callable)](const std::string& name, std::span<const TermId> arguments,
+                                            LocalTerms& terms) -> TermId {
+        nb::gil_scoped_acquire acquired;
+        nb::object result = callable(name, decode(terms, arguments));
+        if (result.is_none()) return kUnbound;
+        auto [kind, lexical, datatype, lang] = nb::cast<TermTuple>(result);
+        return terms.intern(term_view(kind, lexical, datatype, lang));
+    };
+}
+
+Table seed_table(const Plan& plan, const std::vector<IdsIn>& seed, std::size_t rows) {
+    if (seed.size() != plan.seed().size())
+        throw nb::value_error("the seed needs a column for each of the plan's seed slots");
+    Table table;
+    table.slots = plan.seed();
+    table.rows = seed.empty() ? rows : seed[0].size();
+    for (const IdsIn& column : seed) {
+        if (column.size() != table.rows) throw nb::value_error("the seed's columns differ in length");
+        table.columns.emplace_back(column.data(), column.data() + column.size());
+    }
+    return table;
+}
+
+std::unique_ptr<Result> execute(const Plan& plan, Store& store, const Dictionary& dictionary,
+                                const std::vector<const Source*>& sources, const std::vector<IdsIn>& seed,
+                                std::size_t seed_rows, std::int64_t now_ms,
+                                const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
+                                std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign, bool profile) {
+    auto result = std::make_unique<Result>(dictionary);
+    Table parameters = seed_table(plan, seed, seed_rows);
+    std::vector<std::int64_t> starts, ends;
+    for (auto [start, end] : windows) {
+        starts.push_back(start);
+        ends.push_back(end);
+    }
+    Budget budget(timeout_s, memory_bytes);
+    ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
+    if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign));
+    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr};
+    {
+        nb::gil_scoped_release released;
+        result->table = plan.run(input);
+    }
+    return result;
+}
+
+nb::ndarray<nb::numpy, const TermId, nb::ndim<1>> column(nb::handle_t<Result> self, std::size_t i) {
+    const Table& table = nb::cast<const Result&>(self).table;
+    if (i >= table.columns.size()) throw nb::index_error("the answer has no such column");
+    return {table.columns[i].data(), {table.rows}, self};
+}
+
+auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
+    const Column& column = result.table.columns[result.column_of(slot)];
+    std::vector<std::int64_t> starts(members + 1, static_cast<std::int64_t>(column.size()));
+    std::size_t member = 0;
+    for (std::size_t row = 0; row < column.size(); ++row) {
+        if (column[row] >= members) throw nb::value_error("a member's number is not below `members`");
+        while (member <= column[row]) starts[member++] = static_cast<std::int64_t>(row);
+    }
+    return to_numpy(std::move(starts));
+}
+
+auto difference(const std::vector<IdsIn>& a, const std::vector<IdsIn>& b) {
+    if (a.size() != b.size()) throw nb::value_error("the two tables differ in their number of columns");
+    auto spans = [](const std::vector<IdsIn>& columns) {
+        std::vector<std::span<const TermId>> made;
+        for (const IdsIn& column : columns) {
+            if (column.size() != columns[0].size()) throw nb::value_error("columns differ in length");
+            made.emplace_back(column.data(), column.size());
+        }
+        return made;
+    };
+    auto left = spans(a), right = spans(b);
+    std::vector<std::int64_t> rows;
+    if (!left.empty()) {
+        nb::gil_scoped_release released;
+        rows = exec::multiset_difference(left, left[0].size(), right, right[0].size());
+    }
+    return to_numpy(std::move(rows));
+}
+
+std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> profile_of(const Result& result) {
+    std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> entries;
+    for (const OperatorProfile& entry : result.profile) entries.emplace_back(entry.id, entry.rows, entry.nanos);
+    return entries;
+}
+
+}  // namespace
+}  // namespace penstock
+
+void bind_exec(nb::module_& m) {
+    using namespace penstock;
+    nb::class_<Plan>(m, "Plan",
+                     "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
+        .def(
+            "__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
+
+    nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
+        .def_prop_ro(
+            "slots",
+            [](const Result& r) { return std::vector<std::uint32_t>(r.table.slots.begin(), r.table.slots.end()); })
+        .def_prop_ro("rows", [](const Result& r) { return r.table.rows; })
+        .def_prop_ro(
+            "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
+        .def_prop_ro("profile", &profile_of)
+        .def("column", &column, "i"_a,
+             "A view, valid while the Result lives (it keeps it alive); sort_by() changes it.")
+        .def("offsets", &offsets, "slot"_a, "members"_a,
+             "Where each member's rows begin, and their end: rows of member m are [offsets[m], offsets[m + 1]).")
+        .def(
+            "sort_by", [](Result& r, std::uint64_t slot) { exec::sort_by(r.table, r.column_of(slot)); }, "slot"_a,
+            "Sorts the rows by the ids of that slot, keeping the order of equals.");
+
+    m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
+          "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
+          "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, nb::keep_alive<0, 3>());
+    m.def("multiset_difference", &difference, "a"_a, "b"_a);
+}

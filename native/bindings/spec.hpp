@@ -1,0 +1,14 @@
+// Python's dicts and lists -> Spec.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "../src/spec.hpp"
+
+namespace penstock {
+
+/// Converts JSON's data model. Integers are 0 <= n < 2^64. Raises TypeError for anything else, and for nesting so deep
+/// that the core could not follow it.
+Spec to_spec(nanobind::handle value);
+
+}  // namespace penstock

@@ -1,0 +1,140 @@
+"""The Python face of the executor: plans in, columns out."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from penstock.errors import LimitError, PenstockError
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
+STORED = [{"src": 0, "graphs": [0]}]
+
+
+class World:
+    """A small stored graph: `a` knows b and c, b knows c."""
+
+    def __init__(self, directory: Path) -> None:
+        self.dictionary = native.Dictionary()
+        self.store = native.Store(str(directory), 1, 1 << 26)
+        self.a, self.b, self.c, self.knows = (self.iri(name) for name in ("a", "b", "c", "knows"))
+        edges = [(self.a, self.b), (self.a, self.c), (self.b, self.c)]
+        s, o = np.array(edges, np.uint64).T.copy()
+        p = np.full(len(edges), self.knows, np.uint64)
+        self.store.commit(s, p, o, np.zeros(len(edges), np.uint64))
+
+    def iri(self, name: str) -> int:
+        return self.dictionary.intern(1, f"urn:test:{name}")
+
+    def string(self, text: str) -> int:
+        return self.dictionary.intern(3, text, XSD_STRING)
+
+    def scan(self, s: dict[str, int], o: dict[str, int], source: dict[str, Any] | None = None) -> dict[str, Any]:
+        inner = source or {"op": "seed", "id": 1}
+        return {"op": "scan", "id": 2, "in": inner, "s": s, "p": {"id": self.knows}, "o": o, "dataset": STORED}
+
+    def run(self, root: dict[str, Any], seed_slots: list[int] | None = None, **options: Any) -> native.Result:
+        plan = native.Plan({"slots": 4, "seed": seed_slots or [], "root": root, "subplans": []})
+        return native.execute(plan, self.store, self.dictionary, [self.store.view()], **options)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def rows(result: native.Result) -> list[tuple[int, ...]]:
+    columns = [result.column(i).tolist() for i in range(len(result.slots))]
+    return sorted(zip(*columns, strict=True))
+
+
+def test_a_scan_gives_columns_by_slot(world: World) -> None:
+    result = world.run(world.scan({"var": 0}, {"var": 1}))
+    assert result.slots == [0, 1]
+    assert result.rows == 3
+    assert rows(result) == sorted([(world.a, world.b), (world.a, world.c), (world.b, world.c)])
+
+
+def test_a_seed_runs_all_members_at_once(world: World) -> None:
+    members = np.array([2, 0, 1, 0], np.uint64)
+    people = np.array([world.a, world.b, world.c, world.a], np.uint64)
+    result = world.run(world.scan({"var": 1}, {"var": 2}), [0, 1], seed=[members, people])
+    result.sort_by(0)
+    assert result.column(0).tolist() == [0, 0, 0, 2, 2]
+    assert result.offsets(0, 3).tolist() == [0, 3, 3, 5]
+
+
+def test_columns_outlive_their_result(world: World) -> None:
+    column = world.run(world.scan({"id": world.a}, {"var": 1})).column(0)
+    gc.collect()
+    assert sorted(column.tolist()) == sorted([world.b, world.c])
+    assert not column.flags.writeable
+
+
+def test_terms_that_an_evaluation_makes_live_with_its_result(world: World) -> None:
+    text = "a text that is too long for an inline literal"
+    call = {"call": "concat", "args": [{"id": world.string(text)}, {"id": world.string("!")}]}
+    result = world.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call})
+    local, column = result.local, result.column(0)
+    del result
+    gc.collect()
+    assert local.decode(column) == [(3, text + "!", XSD_STRING, "")]
+
+
+def test_functions_of_python_are_called_with_terms(world: World) -> None:
+    asked: list[tuple[str, object]] = []
+
+    def foreign(name: str, arguments: list[native.TermTuple | None]) -> native.TermTuple:
+        asked.append((name, arguments))
+        return (3, "digest of something", XSD_STRING, "")
+
+    call = {"call": "sha1", "args": [{"id": world.string("x")}]}
+    root = {"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}
+    result = world.run(root, foreign=foreign)
+    assert asked == [("sha1", [(3, "x", XSD_STRING, "")])]
+    assert result.local.decode(result.column(0)) == [(3, "digest of something", XSD_STRING, "")]
+
+
+def test_an_exception_of_such_a_function_is_raised(world: World) -> None:
+    def foreign(name: str, arguments: list[native.TermTuple | None]) -> native.TermTuple:
+        raise ZeroDivisionError(name)
+
+    call = {"call": "sha1", "args": [{"id": world.string("x")}]}
+    with pytest.raises(ZeroDivisionError):
+        world.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}, foreign=foreign)
+
+
+def test_too_much_memory_is_a_limit_error(world: World) -> None:
+    values = {"op": "values", "id": 5, "slots": [0], "rows": [[world.a]] * 2000}
+    other = {"op": "values", "id": 6, "slots": [1], "rows": [[world.a]] * 2000}
+    with pytest.raises(LimitError, match="memory"):
+        world.run({"op": "join", "id": 7, "left": values, "right": other}, memory_bytes=1 << 20)
+
+
+def test_a_malformed_plan_is_an_error(world: World) -> None:
+    with pytest.raises(PenstockError, match="unknown operator"):
+        world.run({"op": "dance", "id": 1})
+    with pytest.raises(TypeError):
+        world.run({"op": "seed", "id": object()})
+
+
+def test_the_profile_lists_every_node(world: World) -> None:
+    result = world.run(world.scan({"var": 0}, {"var": 1}), profile=True)
+    assert sorted((node, count) for node, count, _ in result.profile) == [(1, 1), (2, 3)]
+    assert world.run(world.scan({"var": 0}, {"var": 1})).profile == []
+
+
+def test_multiset_difference_takes_rows_away_one_for_one() -> None:
+    def ids(*values: int) -> native.Ids:
+        return np.array(values, np.uint64)
+
+    left, right = [ids(1, 1, 2, 3), ids(5, 5, 6, 7)], [ids(1, 3), ids(5, 8)]
+    assert native.multiset_difference(left, right).tolist() == [1, 2, 3]
+    assert native.multiset_difference(left, [ids(), ids()]).tolist() == [0, 1, 2, 3]
