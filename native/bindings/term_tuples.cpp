@@ -4,6 +4,8 @@
 #include <unordered_map>
 
 #include "errors.hpp"
+#include "rdf/iri.hpp"
+#include "rdf/language_tag.hpp"
 
 namespace nb = nanobind;
 
@@ -59,6 +61,18 @@ TermView term_view(int kind, std::string_view lexical, std::string_view datatype
         default:
             throw DataError("no kind of term is numbered " + std::to_string(kind));
     }
+}
+
+void check_term(const TermView& term) {
+    const std::string_view iri = term.kind == Kind::Iri ? term.lexical : term.datatype;
+    if (term.kind == Kind::Iri || (term.kind == Kind::Literal && term.lang.empty() && !iri.empty())) {
+        if (const char* fault = iri_fault(iri))
+            throw DataError("not an absolute IRI: <" + std::string(iri) + ">: " + fault);
+    }
+    if (term.kind != Kind::Literal) return;
+    if (term.lang.empty() && term.datatype == kRdfLangString) throw DataError("rdf:langString needs a language tag");
+    if (!term.lang.empty() && !is_language_tag(term.lang))
+        throw DataError("not a well-formed language tag (BCP 47): " + std::string(term.lang));
 }
 
 nb::object term_tuple(const TermView& term) {

@@ -15,6 +15,9 @@ namespace penstock {
 /// Throws DataError for a kind that is none.
 TermView term_view(int kind, std::string_view lexical, std::string_view datatype, std::string_view lang);
 
+/// Throws DataError where an IRI, a datatype or a language tag is not well-formed. The dictionary itself does not look.
+void check_term(const TermView& term);
+
 /// The tuple of a term; None for Kind::Unbound.
 nanobind::object term_tuple(const TermView& term);
 

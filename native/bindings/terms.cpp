@@ -58,6 +58,12 @@ IdsOut publish(LocalTerms& terms, const IdsIn& ids) {
 }
 
 void bind_dictionary(nb::module_& m) {
+    m.def(
+        "check_term",
+        [](int kind, std::string_view lexical, std::string_view datatype, std::string_view lang) {
+            check_term(term_view(kind, lexical, datatype, lang));
+        },
+        "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "");
     nb::class_<Dictionary::Lease>(m, "Lease");
     nb::class_<Dictionary>(m, "Dictionary")
         .def(nb::init<>())

@@ -177,7 +177,7 @@ TEST_F(NTriples, NamesLineColumnAndReason) {
     EXPECT_EQ(error("<http://e/s> <http://e/p> \"ééé\" x"),
               "line 1, column 33: expected a graph (an IRI or a blank node) or '.', found 'x'");
     EXPECT_EQ(error("<http://e/s> <http://e/p> <o> ."),
-              "line 1, column 27: an IRI must be absolute: a scheme and a colon first");
+              "line 1, column 27: not an absolute IRI: a scheme and a colon must come first");
     ParseOptions later;
     later.first_line = 1000;
     EXPECT_EQ(error("\r\n<http://e/s>", later), "line 1001, column 13: expected a predicate (an IRI), found the end");
@@ -251,6 +251,47 @@ TEST_F(NTriples, ABlankNodeMayStandBeforeTheDot) {
     EXPECT_EQ(q.subjects.size(), 2U);
     EXPECT_EQ(q.objects[0], q.objects[1]);
     EXPECT_EQ(q.bad_count, 1U);
+}
+
+TEST_F(NTriples, IrisAreThoseOfRfc3987) {
+    for (const char* iri :
+         {"http://e/", "http://e", "http://", "urn:isbn:0451450523", "a:", "http://u:p@e:80/a;b=c,d/e?q=/?#f/?",
+          "http://[::1]:8080/x", "http://[v1.a:b]/", "http://e/%C3%a9", "http://é.example/ü?\uE000#ß", "mailto:a@b",
+          "tag:x,2014:y", "http://e/\U00010000", "file:///a", "http://127.0.0.1", "x-y.z+1:a//b", "http://e/~(a)'*!$&"})
+        EXPECT_EQ(error(kPrefix + ("<" + std::string(iri) + "> .")), "no error") << iri;
+    for (const char* iri : {"http://e/%",
+                            "http://e/%4",
+                            "http://e/%zz",
+                            "http://e/[x]",
+                            "http://[x/",
+                            "http://[::1]x/",
+                            "http://[1.2.3.4]/",
+                            "http://[v.a]/",
+                            "http://e:x/",
+                            "http://a@b@c/",
+                            "http://e/a#b#c",
+                            "http://e/\uE000",
+                            "http://e/\uFFFE",
+                            "http://e/#\uE000",
+                            "a b:c",
+                            "é:a",
+                            "1:a",
+                            "",
+                            "//e/a",
+                            "http//e"})
+        EXPECT_NE(error(kPrefix + ("<" + std::string(iri) + "> .")), "no error") << iri;
+}
+
+TEST_F(NTriples, LanguageTagsAreThoseOfBcp47) {
+    for (const char* tag : {"en", "EN", "de-CH", "zh-Hant-TW", "sl-rozaj-biske", "de-CH-1996", "en-a-bbb-x-a-1",
+                            "x-private", "i-klingon", "sgn-be-fr", "zh-min-nan", "es-419", "abcdefgh", "en-GB-oed",
+                            "hy-Latn-IT-arevela", "qaa-Qaaa-QM-x-southern", "zh-cmn-Hans-CN"})
+        EXPECT_EQ(error(kPrefix + ("\"x\"@" + std::string(tag) + " .")), "no error") << tag;
+    for (const char* tag : {"a", "x", "en-1", "en-a", "en-x", "de-419-DE-x-", "en-abcdefghi", "abcdefghi", "i-unknown",
+                            "x-abcdefghi", "en-US-u", "de-", "en-Latn-Latn", "ar-a-aaa-b-bbb-", "1"})
+        EXPECT_NE(error(kPrefix + ("\"x\"@" + std::string(tag) + " .")), "no error") << tag;
+    EXPECT_NE(error(kPrefix + std::string("\"x\"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString> .")),
+              "no error");
 }
 
 TEST_F(NTriples, LimitsTheLengthOfTerms) {

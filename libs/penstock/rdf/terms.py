@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rdflib import BNode, Literal, URIRef
 
 from penstock.errors import DataError
+from penstock.store._native import check_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,27 +26,24 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 RdflibTerm = URIRef | BNode | Literal
 
-_ABSOLUTE_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
-
-
-def check_iri(iri: str) -> str:
-    """Return the IRI; DataError where it is relative or has characters that no IRI may have (RFC 3987)."""
-    if _ABSOLUTE_IRI.fullmatch(iri) is None:
-        raise DataError(f"not an absolute IRI: <{iri}>")
-    return iri
-
 
 def to_tuple(term: Node) -> TermTuple:
-    """Tuple of an rdflib term; DataError for variables, graphs and IRIs that are none."""
-    if isinstance(term, URIRef):
-        return (IRI, check_iri(str(term)), "", "")
+    """Tuple of an rdflib term.
+
+    DataError for what is no term (variables, graphs), relative IRIs, characters that no IRI may have (RFC 3987), and
+    language tags that are none (BCP 47).
+    """
     if isinstance(term, BNode):
         return (BLANK, str(term), "", "")
-    if isinstance(term, Literal):
-        if term.language:
-            return (LITERAL, str(term), RDF_LANG_STRING, term.language)
-        return (LITERAL, str(term), XSD_STRING if term.datatype is None else check_iri(str(term.datatype)), "")
-    raise DataError(f"not an RDF term: {term!r}")
+    if isinstance(term, URIRef):
+        found = (IRI, str(term), "", "")
+    elif isinstance(term, Literal):
+        datatype = RDF_LANG_STRING if term.language else XSD_STRING if term.datatype is None else str(term.datatype)
+        found = (LITERAL, str(term), datatype, term.language or "")
+    else:
+        raise DataError(f"not an RDF term: {term!r}")
+    check_term(*found)
+    return found
 
 
 def from_tuple(term: TermTuple) -> RdflibTerm:

@@ -35,6 +35,8 @@ class Dictionary:
     def save(self, path: str) -> None: ...
     def load(self, path: str) -> None: ...
 
+def check_term(kind: int, lexical: str, datatype: str = "", lang: str = "") -> None: ...  # DataError unless well-formed
+
 class Lease: ...  # released when collected
 
 class LocalTerms:

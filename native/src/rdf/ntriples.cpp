@@ -124,10 +124,15 @@ private:
     }
     PendingTerm iri(const char* what) {
         if (lexer_.peek() != '<') lexer_.fail_expected(what);
+        const char* from = lexer_.at();
         const std::string_view text = lexer_.iri();
-        if (!lexer_.in_document(text)) return add({Kind::Iri, text, {}, {}});
+        if (!lexer_.in_document(text)) {
+            lexer_.check(text, from);
+            return add({Kind::Iri, text, {}, {}});
+        }
         RecentIris::Cell& cell = recent_.cell(text);
-        if (cell.text == text) return cell.term;
+        if (cell.holds(text)) return cell.term;
+        lexer_.check(text, from);
         const PendingTerm term = add({Kind::Iri, text, {}, {}});
         recent_.fill(cell, text, term);
         return term;

@@ -27,11 +27,13 @@ public:
     struct Cell {
         std::string_view text;
         PendingTerm term;
+
+        bool holds(std::string_view wanted) const { return text == wanted && !text.empty(); }
     };
 
     RecentIris() : cells_(kCells) {}
 
-    /// The cell for that text: where cell.text == text, cell.term is what is known of it; else the caller may fill it.
+    /// The cell for that text: where it holds(text), cell.term is what is known of it; else the caller may fill it.
     Cell& cell(std::string_view text) { return cells_[hash_bytes(text.data(), text.size(), 0) % kCells]; }
     void fill(Cell& cell, std::string_view text, PendingTerm term) {
         cell = {text, term};

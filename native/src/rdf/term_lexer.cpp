@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "rdf/iri.hpp"
+#include "rdf/language_tag.hpp"
 #include "rdf/scan.hpp"
 #include "rdf/utf8.hpp"
 
@@ -139,12 +141,8 @@ void TermLexer::code_point() {
 }
 
 // ---------------------------------------------------------------- terms
-void TermLexer::check_scheme(std::string_view iri, const char* from) const {
-    std::size_t i = 0;
-    while (i < iri.size() &&
-           (is_letter(iri[i]) || (i > 0 && (is_digit(iri[i]) || iri[i] == '+' || iri[i] == '-' || iri[i] == '.'))))
-        ++i;
-    if (i == 0 || i == iri.size() || iri[i] != ':') fail(from, "an IRI must be absolute: a scheme and a colon first");
+void TermLexer::check(std::string_view iri, const char* from) const {
+    if (const char* fault = iri_fault(iri)) fail(from, std::string("not an absolute IRI: ") + fault);
 }
 
 std::string_view TermLexer::iri() {
@@ -178,7 +176,6 @@ std::string_view TermLexer::iri() {
     }
     const std::string_view text = resolved != nullptr ? std::string_view(*resolved)
                                                       : std::string_view(from, static_cast<std::size_t>(at_ - from));
-    check_scheme(text, open);
     ++at_;
     return text;
 }
@@ -229,19 +226,16 @@ std::string_view TermLexer::text() {
                                : std::string_view(from, static_cast<std::size_t>(close - from));
 }
 
-/// Behind the '@': letters, then subtags of letters and digits, each of at most 8 (BCP 47 §2.1).
+/// Behind the '@'. The grammar's LANGTAG first, then BCP 47.
 std::string_view TermLexer::language_tag() {
     const char* from = at_;
-    for (bool first = true; first || peek() == '-'; first = false) {
-        if (!first) ++at_;
-        const char* subtag = at_;
-        while (at_ != end_ && (is_letter(*at_) || (!first && is_digit(*at_)))) ++at_;
-        if (at_ == subtag) fail_expected(first ? "a language tag" : "a subtag of the language tag");
-        if (at_ - subtag > 8) fail(subtag, "a language subtag of more than 8 characters");
-        if (end_ - at_ > 1 && at_[0] == '-' && at_[1] == '-')
-            fail(at_, "base directions of language tags (RDF 1.2) are not supported");
-    }
-    return {from, static_cast<std::size_t>(at_ - from)};
+    while (at_ != end_ && (is_letter(*at_) || (at_ != from && (is_digit(*at_) || *at_ == '-')))) ++at_;
+    const std::string_view tag(from, static_cast<std::size_t>(at_ - from));
+    if (tag.empty()) fail_expected("a language tag");
+    if (tag.find("--") != std::string_view::npos)
+        fail(from, "base directions of language tags (RDF 1.2) are not supported");
+    if (!is_language_tag(tag)) fail(from, "a language tag that is not well-formed (BCP 47)");
+    return tag;
 }
 
 TermView TermLexer::literal() {
@@ -253,7 +247,13 @@ TermView TermLexer::literal() {
     } else if (peek() == '^') {
         ++at_;
         expect('^', "'^^' and a datatype");
+        const char* from = at_;
         term.datatype = iri();
+        if (term.datatype != checked_datatype_) {
+            check(term.datatype, from);
+            if (term.datatype == kRdfLangString) fail(from, "rdf:langString needs a language tag");
+            if (in_document(term.datatype)) checked_datatype_ = term.datatype;
+        }
     }
     return term;
 }

@@ -46,8 +46,11 @@ public:
     }
     void expect(char c, const char* what);
 
-    /// `<…>`: absolute, no forbidden characters, escapes resolved.
+    /// `<…>` as the production IRIREF has it, escapes resolved. Whether it is an IRI is for check() to say: callers
+    /// that saw the text before can do without.
     std::string_view iri();
+    /// RFC 3987; `from` is where the error would be.
+    void check(std::string_view iri, const char* from) const;
     /// `_:label`; returns the label.
     std::string_view blank_label();
     /// `"…"`, with its language tag or datatype.
@@ -68,7 +71,6 @@ public:
 private:
     std::string_view text();
     std::string_view language_tag();
-    void check_scheme(std::string_view iri, const char* from) const;
     void check_length(const char* from, std::size_t bytes) const;
     char32_t hexadecimal(const char* from, int digits);
     char32_t numeric_escape();
@@ -79,6 +81,7 @@ private:
     const char* at_;
     const char* end_;
     std::size_t max_term_bytes_;
+    std::string_view checked_datatype_ = kXsdString;  // the last one: it repeats
     std::deque<std::string> resolved_;
 };
 

@@ -3,12 +3,12 @@
 import gzip
 
 import pytest
-from support import shared
 
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.loading import Source, read
 from penstock.store._native import Dictionary
+from support import shared
 
 TRIPLES = "".join(f"_:n{i} <http://e/next> _:n{i + 1} .\n" for i in range(1000))
 

@@ -35,7 +35,16 @@ def test_a_term_comes_back_as_it_was(term):
 
 
 @pytest.mark.parametrize(
-    "term", [Variable("x"), URIRef("relative"), URIRef(""), URIRef("http://a b"), URIRef("http://<x>"), None]
+    "term",
+    [
+        Variable("x"),
+        URIRef("relative"),
+        URIRef(""),
+        URIRef("http://a b"),
+        URIRef("http://<x>"),
+        Literal("x", lang="toolongtag"),
+        None,
+    ],
 )
 def test_what_is_no_term_of_a_graph_is_refused(term):
     with pytest.raises(DataError):
