@@ -27,6 +27,12 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 RdflibTerm = URIRef | BNode | Literal
 
 
+def check_iri(iri: str) -> str:
+    """Return the IRI; DataError where it is relative or not well-formed (RFC 3987)."""
+    check_term(IRI, iri)
+    return iri
+
+
 def to_tuple(term: Node) -> TermTuple:
     """Tuple of an rdflib term.
 
