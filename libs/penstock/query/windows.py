@@ -31,16 +31,15 @@ def milliseconds(syntax: DurationSyntax) -> int:
 
 def starting_instant(syntax: Token | LiteralSyntax) -> int:
     """STARTING AT: an integer of milliseconds since the epoch, or a dateTime."""
-    if isinstance(syntax, Token) and not syntax.type.startswith("STRING"):
-        text = str(syntax)
-        if not syntax.type.startswith("INTEGER") or len(text) > 19 or abs(int(text)) > 1 << 62:
-            raise Fault(f"{text} is not an instant in milliseconds", position(syntax), text)
-        return int(text)
-    text = string_value(syntax.string if isinstance(syntax, LiteralSyntax) else syntax)
+    token = syntax.string if isinstance(syntax, LiteralSyntax) else syntax
+    if not token.type.startswith("STRING"):
+        if not token.type.startswith("INTEGER") or len(token) > 19 or abs(int(token)) > 1 << 62:
+            raise Fault(f"{token} is not an instant in milliseconds", position(token), str(token))
+        return int(token)
     try:
-        return instant_ms(text)
+        return instant_ms(string_value(token))
     except ValueError as error:
-        raise Fault(str(error), position(syntax), text) from None
+        raise Fault(str(error), position(token), str(token)) from None
 
 
 def read_dataset(

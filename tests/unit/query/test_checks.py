@@ -27,7 +27,7 @@ def refusal(text: str, base: str | None = None) -> QueryError:
         ("SELECT (1 AS ?o) { ?s :p ?o }", "already in use", "?o"),
         ("SELECT (1 AS ?z) (2 AS ?z) {}", "gives it twice", "?z"),
         ("SELECT (?s AS ?k) { ?s :p ?o } GROUP BY (?o AS ?s)", "already in use", "?s"),
-        ("SELECT * { VALUES (?x ?x) {} }", "stands twice", "?x"),
+        ("SELECT * { VALUES (?x $x) {} }", "stands twice", "$x"),
         ("SELECT * { VALUES (?x ?y) { (1 2) (3) } }", "1 values for 2 variables", "3"),
         ("SELECT * { VALUES () { (1) } }", "1 values for 0 variables", "1"),
         # blank nodes
@@ -91,7 +91,7 @@ def refusal(text: str, base: str | None = None) -> QueryError:
         ("REGISTER QUERY q AS SELECT * {}", "needs a window", "REGISTER"),
         ("REGISTER QUERY q COMPUTED EVERY 0s AS SELECT * FROM STREAM :s [NOW] {}", "greater than zero", "0s"),
         ("REGISTER QUERY q COMPUTED EVERY 1s AS SELECT * FROM STREAM :s [TRIPLES 5] {}", "for time windows", "FROM"),
-        ("REGISTER QUERY q STARTING AT 'soon' AS SELECT * FROM STREAM :s [NOW] {}", "not an xsd:dateTime", "soon"),
+        ("REGISTER QUERY q STARTING AT 'soon' AS SELECT * FROM STREAM :s [NOW] {}", "not an xsd:dateTime", "'soon'"),
         ("REGISTER ISTREAM q AS ASK FROM STREAM :s [NOW] {}", "ISTREAM cannot be used with ASK", "ISTREAM"),
         ("REGISTER DSTREAM q AS SELECT * FROM STREAM :s [NOW] { ?s ?p ?o } ORDER BY ?s", "with ORDER BY", "?s"),
         ("REGISTER ISTREAM q AS SELECT * FROM STREAM :s [NOW] {} LIMIT 1", "with LIMIT", "1"),

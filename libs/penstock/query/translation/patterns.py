@@ -73,9 +73,9 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
     """VALUES (§10.2)."""
     names: set[str] = set()
     for token in syntax.variables:
-        if token in names:
+        if token[1:] in names:
             raise Fault(f"{token} stands twice in VALUES", position(token), str(token))
-        names.add(str(token))
+        names.add(token[1:])
 
     variables = tuple(Variable(token[1:], position(token)) for token in syntax.variables)
 
