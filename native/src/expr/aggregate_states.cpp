@@ -78,13 +78,17 @@ void GroupConcatState::add(const Value& value, Frame& frame) {
 
 Value GroupConcatState::result(Frame& frame, const AggregateOptions& options) const {
     if (error_) return {};
-    std::vector<TermId> sorted = terms_;
+    std::vector<Value> sorted;
+    sorted.reserve(terms_.size());
+    for (const TermId term : terms_) sorted.push_back(frame.decode(term));
     const LocalTerms& terms = frame.context.terms;
-    std::sort(sorted.begin(), sorted.end(), [&](TermId a, TermId b) { return order_compare(a, b, terms) < 0; });
+    std::sort(sorted.begin(), sorted.end(),
+              [&](const Value& a, const Value& b) { return term_order(a, b, terms) < 0; });
     std::string scratch, out;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
         if (i > 0) out += options.separator;
-        out += terms.view(sorted[i], scratch).lexical;
+        out += terms.view(sorted[i].id, scratch).lexical;
+        check_text(out.size());
         if (i % kChunk == 0) frame.context.budget.check();
     }
     return Value::string(frame.keep(out));

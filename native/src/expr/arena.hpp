@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 namespace penstock::expr {
@@ -19,18 +17,13 @@ public:
         left_ -= bytes;
         return out;
     }
-    std::string_view copy(std::string_view text) {
-        if (text.empty()) return {"", 0};
-        char* out = allocate(text.size());
-        std::memcpy(out, text.data(), text.size());
-        return {out, text.size()};
-    }
     void reset() {
         if (blocks_.size() > 1) blocks_.resize(1);
         next_ = blocks_.empty() ? nullptr : blocks_[0].data.get();
         left_ = blocks_.empty() ? 0 : blocks_[0].size;
         bytes_ = left_;
     }
+    std::size_t left() const { return left_; }
     std::size_t bytes() const { return bytes_; }
 
 private:

@@ -67,22 +67,34 @@ std::optional<Decimal> add_wide(Decimal a, Decimal b, int scale) {
                   x_larger ? a.mantissa < 0 : b.mantissa < 0);
 }
 
-int digit_count(UInt128 value) {
-    int count = 0;
-    while (count <= Decimal::kMaxScale && value >= static_cast<UInt128>(power_of_ten(count))) ++count;
-    return count;
-}
+/// A long division under way: dividend = (quotient × divisor + remainder) × 10^-scale.
+struct Division {
+    UInt128 quotient, remainder, divisor;
+    int scale;
 
-/// By how many powers of ten the dividend is scaled, so that the quotient has kDivisionDigits fraction digits and as
-/// many significant ones.
-int division_shift(Decimal a, Decimal b) {
-    const int fraction = Decimal::kDivisionDigits - a.scale + b.scale;
-    const int significant =
-        Decimal::kDivisionDigits - digit_count(magnitude(a.mantissa)) + digit_count(magnitude(b.mantissa));
-    const int most = std::min(Decimal::kMaxScale, Decimal::kMaxScale - a.scale + b.scale);
-    const int least = std::max(0, b.scale - a.scale);  // the quotient's scale is not negative
-    return std::clamp(std::max(fraction, significant), least, most);
-}
+    /// Whether the quotient has all the digits it should have: kDivisionDigits in the fraction and as many in all.
+    bool complete() const {
+        constexpr UInt128 kSignificant = 100'000'000'000'000'000;  // 10^(kDivisionDigits - 1)
+        if (scale < 0) return false;
+        return remainder == 0 || scale == Decimal::kMaxScale ||
+               (scale >= Decimal::kDivisionDigits && quotient >= kSignificant);
+    }
+    bool has_room(UInt128 power) const { return quotient < static_cast<UInt128>(kMaxInt128) / power - 1; }
+
+    /// Brings down that many digits at once.
+    void extend(int digits) {
+        const auto power = static_cast<UInt128>(power_of_ten(digits));
+        UInt256 next = multiply_wide(remainder, power);
+        if (next.high == 0) {
+            remainder = next.low % divisor;
+            next.low /= divisor;
+        } else {
+            remainder = divide_long(next, divisor);
+        }
+        quotient = quotient * power + next.low;
+        scale += digits;
+    }
+};
 
 }  // namespace
 
@@ -144,20 +156,21 @@ std::optional<Decimal> divide(Decimal a, Decimal b) {
     if (b.mantissa == 0) return std::nullopt;
     if (a.scale >= b.scale && a.mantissa % b.mantissa == 0)
         return Decimal{a.mantissa / b.mantissa, static_cast<std::uint8_t>(a.scale - b.scale)};
-    const int shift = division_shift(a, b);
-    const UInt128 divisor = magnitude(b.mantissa);
-    UInt256 quotient = multiply_wide(magnitude(a.mantissa), static_cast<UInt128>(power_of_ten(shift)));
-    UInt128 remainder = 0;
-    if (quotient.high == 0) {
-        remainder = quotient.low % divisor;
-        quotient.low /= divisor;
-    } else {
-        remainder = divide_long(quotient, divisor);
+    const UInt128 size = magnitude(a.mantissa), divisor = magnitude(b.mantissa);
+    Division division{size / divisor, size % divisor, divisor, a.scale - b.scale};
+    while (!division.complete()) {
+        int digits = std::max(1, Decimal::kDivisionDigits - division.scale);
+        digits = std::min(digits, Decimal::kDivisionDigits);
+        while (digits > 0 && !division.has_room(static_cast<UInt128>(power_of_ten(digits)))) --digits;
+        if (digits == 0) break;
+        division.extend(digits);
     }
-    const UInt128 rest = divisor - remainder;
-    if ((remainder > rest || (remainder == rest && (quotient.low & 1) != 0)) && ++quotient.low == 0) ++quotient.high;
-    const auto out = narrow(quotient, a.scale - b.scale + shift, (a.mantissa < 0) != (b.mantissa < 0));
-    return out ? std::optional(without_trailing_zeros(*out)) : std::nullopt;
+    if (division.scale < 0) return std::nullopt;
+    const UInt128 rest = divisor - division.remainder;
+    const bool odd = (division.quotient & 1) != 0;
+    if (division.remainder > rest || (division.remainder == rest && odd)) ++division.quotient;
+    return without_trailing_zeros(
+        signed_decimal(division.quotient, (a.mantissa < 0) != (b.mantissa < 0), division.scale));
 }
 
 int compare(Decimal a, Decimal b) {

@@ -139,8 +139,21 @@ const std::vector<std::uint8_t>& Frame::exists(std::size_t subplan) {
     return entry->second = std::move(found);
 }
 
+void check_text(std::size_t bytes) {
+    if (bytes > kMaxText) throw LimitError("an expression computed more than 256 MiB of text at once");
+}
+
+void Frame::account(std::size_t bytes) {
+    check_text(bytes);  // before the sum, which could overflow
+    check_text(arena_.bytes() + bytes);
+    context.budget.charge(static_cast<std::ptrdiff_t>(bytes));
+    charged_texts_ += bytes;
+}
+
 void Frame::end_chunk() {
     arena_.reset();
+    context.budget.charge(-static_cast<std::ptrdiff_t>(charged_texts_));
+    charged_texts_ = 0;
     row_blanks_.clear();
     const std::size_t bytes = context.terms.bytes() + memory.blanks.bytes();
     context.budget.charge(static_cast<std::ptrdiff_t>(bytes) - static_cast<std::ptrdiff_t>(memory.charged_bytes));

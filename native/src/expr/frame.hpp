@@ -1,6 +1,7 @@
 // One call of an expression over a table: terms to values and back, texts, and what functions may ask for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,6 +15,11 @@
 #include "expr/value.hpp"
 
 namespace penstock::expr {
+
+/// Bytes of text that one chunk of an expression may compute, and that one text may have.
+inline constexpr std::size_t kMaxText = std::size_t{1} << 28;
+/// Throws LimitError where a text has grown beyond kMaxText.
+void check_text(std::size_t bytes);
 
 /// Numbers of the table's rows that a node is asked for, at most kChunk.
 using Rows = std::span<const std::uint32_t>;
@@ -32,9 +38,17 @@ public:
     std::string_view text(const Value& value);
     std::string_view datatype(const Value& value) const { return datatype_iri(value); }
 
-    /// Keeps a computed text until the chunk is over.
-    std::string_view keep(std::string_view text) { return arena_.copy(text); }
-    char* allocate(std::size_t bytes) { return arena_.allocate(bytes); }
+    /// Room for a computed text until the chunk is over. LimitError where the chunk's texts exceed kMaxText or the
+    /// budget.
+    char* allocate(std::size_t bytes) {
+        if (bytes > arena_.left()) account(bytes);
+        return arena_.allocate(bytes);
+    }
+    std::string_view keep(std::string_view text) {
+        char* out = allocate(text.size());
+        std::copy(text.begin(), text.end(), out);
+        return {out, text.size()};
+    }
 
     /// A function that is left to Python; Error where it fails or no one answers for it.
     Value foreign(std::string_view name, std::span<const Value> arguments);
@@ -50,7 +64,9 @@ public:
 
 private:
     Value decode_dictionary(TermId id);
+    void account(std::size_t bytes);
     Arena arena_;
+    std::size_t charged_texts_ = 0;
     std::string scratch_;
     std::string foreign_key_;
     std::unordered_map<std::size_t, std::vector<std::uint8_t>> exists_;

@@ -26,6 +26,7 @@ Value replace_plain(Call& call, const Value& subject, const PlainPattern& patter
     for (std::size_t at = pattern.find(subject.text, 0); at != std::string_view::npos;
          at = pattern.find(subject.text, from)) {
         out.append(subject.text.substr(from, at - from)).append(replacement);
+        check_text(out.size());
         from = at + pattern.text.size();
     }
     if (from == 0) return subject;

@@ -103,7 +103,7 @@ Value concat(Call& call, std::span<const Value> args) {
     bool same_tag = !args.empty();
     for (const Value& part : args) {
         if (!part.textual()) return {};
-        size += part.text.size();
+        check_text(size += part.text.size());
         same_tag = same_tag && part.type == ValueType::LangString && equal_tags(part.tag, args[0].tag);
     }
     char* out = call.frame.allocate(size);

@@ -13,6 +13,11 @@ int sign(const T& a, const T& b) {
     return (a > b) - (a < b);
 }
 
+int sign(std::string_view a, std::string_view b) {
+    const int order = a.compare(b);
+    return (order > 0) - (order < 0);
+}
+
 /// The classes that ORDER BY keeps apart, in their order.
 int rank(ValueType type) {
     switch (type) {
@@ -75,8 +80,8 @@ int duration_order(const Value& a, const Value& b) {
 }
 
 int text_order(const Value& a, const Value& b) {
-    const int order = a.text.compare(b.text);
-    return order != 0 ? order : a.tag.compare(b.tag);
+    const int order = sign(a.text, b.text);
+    return order != 0 ? order : sign(a.tag, b.tag);
 }
 
 /// Blank nodes by number; those of this evaluation after the others.
@@ -107,8 +112,8 @@ int value_order(const Value& a, const Value& b) {
         case 9:
             return duration_order(a, b);
         default: {
-            const int datatype_order = a.tag.compare(b.tag);
-            return datatype_order != 0 ? datatype_order : a.text.compare(b.text);
+            const int datatype_order = sign(a.tag, b.tag);
+            return datatype_order != 0 ? datatype_order : sign(a.text, b.text);
         }
     }
 }
@@ -119,8 +124,8 @@ int term_order(const Value& a, const Value& b, const LocalTerms& terms) {
     if (order != 0 || a.id == kUnbound || b.id == kUnbound) return order;
     std::string a_scratch, b_scratch;
     const TermView x = terms.view(a.id, a_scratch), y = terms.view(b.id, b_scratch);
-    const int datatype_order = x.datatype.compare(y.datatype);
-    return datatype_order != 0 ? datatype_order : x.lexical.compare(y.lexical);
+    const int datatype_order = sign(x.datatype, y.datatype);
+    return datatype_order != 0 ? datatype_order : sign(x.lexical, y.lexical);
 }
 
 namespace {
