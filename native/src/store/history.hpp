@@ -84,6 +84,14 @@ public:
         std::int64_t released = kNever;
     };
     std::vector<Hold> holds() const;
+    /// The commits that a later incarnation may still have to tell apart: from the first that a bound may exclude, in
+    /// order. Not while another thread releases.
+    template <class Visit>
+    void for_each_held(Visit visit) const {
+        std::scoped_lock lock(mutex_);
+        if (held_.empty()) return;
+        for (Snapshot s = *held_.begin(); s < end_; ++s) visit(*find(s));
+    }
     void restore(Snapshot latest, std::span<const Hold> holds, std::vector<std::unique_ptr<CommitRecord>> records);
 
 private:

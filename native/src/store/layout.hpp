@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mix.hpp"
 #include "source.hpp"
 #include "store/commit.hpp"
 
@@ -149,13 +150,6 @@ struct Table {
 };
 static_assert(sizeof(Table) == 128);
 
-constexpr std::uint64_t mix(std::uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xD6E8FEB86659FD93ull;
-    x ^= x >> 29;
-    x *= 0xA0761D6478BD642Full;
-    return x ^ (x >> 32);
-}
 /// The seed is the region's own, so that nobody outside can choose ids that all fall into one bucket.
 constexpr std::uint64_t record_hash(std::uint64_t seed, TermId vertex, Dir dir) {
     return mix((vertex ^ seed) + static_cast<std::uint64_t>(dir) * 0x9E3779B97F4A7C15ull);

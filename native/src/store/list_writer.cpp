@@ -21,7 +21,7 @@ constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent
 }  // namespace
 
 void ValueIndex::place(Slot slot) {
-    auto at = layout::reduce(layout::mix(slot.value), slots_.size());
+    auto at = layout::reduce(mix(slot.value), slots_.size());
     while (slots_[at].value != 0) at = at + 1 == slots_.size() ? 0 : at + 1;
     slots_[at] = slot;
 }
@@ -39,7 +39,7 @@ void ValueIndex::insert(TermId value, std::uint32_t position) {
 
 std::uint32_t ValueIndex::find(TermId value) const {
     if (slots_.empty()) return kAbsent;
-    auto at = layout::reduce(layout::mix(value), slots_.size());
+    auto at = layout::reduce(mix(value), slots_.size());
     while (slots_[at].value != 0) {
         if (slots_[at].value == value) return slots_[at].position;
         at = at + 1 == slots_.size() ? 0 : at + 1;

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "rdf/hash.hpp"
+#include "store/files.hpp"
 
 namespace penstock {
 
@@ -48,84 +50,95 @@ Region::Region(Region&& other) noexcept
       reserve_bytes_(other.reserve_bytes_),
       fd_(std::exchange(other.fd_, -1)),
       base_(std::exchange(other.base_, nullptr)),
+      live_(other.live_),
       arena_(other.arena_),
       free_(std::move(other.free_)),
       free_bytes_(other.free_bytes_),
       tracked_(std::move(other.tracked_)) {}
 
-void Region::map(int flags) {
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | flags, 0600);
-    if (fd_ < 0) fail("cannot open region", path_);
+void Region::map() {
+    // Unlinked, not truncated: a reader of an old file of that name would be killed by SIGBUS.
+    if (::unlink(path_.c_str()) != 0 && errno != ENOENT) fail("cannot replace region", path_);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+    if (fd_ < 0) fail("cannot create region", path_);
     void* address = ::mmap(nullptr, reserve_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
-    if (address == MAP_FAILED) {
-        ::close(std::exchange(fd_, -1));
-        fail("cannot map region", path_);
-    }
+    if (address == MAP_FAILED) fail("cannot map region", path_);
     base_ = static_cast<char*>(address);
+}
+
+void Region::begin_epoch(std::uint64_t mapped) {
+    Header& header = this->header();
+    header.epoch = random_word();
+    header.reserve_bytes = reserve_bytes_;
+    header.status = static_cast<std::uint64_t>(layout::RegionStatus::Live);
+    layout::store_release(header.mapped, mapped);
+    // Last: whoever sees the magic sees the fields above.
+    layout::store_release(header.magic, layout::kMagic);
+    live_ = true;
 }
 
 Region Region::create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard, std::uint32_t shards) {
     Region region(path, reserve_bytes);
-    // Unlinked, not truncated: a reader of the old file would be killed by SIGBUS.
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot replace region", path);
-    region.map(O_CREAT | O_EXCL);
-    region.grow_to(layout::kHeaderBytes);
+    region.map();
+    region.extend_file(0, kMinSegment);
     Header& header = region.header();
     header.version = layout::kVersion;
     header.shard = shard;
     header.shards = shards;
     header.header_bytes = layout::kHeaderBytes;
-    header.epoch = random_word();
     header.seed = random_word();
-    header.reserve_bytes = region.reserve_bytes_;
-    header.status = static_cast<std::uint64_t>(layout::RegionStatus::Live);
     header.used = layout::kHeaderBytes;
-    // Whoever sees the magic sees the fields above.
-    layout::store_release(header.magic, layout::kMagic);
+    region.begin_epoch(kMinSegment);
     return region;
 }
 
-Region Region::adopt(const std::string& path, std::uint64_t reserve_bytes, std::vector<Span> free) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) fail("cannot open region", path);
-    const auto size = static_cast<std::uint64_t>(info.st_size);
-    if (size < layout::kHeaderBytes) throw StorageError("region is truncated: " + path);
-    Region region(path, std::max(reserve_bytes, size));
-    region.map(0);
-    Header& header = region.header();
-    if (header.magic != layout::kMagic || header.version != layout::kVersion || header.used > size)
-        throw StorageError("not a region of this version: " + path);
-    header.epoch = random_word();
-    header.reserve_bytes = region.reserve_bytes_;
-    header.status = static_cast<std::uint64_t>(layout::RegionStatus::Live);
-    header.mapped = size;
-    for (Span span : free) region.free(span);
+Region Region::load(const Saved& saved, const std::string& path, std::uint64_t reserve_bytes) {
+    Region region(path, std::max(reserve_bytes, saved.bytes));
+    region.map();
+    const std::uint64_t mapped = round_up(saved.bytes, kMinSegment);
+    region.extend_file(0, mapped);
+    files::read_into(saved.path, {region.base_, saved.bytes});
+    const Header& header = region.header();
+    if (hash_bytes(region.base_, saved.bytes, 0) != saved.checksum)
+        throw StorageError("region is damaged: the checksum differs: " + saved.path);
+    if (saved.bytes < layout::kHeaderBytes || header.magic != layout::kMagic || header.version != layout::kVersion ||
+        header.used != saved.bytes)
+        throw StorageError("not a region of this version: " + saved.path);
+    region.begin_epoch(mapped);
+    for (const Span& span : saved.unused) region.free(span);
     return region;
 }
 
 Region::~Region() {
-    if (base_ == nullptr) return;
-    layout::store_release(header().status, static_cast<std::uint64_t>(layout::RegionStatus::Retired));
-    ::munmap(base_, reserve_bytes_);
-    ::close(fd_);
-    ::unlink(path_.c_str());
+    if (base_ != nullptr) {
+        if (live_) layout::store_release(header().status, static_cast<std::uint64_t>(layout::RegionStatus::Retired));
+        ::munmap(base_, reserve_bytes_);
+    }
+    if (fd_ >= 0) {
+        ::close(fd_);
+        ::unlink(path_.c_str());
+    }
 }
 
-void Region::grow_to(std::uint64_t bytes) {
-    const std::uint64_t mapped = base_ != nullptr && bytes > layout::kHeaderBytes ? header().mapped : 0;
-    if (bytes <= mapped) return;
-    if (bytes > reserve_bytes_)
+void Region::extend_file(std::uint64_t from, std::uint64_t to) {
+    if (to > reserve_bytes_)
         throw LimitError("region is full: " + std::to_string(reserve_bytes_) + " bytes reserved for " + path_);
-    const std::uint64_t segment = std::clamp(round_up(mapped / 8, kMinSegment), kMinSegment, kMaxSegment);
-    const std::uint64_t target = std::min(reserve_bytes_, round_up(std::max(bytes, mapped + segment), kMinSegment));
     // fallocate takes the pages now: a full disk is an error here instead of a SIGBUS at some later store.
-    const int error = ::posix_fallocate(fd_, static_cast<off_t>(mapped), static_cast<off_t>(target - mapped));
+    const int error = ::posix_fallocate(fd_, static_cast<off_t>(from), static_cast<off_t>(to - from));
     if (error == EOPNOTSUPP || error == EINVAL) {
-        if (::ftruncate(fd_, static_cast<off_t>(target)) != 0) fail("cannot grow region", path_);
+        if (::ftruncate(fd_, static_cast<off_t>(to)) != 0) fail("cannot grow region", path_);
     } else if (error != 0) {
         errno = error;
         fail("cannot grow region", path_);
     }
+}
+
+void Region::grow_to(std::uint64_t bytes) {
+    const std::uint64_t mapped = header().mapped;
+    const std::uint64_t segment = std::clamp(mapped / 8, kMinSegment, kMaxSegment);
+    const std::uint64_t wanted = round_up(std::max(bytes, mapped + segment), kMinSegment);
+    const std::uint64_t target = bytes > reserve_bytes_ ? bytes : std::min(wanted, reserve_bytes_);
+    extend_file(mapped, target);
     // After the file has grown: who sees the new size may touch the new bytes.
     layout::store_release(header().mapped, target);
 }
@@ -133,11 +146,21 @@ void Region::grow_to(std::uint64_t bytes) {
 Offset Region::bump(std::uint64_t bytes, std::uint64_t align) {
     Header& header = this->header();
     const Offset begin = round_up(header.used, align);
-    if (bytes > reserve_bytes_ || begin > reserve_bytes_ - bytes) grow_to(reserve_bytes_ + 1);  // throws
-    if (begin + bytes > header.mapped) grow_to(begin + bytes);
+    if (bytes > layout::kMaxRegionBytes || begin + bytes > header.mapped)
+        grow_to(begin + std::min(bytes, layout::kMaxRegionBytes));
     if (begin > header.used) free({header.used, begin});
     header.used = begin + bytes;
     return begin;
+}
+
+// A reader of another process may still be on its way through memory that is about to be used anew. It reads this count
+// before and after. Release store: who reads the new count also sees that nothing leads to that memory any more. Fence:
+// the count is stored ahead of the stores of the new use, so who meets one of those finds, looking again, that it
+// moved.
+void Region::recycle() {
+    std::atomic_ref<std::uint64_t> reclaims(header().reclaims);
+    reclaims.store(reclaims.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_release);
 }
 
 bool Region::refill_arena(std::uint64_t bytes, std::uint64_t align) {
@@ -148,12 +171,7 @@ bool Region::refill_arena(std::uint64_t bytes, std::uint64_t align) {
     free_.erase(found);
     free_bytes_ -= old.end - old.begin;
     if (old.end - old.begin >= kMinRemainder) free(old);
-    // A reader of another process may still be on its way through this memory. It reads the counter before and after:
-    // the fence keeps this store ahead of the stores that re-use the memory, so who meets those finds the counter
-    // moved.
-    std::atomic_ref<std::uint64_t> reclaims(header().reclaims);
-    reclaims.store(reclaims.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
+    recycle();
     return true;
 }
 

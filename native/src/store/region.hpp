@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/layout.hpp"
@@ -23,9 +24,15 @@ public:
     /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping).
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
-    /// Takes over the file's content (a saved region that was copied there) as a new epoch. `free` lists its unused
-    /// spans.
-    static Region adopt(const std::string& path, std::uint64_t reserve_bytes, std::vector<Span> free);
+    /// A new epoch of a saved region: a copy under `path`, writable, with its unused spans. StorageError where the
+    /// saved file is not exactly what was saved.
+    struct Saved {
+        std::string path;
+        std::uint64_t bytes;
+        std::uint64_t checksum;
+        std::vector<Span> unused;
+    };
+    static Region load(const Saved& saved, const std::string& path, std::uint64_t reserve_bytes);
 
     Region(Region&& other) noexcept;
     Region& operator=(Region&&) = delete;
@@ -53,21 +60,24 @@ public:
     /// All unused spans below header().used.
     std::vector<Span> free_spans() const;
     const std::string& path() const { return path_; }
-    /// Writes the used bytes to an open file; StorageError on failure.
-    std::string_view content() const { return {base_, header().used}; }
+    std::string_view content() const { return {base_, header().used}; }  // all used bytes
 
 private:
     Region(std::string path, std::uint64_t reserve_bytes);
-    void map(int flags);
+    void map();
+    void extend_file(std::uint64_t from, std::uint64_t to);
     void grow_to(std::uint64_t bytes);
+    void begin_epoch(std::uint64_t mapped);
     layout::Offset take(std::uint64_t bytes, std::uint64_t align);
     layout::Offset bump(std::uint64_t bytes, std::uint64_t align);
+    void recycle();
     bool refill_arena(std::uint64_t bytes, std::uint64_t align);
 
     std::string path_;
     std::uint64_t reserve_bytes_;
     int fd_ = -1;
     char* base_ = nullptr;
+    bool live_ = false;             // the header is complete
     Span arena_;                    // a recycled span that small requests are carved from
     std::vector<Span> free_;        // others, by address
     std::uint64_t free_bytes_ = 0;  // arena_ and free_

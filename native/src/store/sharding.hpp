@@ -9,7 +9,7 @@ namespace penstock {
 
 /// The same on every node and in every epoch: the records of the log are split by it.
 constexpr std::size_t shard_number(TermId vertex, std::size_t shards) {
-    return shards == 1 ? 0 : layout::reduce(layout::mix(vertex + 0x9E3779B97F4A7C15ull), shards);
+    return shards == 1 ? 0 : layout::reduce(mix(vertex + 0x9E3779B97F4A7C15ull), shards);
 }
 
 }  // namespace penstock

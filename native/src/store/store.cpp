@@ -1,11 +1,11 @@
 #include "store/store.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <utility>
 
 #include "errors.hpp"
+#include "store/files.hpp"
 #include "store/history.hpp"
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
@@ -15,8 +15,6 @@
 namespace penstock {
 
 namespace {
-
-constexpr std::size_t kMaxShards = 4096;
 
 void check(const Edge& edge) {
     const auto storable = [](TermId id) { return id != kUnbound && tag_of(id) < Tag::Local; };
@@ -34,9 +32,7 @@ Store::Store(const std::string& directory, std::size_t shards, std::size_t reser
     : impl_(std::make_unique<Impl>()) {
     impl_->directory = directory;
     if (shards == 0 || shards > kMaxShards) throw LimitError("a store has 1 to 4096 shards");
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error) throw StorageError("cannot create " + directory + ": " + error.message());
+    files::make_directory(directory);
     for (std::uint32_t i = 0; i < shards; ++i)
         impl_->shards.push_back(std::make_unique<Shard>(
             Region::create(region_path(directory, i), reserve_bytes, i, static_cast<std::uint32_t>(shards)),

@@ -14,6 +14,8 @@
 
 namespace penstock {
 
+inline constexpr std::size_t kMaxShards = 4096;
+
 struct Store::Impl {
     std::string directory;
     LabelTable labels;

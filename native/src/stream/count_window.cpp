@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "bytes.hpp"
 #include "errors.hpp"
-#include "stream/bytes.hpp"
 #include "stream/event_time.hpp"
 #include "stream/window.hpp"
 #include "stream/window_index.hpp"

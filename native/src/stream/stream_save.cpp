@@ -1,8 +1,8 @@
 // A stream in a checkpoint. Slices and open batches have the same form: columns, with numbers for predicates.
 #include <utility>
 
+#include "bytes.hpp"
 #include "errors.hpp"
-#include "stream/bytes.hpp"
 #include "stream/stream_impl.hpp"
 
 namespace penstock {

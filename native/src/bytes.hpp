@@ -30,6 +30,7 @@ public:
         put<std::uint64_t>(column.size());
         bytes_.append(reinterpret_cast<const char*>(column.data()), column.size_bytes());
     }
+    void put_text(std::string_view text) { put_column(std::span<const char>(text)); }
     std::string finish() {
         put(hash_bytes(bytes_.data(), bytes_.size(), 0));
         return std::move(bytes_);
@@ -59,12 +60,20 @@ public:
         take(&value, 1);
         return value;
     }
+    /// A number of things that take at least so many bytes each: never more than there can be.
+    std::uint64_t get_count(std::size_t least_bytes) {
+        const auto count = get<std::uint64_t>();
+        if (count > bytes_.size() / least_bytes) fail("is cut short");
+        return count;
+    }
+    std::string get_text() {
+        const auto text = get_column<char>();
+        return {text.begin(), text.end()};
+    }
     template <class T>
     std::vector<T> get_column() {
-        const auto size = get<std::uint64_t>();
-        if (size > bytes_.size() / sizeof(T)) fail("is cut short");
-        std::vector<T> column(size);
-        take(column.data(), size);
+        std::vector<T> column(get_count(sizeof(T)));
+        take(column.data(), column.size());
         return column;
     }
     void finish() const {

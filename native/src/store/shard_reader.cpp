@@ -1,0 +1,152 @@
+#include "store/shard_reader.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "errors.hpp"
+#include "store/lookup.hpp"
+
+namespace penstock {
+
+using layout::Entry;
+using layout::Header;
+using layout::LabelChunk;
+using layout::LabelRow;
+using layout::Offset;
+using layout::VtsArray;
+
+namespace {
+
+/// What was read cannot be the store's: memory was recycled on the way, or a commit is half published.
+struct ReadAgain {};
+
+constexpr int kSpins = 64;          // attempts before it sleeps in between
+constexpr int kMaxSteps = 1 << 16;  // memory accesses of one attempt: recycled memory may lead round in circles
+constexpr auto kPause = std::chrono::microseconds(50);
+
+}  // namespace
+
+/// Trusts no offset.
+class ShardReader::Memory {
+public:
+    Memory(const char* base, std::uint64_t mapped) : base_(base), mapped_(mapped) {}
+
+    template <class T>
+    const T& at(Offset offset, std::uint64_t bytes = sizeof(T)) const {
+        if (++steps_ > kMaxSteps || offset % 8 != 0 || offset > mapped_ || bytes > mapped_ - offset) throw ReadAgain{};
+        return *reinterpret_cast<const T*>(base_ + offset);
+    }
+
+private:
+    const char* base_;
+    std::uint64_t mapped_;
+    mutable int steps_ = 0;
+};
+
+ShardReader::ShardReader(const std::string& path, std::chrono::milliseconds patience)
+    : path_(path), patience_(patience) {
+    const auto fail = [&] { throw StorageError("cannot map region " + path + ": " + std::strerror(errno)); };
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail();
+    // The header says how much address space the region may grow into.
+    char bytes[sizeof(Header)];
+    const bool whole = ::pread(fd, bytes, sizeof bytes, 0) == static_cast<ssize_t>(sizeof bytes);
+    Header header{};
+    std::memcpy(&header, bytes, sizeof header);
+    if (!whole || header.magic != layout::kMagic || header.version != layout::kVersion) {
+        ::close(fd);
+        throw StorageError("not a region of this version: " + path);
+    }
+    reserve_bytes_ = header.reserve_bytes;
+    void* address = ::mmap(nullptr, reserve_bytes_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    ::close(fd);
+    if (address == MAP_FAILED) fail();
+    base_ = static_cast<const char*>(address);
+}
+
+ShardReader::~ShardReader() { ::munmap(const_cast<char*>(base_), reserve_bytes_); }
+
+/// Runs read(memory) until nothing that it may have met was recycled meanwhile.
+template <class Read>
+auto ShardReader::attempt(Read read) const {
+    const auto deadline = std::chrono::steady_clock::now() + patience_;
+    for (int spin = 0;; ++spin) {
+        // Acquire: who starts with this count finds no way any more into what was recycled before (Region::recycle).
+        const std::uint64_t reclaims = layout::load_acquire(header().reclaims);
+        try {
+            auto result = read(Memory(base_, layout::load_acquire(header().mapped)));
+            // As in a sequence lock: had a load above met memory in its new use, then this fence makes the later load
+            // find the count that was stored before that use began.
+            std::atomic_thread_fence(std::memory_order_acquire);
+            if (layout::load_acquire(header().reclaims) == reclaims) return result;
+        } catch (const ReadAgain&) {
+            if (std::chrono::steady_clock::now() > deadline)
+                throw StorageError("a commit stays half published, or the region is damaged: " + path_);
+        }
+        if (spin > kSpins) std::this_thread::sleep_for(kPause);
+    }
+}
+
+std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) const {
+    const auto& entry = memory.at<Entry>(offset);
+    const std::uint64_t state = layout::load_acquire(entry.state);  // state before head: see layout::Entry
+    const TermId head = layout::load_acquire(entry.head);
+    // This process has no append logs to tell a commit in the middle of its publication from the ones before.
+    if (layout::last_of(state) > layout::load_acquire(header().published)) throw ReadAgain{};
+    std::vector<TermId> values;
+    const std::uint32_t length = layout::length_of(state);
+    if (length > 1 && !layout::is_extent(head)) throw ReadAgain{};
+    lookup::for_each_piece(memory, head, 0, length,
+                           [&](const TermId* piece, std::size_t n) { values.insert(values.end(), piece, piece + n); });
+    return values;
+}
+
+Snapshot ShardReader::latest() const { return static_cast<Snapshot>(layout::load_acquire(header().published)); }
+
+std::vector<TermId> ShardReader::neighbours(TermId vertex, Label label, Dir dir) const {
+    if (vertex == kUnbound) return {};
+    return attempt([&](const Memory& memory) -> std::vector<TermId> {
+        const Offset table = layout::load_acquire(header().table);
+        const std::uint64_t seed = header().seed;
+        const Offset bucket = lookup::first_bucket(memory, table, layout::record_hash(seed, vertex, dir));
+        const Offset record = lookup::find_record(memory, bucket, vertex, dir);
+        const Offset entry = record == 0 ? 0 : lookup::find_entry(memory, table, seed, record, vertex, label, dir);
+        if (entry == 0) return {};
+        return copy_list(memory, entry);
+    });
+}
+
+std::vector<TermId> ShardReader::vertices(Label label, Dir dir) const {
+    if (label > layout::kMaxLabel) return {};
+    return attempt([&](const Memory& memory) -> std::vector<TermId> {
+        const Offset chunk = layout::load_acquire(header().label_chunks[LabelChunk::number(label)]);
+        if (chunk == 0) return {};
+        const Offset row = LabelChunk::row_at(chunk, label);
+        return copy_list(memory, row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry));
+    });
+}
+
+std::int64_t ShardReader::vts(std::uint32_t stream) const {
+    return attempt([&](const Memory& memory) {
+        const Offset offset = layout::load_acquire(header().vts);
+        if (offset == 0) return kNever;
+        const std::uint64_t capacity = memory.at<VtsArray>(offset).capacity;
+        if (stream >= capacity) return kNever;
+        const auto& array = memory.at<VtsArray>(offset, VtsArray::bytes(stream + 1));
+        return static_cast<std::int64_t>(layout::load_acquire(array.batches()[stream]));
+    });
+}
+
+std::uint64_t ShardReader::epoch() const { return header().epoch; }
+
+bool ShardReader::retired() const {
+    return layout::load_acquire(header().status) == static_cast<std::uint64_t>(layout::RegionStatus::Retired);
+}
+
+}  // namespace penstock
