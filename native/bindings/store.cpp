@@ -2,7 +2,7 @@
 #include "store/store.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,22 +13,25 @@
 #include <utility>
 #include <vector>
 
+#include "arrays.hpp"
 #include "errors.hpp"
+#include "store/shard_reader.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using penstock::Dir;
 using penstock::Edge;
+using penstock::IdsIn;
+using penstock::IdsOut;
 using penstock::Label;
+using penstock::ShardReader;
 using penstock::Source;
 using penstock::Store;
 using penstock::TermId;
 
 namespace {
 
-using Ids = nb::ndarray<const TermId, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-std::vector<Edge> make_edges(Store& store, const Ids& s, const Ids& p, const Ids& o, const Ids& g) {
+std::vector<Edge> make_edges(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
     std::vector<Edge> edges(n);
@@ -45,8 +48,8 @@ std::vector<Edge> make_edges(Store& store, const Ids& s, const Ids& p, const Ids
     return edges;
 }
 
-penstock::Snapshot commit(Store& store, const Ids& s, const Ids& p, const Ids& o, const Ids& g, std::uint32_t stream,
-                          std::int64_t batch) {
+penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g,
+                          std::uint32_t stream, std::int64_t batch) {
     nb::gil_scoped_release release;
     return store.commit(make_edges(store, s, p, o, g), {stream, batch});
 }
@@ -68,9 +71,37 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> source_stats(const Sourc
     return {stats.edges, stats.subjects, stats.objects};
 }
 
+void save(const Store& store, const std::string& directory) {
+    nb::gil_scoped_release release;
+    store.save(directory);
+}
+
+std::unique_ptr<Store> open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes) {
+    nb::gil_scoped_release release;
+    return Store::open(saved, directory, reserve_bytes);
+}
+
 Dir to_dir(int direction) {
     if (direction != 0 && direction != 1) throw penstock::DataError("direction is 0 (out) or 1 (in)");
     return static_cast<Dir>(direction);
+}
+
+IdsOut neighbours(const ShardReader& reader, TermId vertex, Label label, int direction) {
+    std::vector<TermId> values;
+    {
+        nb::gil_scoped_release release;
+        values = reader.neighbours(vertex, label, to_dir(direction));
+    }
+    return penstock::to_numpy(std::move(values));
+}
+
+IdsOut vertices(const ShardReader& reader, Label label, int direction) {
+    std::vector<TermId> values;
+    {
+        nb::gil_scoped_release release;
+        values = reader.vertices(label, to_dir(direction));
+    }
+    return penstock::to_numpy(std::move(values));
 }
 
 }  // namespace
@@ -93,7 +124,25 @@ void bind_store(nb::module_& m) {
         .def("graphs", [](Store& store) { return store.labels().graphs(); })
         .def("edge_count", &Store::edge_count)
         .def("used_bytes", &Store::used_bytes)
-        .def("log_bytes", &Store::log_bytes);
+        .def("log_bytes", &Store::log_bytes)
+        .def("index_bytes", &Store::index_bytes)
+        .def("save", &save, "directory"_a)
+        .def_static("open", &open, "saved"_a, "directory"_a, "reserve_bytes"_a = kReserve);
+
+    nb::class_<ShardReader>(m, "ShardReader", "A shard's region mapped read-only, in another process.")
+        .def(nb::init<const std::string&>(), "path"_a)
+        .def("latest", &ShardReader::latest)
+        .def("neighbours", &neighbours, "vertex"_a, "label"_a, "direction"_a)
+        .def("vertices", &vertices, "label"_a, "direction"_a)
+        .def(
+            "vts",
+            [](const ShardReader& reader, std::uint32_t stream) -> std::optional<std::int64_t> {
+                const std::int64_t batch = reader.vts(stream);
+                return batch == penstock::kNever ? std::nullopt : std::optional(batch);
+            },
+            "stream"_a)
+        .def("epoch", &ShardReader::epoch)
+        .def("retired", &ShardReader::retired);
 
     m.def("source_stats", &source_stats, "source"_a, "label"_a);
     m.def(

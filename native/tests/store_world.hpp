@@ -109,9 +109,6 @@ private:
 };
 
 /// First difference between a view and what it should show, in words; empty where there is none.
-std::string difference(const Source& view, const Model::Edges& expected, const std::vector<TermId>& all_vertices,
-                       const std::vector<Label>& all_labels);
-
 inline std::string difference(const Source& view, const Model::Edges& expected, const std::vector<TermId>& all_vertices,
                               const std::vector<Label>& all_labels) {
     using Lists = std::map<std::pair<TermId, Label>, std::vector<TermId>>;

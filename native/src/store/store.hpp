@@ -36,7 +36,8 @@ public:
     void set_vts(std::uint32_t stream, std::int64_t batch);
 
     /// The graph at the latest snapshot, less what the bounded streams committed after their bounds. Holds a lease:
-    /// what it needs of older state (append logs, old table generations) stays until it is destroyed. Thread-safe.
+    /// what it needs of older state (append logs, old table generations) stays until it is destroyed, before the store.
+    /// Thread-safe.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {});
 
     /// Nobody will ask for a bound of this stream below `batch` any more: append logs older than that may go.

@@ -1,0 +1,238 @@
+// What single commits do, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "errors.hpp"
+#include "store_world.hpp"
+
+namespace penstock::test {
+namespace {
+
+TEST(StoreCommit, StoresAnEdgeInBothDirections) {
+    World world;
+    const Label knows = world.label(0);
+    EXPECT_EQ(world.add({{iri(1), knows, iri(2)}}), 1u);
+    const auto view = world.store->view();
+    EXPECT_EQ(neighbours(*view, iri(1), knows, Dir::Out), std::vector{iri(2)});
+    EXPECT_EQ(neighbours(*view, iri(2), knows, Dir::In), std::vector{iri(1)});
+    EXPECT_TRUE(neighbours(*view, iri(2), knows, Dir::Out).empty());
+    EXPECT_EQ(vertices(*view, knows, Dir::Out), std::vector{iri(1)});
+    EXPECT_EQ(vertices(*view, knows, Dir::In), std::vector{iri(2)});
+    EXPECT_EQ(labels_of(*view, iri(1), Dir::Out), std::vector{knows});
+}
+
+TEST(StoreCommit, SpendsNoSnapshotWhereNothingIsNew) {
+    World world;
+    const Label l = world.label(0);
+    EXPECT_EQ(world.add({}), 0u);
+    EXPECT_EQ(world.add({{iri(1), l, iri(2)}, {iri(1), l, iri(2)}}), 1u);
+    const auto used = world.store->used_bytes();
+    EXPECT_EQ(world.add({{iri(1), l, iri(2)}}), 1u);
+    EXPECT_EQ(world.store->used_bytes(), used);
+    EXPECT_EQ(world.store->edge_count(), 1u);
+}
+
+TEST(StoreCommit, KeepsLabelsApart) {
+    World world(3);
+    const Label a = world.label(0), b = world.label(1);
+    const Label named = world.store->labels().intern(iri(9), iri(0));
+    world.add({{iri(1), a, iri(2)}, {iri(1), b, iri(3)}, {iri(1), named, iri(4)}});
+    const auto view = world.store->view();
+    EXPECT_EQ(neighbours(*view, iri(1), a, Dir::Out), std::vector{iri(2)});
+    EXPECT_EQ(neighbours(*view, iri(1), named, Dir::Out), std::vector{iri(4)});
+    EXPECT_EQ(labels_of(*view, iri(1), Dir::Out), (std::vector{a, b, named}));
+    EXPECT_EQ(view->stats(a).edges, 1u);
+}
+
+TEST(StoreCommit, RefusesWhatIsNoTermAndChangesNothing) {
+    World world;
+    const Label l = world.label(0);
+    EXPECT_THROW(world.add({{iri(1), l, iri(2)}, {kUnbound, l, iri(2)}}), DataError);
+    EXPECT_THROW(world.add({{iri(1), l, make_id(Tag::Local, 3)}}), DataError);
+    EXPECT_THROW(world.add({{iri(1), l, make_id(Tag::Extent, 3)}}), DataError);
+    EXPECT_THROW(world.add({{iri(1), 0, iri(2)}}), LimitError);
+    EXPECT_THROW(world.add({{iri(1), ~Label{0}, iri(2)}}), LimitError);
+    EXPECT_EQ(world.store->latest(), 0u);
+    EXPECT_EQ(world.store->edge_count(), 0u);
+    EXPECT_TRUE(vertices(*world.store->view(), l, Dir::Out).empty());
+}
+
+TEST(StoreCommit, RefusesAnImpossibleNumberOfShards) {
+    EXPECT_THROW(World(0), LimitError);
+    EXPECT_THROW(World(100000), LimitError);
+}
+
+TEST(StoreCommit, LeavesNothingBehindWhenTheRegionIsFull) {
+    World world(2, 3 << 20);
+    const Label l = world.label(0);
+    world.add({{iri(1), l, iri(2)}});
+    const auto view = world.store->view();
+    std::vector<Edge> many;
+    for (std::uint64_t i = 0; i < 200000; ++i) many.push_back({iri(i), l, iri(i + 7)});
+    for (int attempt = 0; attempt < 20; ++attempt) EXPECT_THROW(world.add(many), LimitError);
+    EXPECT_EQ(world.store->latest(), 1u);
+    EXPECT_EQ(vertices(*view, l, Dir::Out), std::vector{iri(1)});
+    EXPECT_EQ(vertices(*world.store->view(), l, Dir::Out), std::vector{iri(1)});
+    // What the failed attempts took is there for others.
+    many.resize(4000);
+    EXPECT_EQ(world.add(many), 2u);
+    EXPECT_EQ(vertices(*world.store->view(), l, Dir::Out).size(), 4000u);
+    EXPECT_EQ(vertices(*view, l, Dir::Out), std::vector{iri(1)});
+}
+
+TEST(StoreCommit, FindsEveryLabelOfAVeryWideVertex) {
+    World world;
+    constexpr std::uint64_t kLabels = 10000;
+    const std::uint64_t together[] = {1, 30, 40, 500, 3000};  // all at once, and one by one
+    std::mt19937_64 random(3);
+    std::uint64_t done = 0;
+    std::vector<Label> all;
+    while (done < kLabels) {
+        std::vector<Edge> edges;
+        for (std::uint64_t n = together[random() % 5]; n > 0 && done < kLabels; --n, ++done) {
+            all.push_back(world.label(done));
+            edges.push_back({iri(1), all.back(), iri(100 + done)});
+        }
+        world.add(edges);
+    }
+    const auto view = world.store->view();
+    for (std::uint64_t i = 0; i < kLabels; ++i) {
+        ASSERT_EQ(neighbours(*view, iri(1), all[i], Dir::Out), std::vector{iri(100 + i)}) << i;
+        ASSERT_EQ(view->stats(all[i]).subjects, 1u);
+    }
+    EXPECT_EQ(labels_of(*view, iri(1), Dir::Out).size(), kLabels);
+    EXPECT_EQ(view->degree(iri(1), world.label(kLabels + 1), Dir::Out), 0u);
+    std::vector<Label> present;
+    view->labels(present);
+    EXPECT_EQ(present.size(), kLabels);
+}
+
+TEST(StoreCommit, KeepsHubsASet) {
+    World world;
+    const Label l = world.label(0);
+    constexpr std::uint64_t kMembers = 20000;
+    std::mt19937_64 random(5);
+    std::set<TermId> members;
+    // A sorted base, then small commits in any order, half of them of what is there already.
+    std::vector<Edge> base;
+    for (std::uint64_t i = 0; i < 1000; ++i) base.push_back({iri(0), l, iri(1 + random() % kMembers)});
+    for (const Edge& e : base) members.insert(e.object);
+    world.add(base);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<Edge> edges;
+        for (int i = 0; i < 60; ++i) edges.push_back({iri(0), l, iri(1 + random() % kMembers)});
+        for (const Edge& e : edges) members.insert(e.object);
+        world.add(edges);
+    }
+    const auto view = world.store->view();
+    EXPECT_EQ(neighbours(*view, iri(0), l, Dir::Out), (std::vector<TermId>(members.begin(), members.end())));
+    EXPECT_EQ(world.store->edge_count(), members.size());
+    EXPECT_GT(world.store->index_bytes(), 0u);
+    for (std::uint64_t i = 1; i <= kMembers; i += 97)
+        EXPECT_EQ(has(*view, iri(0), l, iri(i)), members.contains(iri(i)));
+}
+
+TEST(StoreCommit, AppendsALargeCommitToAFilledStore) {
+    World world(3);
+    const Label l = world.label(0), m = world.label(1);
+    std::mt19937_64 random(9);
+    std::set<std::pair<TermId, TermId>> expected;
+    for (int round = 0; round < 3; ++round) {
+        std::vector<Edge> edges;
+        for (int i = 0; i < 100000; ++i) edges.push_back({iri(random() % 5000), l, iri(random() % 300)});
+        for (const Edge& e : edges) expected.emplace(e.subject, e.object);
+        edges.push_back({iri(7), m, iri(8)});
+        world.add(edges);
+    }
+    const auto view = world.store->view();
+    std::vector<TermId> s, o;
+    view->edges(l, s, o);
+    std::set<std::pair<TermId, TermId>> got;
+    for (std::size_t i = 0; i < s.size(); ++i) EXPECT_TRUE(got.emplace(s[i], o[i]).second);
+    EXPECT_EQ(got, expected);
+    EXPECT_EQ(view->stats(l).edges, expected.size());
+    EXPECT_EQ(view->stats(l).subjects, 5000u);
+    EXPECT_EQ(view->stats(l).objects, 300u);
+}
+
+TEST(StoreViews, StayWhatTheyWereWhileTheTableGrows) {
+    World world;
+    const Label l = world.label(0);
+    world.add({{iri(0), l, iri(1)}});
+    std::vector<std::unique_ptr<Source>> views;
+    for (std::uint64_t i = 1; i < 200; ++i) {
+        views.push_back(world.store->view());
+        std::vector<Edge> edges;
+        for (std::uint64_t k = 0; k < 50; ++k) edges.push_back({iri(i * 50 + k), l, iri(0)});
+        world.add(edges);
+    }
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        EXPECT_EQ(neighbours(*views[i], iri(0), l, Dir::In).size(), i * 50);
+        EXPECT_EQ(vertices(*views[i], l, Dir::Out).size(), 1 + i * 50);
+        EXPECT_EQ(views[i]->degree(iri(50 * (i + 1)), l, Dir::Out), 0u);
+    }
+}
+
+TEST(StoreViews, ReturnTheMemoryOfOldTablesAndLogs) {
+    World world;
+    const Label l = world.label(0);
+    auto view = world.store->view();
+    for (std::uint64_t i = 0; i < 20000; i += 10) {
+        std::vector<Edge> edges;
+        for (std::uint64_t k = 0; k < 10; ++k) edges.push_back({iri(i + k), l, iri(0)});
+        world.add(edges);
+    }
+    EXPECT_GT(world.store->log_bytes(), 0u);
+    const auto held = world.store->used_bytes();
+    view.reset();
+    EXPECT_EQ(world.store->log_bytes(), 0u);
+    world.add({{iri(1), l, iri(1)}});
+    EXPECT_LT(world.store->used_bytes(), held);
+}
+
+TEST(StoreViews, BoundOneStreamAndNotTheOthers) {
+    World world;
+    const Label l = world.label(0);
+    for (std::int64_t batch = 1; batch <= 5; ++batch) {
+        world.add({{iri(0), l, iri(static_cast<std::uint64_t>(batch))}}, 1, batch);
+        world.add({{iri(0), l, iri(static_cast<std::uint64_t>(batch) + 10)}}, 2, batch);
+    }
+    const StreamBound bounds[] = {{1, 2}, {2, 4}};
+    const auto view = world.store->view(bounds);
+    EXPECT_EQ(neighbours(*view, iri(0), l, Dir::Out),
+              (std::vector{iri(1), iri(2), iri(11), iri(12), iri(13), iri(14)}));
+    EXPECT_EQ(view->degree(iri(0), l, Dir::Out), 6u);
+    EXPECT_TRUE(vertices(*view, l, Dir::In) == (std::vector{iri(1), iri(2), iri(11), iri(12), iri(13), iri(14)}));
+    const StreamBound before[] = {{1, 0}, {2, 0}};
+    EXPECT_TRUE(vertices(*world.store->view(before), l, Dir::Out).empty());
+    EXPECT_TRUE(labels_of(*world.store->view(before), iri(0), Dir::Out).empty());
+}
+
+TEST(StoreViews, ShowWhatASecondStreamSaysAgain) {
+    World world;
+    const Label l = world.label(0);
+    world.add({{iri(1), l, iri(2)}}, 1, 10);
+    EXPECT_EQ(world.add({{iri(1), l, iri(2)}}, 1, 11), 1u);  // the same stream again: nothing to remember
+    EXPECT_EQ(world.add({{iri(1), l, iri(2)}}, 2, 1), 2u);
+    const StreamBound behind[] = {{1, 5}};
+    const StreamBound both[] = {{1, 5}, {2, 0}};
+    EXPECT_TRUE(has(*world.store->view(behind), iri(1), l, iri(2)));
+    EXPECT_EQ(vertices(*world.store->view(behind), l, Dir::In), std::vector{iri(2)});
+    EXPECT_FALSE(has(*world.store->view(both), iri(1), l, iri(2)));
+    EXPECT_EQ(world.store->edge_count(), 1u);
+}
+
+TEST(StoreViews, RefuseABoundThatWasReleased) {
+    World world;
+    world.add({{iri(1), world.label(0), iri(2)}}, 1, 10);
+    world.store->release(1, 10);
+    EXPECT_EQ(world.store->log_bytes(), 0u);
+    const StreamBound below[] = {{1, 9}};
+    const StreamBound at[] = {{1, 10}};
+    EXPECT_THROW(world.store->view(below), Error);
+    EXPECT_TRUE(has(*world.store->view(at), iri(1), 1, iri(2)));
+}
+
+}  // namespace
+}  // namespace penstock::test
