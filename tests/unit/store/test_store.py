@@ -1,0 +1,111 @@
+"""The bound Store: columns in, snapshots out, checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from penstock.errors import DataError, LimitError, StorageError
+from penstock.store import _native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWS, LIKES, GRAPH = 100, 101, 200
+OUT, IN = 0, 1
+
+
+def ids(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+def commit(store: _native.Store, *quads: tuple[int, int, int, int], stream: int = 0, batch: int = 0) -> int:
+    columns = np.array(quads, dtype=np.uint64).reshape(-1, 4)
+    s, p, o, g = (np.ascontiguousarray(columns[:, i]) for i in range(4))
+    return store.commit(s, p, o, g, stream=stream, batch=batch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> _native.Store:
+    return _native.Store(str(tmp_path / "regions"), shards=2, reserve_bytes=1 << 30)
+
+
+def test_a_commit_makes_labels_of_graph_and_predicate(store: _native.Store) -> None:
+    assert commit(store, (1, KNOWS, 2, 0), (1, KNOWS, 3, GRAPH), (1, KNOWS, 2, 0)) == 1
+    assert store.edge_count() == 2
+    assert store.label(0, KNOWS) != store.label(GRAPH, KNOWS) != 0
+    assert store.label(0, LIKES) == 0
+    assert sorted(store.labels_with_predicate(KNOWS)) == [store.label(0, KNOWS), store.label(GRAPH, KNOWS)]
+    assert store.graphs() == [GRAPH]
+
+
+def test_statistics_and_degrees_count_distinct_ends(store: _native.Store) -> None:
+    commit(store, (1, KNOWS, 2, 0), (1, KNOWS, 3, 0), (4, KNOWS, 3, 0))
+    knows, view = store.label(0, KNOWS), store.view()
+    assert _native.source_stats(view, knows) == (3, 2, 2)
+    assert _native.source_degree(view, 1, knows, OUT) == 2
+    assert _native.source_degree(view, 3, knows, IN) == 2
+    assert _native.source_degree(view, 9, knows, IN) == 0
+
+
+def test_a_view_keeps_its_snapshot_and_its_bounds(store: _native.Store) -> None:
+    commit(store, (1, KNOWS, 2, 0), stream=1, batch=5)
+    early = store.view()
+    commit(store, (1, KNOWS, 3, 0), stream=1, batch=6)
+    knows = store.label(0, KNOWS)
+    assert _native.source_degree(early, 1, knows, OUT) == 1
+    assert _native.source_degree(store.view(), 1, knows, OUT) == 2
+    assert _native.source_degree(store.view([(1, 5)]), 1, knows, OUT) == 1
+    assert store.log_bytes() > 0
+    del early
+    store.release(1, 6)
+    assert store.log_bytes() == 0
+
+
+def test_a_view_outlives_the_variable_that_held_its_store(tmp_path: Path) -> None:
+    store = _native.Store(str(tmp_path), 1)
+    commit(store, (1, KNOWS, 2, 0))
+    knows, view = store.label(0, KNOWS), store.view()
+    del store
+    assert _native.source_degree(view, 1, knows, OUT) == 1
+
+
+def test_what_is_no_term_is_refused(store: _native.Store) -> None:
+    with pytest.raises(DataError, match="not a term"):
+        commit(store, (0, KNOWS, 2, 0))
+    with pytest.raises(DataError, match="unequal length"):
+        store.commit(ids(1), ids(KNOWS), ids(2, 3), ids(0))
+    assert store.latest() == 0
+
+
+def test_a_full_region_is_a_limit_and_changes_nothing(tmp_path: Path) -> None:
+    store = _native.Store(str(tmp_path), 1, reserve_bytes=2 << 20)
+    many = np.arange(1, 200_001, dtype=np.uint64)
+    with pytest.raises(LimitError, match="region is full"):
+        store.commit(many, np.full_like(many, KNOWS), many, np.zeros_like(many))
+    assert store.edge_count() == 0
+    assert commit(store, (1, KNOWS, 2, 0)) == 1
+
+
+def test_a_saved_store_opens_with_its_labels_and_snapshot(store: _native.Store, tmp_path: Path) -> None:
+    commit(store, (1, KNOWS, 2, 0), (1, LIKES, 2, GRAPH))
+    store.save(str(tmp_path / "saved"))
+    again = _native.Store.open(str(tmp_path / "saved"), str(tmp_path / "again"))
+    assert (again.latest(), again.edge_count(), again.graphs()) == (1, 2, [GRAPH])
+    assert again.label(GRAPH, LIKES) == store.label(GRAPH, LIKES)
+    assert commit(again, (5, KNOWS, 6, 0)) == 2
+
+
+def test_a_damaged_save_is_a_storage_error(store: _native.Store, tmp_path: Path) -> None:
+    commit(store, (1, KNOWS, 2, 0))
+    store.save(str(tmp_path / "saved"))
+    region = next((tmp_path / "saved").glob("shard-0.*"))
+    content = bytearray(region.read_bytes())
+    content[-1] ^= 1
+    region.write_bytes(content)
+    with pytest.raises(StorageError, match="checksum"):
+        _native.Store.open(str(tmp_path / "saved"), str(tmp_path / "again"))
+    with pytest.raises(StorageError):
+        _native.Store.open(str(tmp_path / "nothing"), str(tmp_path / "again"))
