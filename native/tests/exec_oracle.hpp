@@ -112,10 +112,35 @@ private:
     }
     bool holds(const Spec* e, const Solution& row) { return e == nullptr || truth(*e, row).value_or(false); }
 
-    // ---- paths: the ends reached from a node, with duplicates where SPARQL keeps them
-    std::vector<TermId> reach(const Spec& path, TermId from, bool forward, const Triples& graph) {
-        std::vector<TermId> ends;
-        auto add = [&](const std::vector<TermId>& more) { ends.insert(ends.end(), more.begin(), more.end()); };
+    // ---- paths, by the definitions of §18.4: pairs between two ends, each a term or a variable (0)
+    using Pairs = std::vector<std::pair<TermId, TermId>>;
+
+    static std::set<TermId> nodes_of(const Triples& graph) {
+        std::set<TermId> nodes;
+        for (auto [s, p, o] : graph) nodes.insert({s, o});
+        return nodes;
+    }
+    static Pairs zero_length(TermId from, TermId to, const Triples& graph) {
+        if (from != 0 && to != 0) return from == to ? Pairs{{from, from}} : Pairs{};
+        if (from != 0 || to != 0) return {{from | to, from | to}};
+        Pairs pairs;
+        for (TermId node : nodes_of(graph)) pairs.emplace_back(node, node);
+        return pairs;
+    }
+    static Pairs turned(Pairs pairs) {
+        for (auto& [a, b] : pairs) std::swap(a, b);
+        return pairs;
+    }
+    static Pairs distinct(Pairs pairs) {
+        std::sort(pairs.begin(), pairs.end());
+        pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+        return pairs;
+    }
+
+    Pairs path_pairs(const Spec& path, TermId from, TermId to, const Triples& graph) {
+        Pairs pairs;
+        auto add = [&](const Pairs& more) { pairs.insert(pairs.end(), more.begin(), more.end()); };
+        auto wanted = [&](TermId a, TermId b) { return (from == 0 || from == a) && (to == 0 || to == b); };
         bool is_negated =
             std::any_of(path.as_dict().begin(), path.as_dict().end(), [](auto& m) { return m.first == "nps"; });
         if (is_negated) {
@@ -124,66 +149,68 @@ private:
                 for (auto [s, p, o] : graph) {
                     bool out = std::any_of(excluded->as_list().begin(), excluded->as_list().end(),
                                            [p = p](const Spec& id) { return id.as_int() == p; });
-                    if (!out && (along ? s : o) == from) ends.push_back(along ? o : s);
+                    TermId a = along ? s : o, b = along ? o : s;
+                    if (!out && wanted(a, b)) pairs.emplace_back(a, b);
                 }
             };
-            side(path.find("nps"), forward);
-            side(path.find("inv"), !forward);
+            side(path.find("nps"), true);
+            side(path.find("inv"), false);
         } else if (const Spec* link = path.find("link")) {
             for (auto [s, p, o] : graph)
-                if (p == link->as_int() && (forward ? s : o) == from) ends.push_back(forward ? o : s);
+                if (p == link->as_int() && wanted(s, o)) pairs.emplace_back(s, o);
         } else if (const Spec* inv = path.find("inv")) {
-            return reach(*inv, from, !forward, graph);
+            return turned(path_pairs(*inv, to, from, graph));
         } else if (const Spec* alt = path.find("alt")) {
-            for (const Spec& part : alt->as_list()) add(reach(part, from, forward, graph));
+            for (const Spec& part : alt->as_list()) add(path_pairs(part, from, to, graph));
         } else if (const Spec* seq = path.find("seq")) {
-            std::vector<const Spec*> parts;
-            for (const Spec& part : seq->as_list()) parts.push_back(&part);
-            if (!forward) std::reverse(parts.begin(), parts.end());
-            ends = {from};
-            for (const Spec* part : parts) {
-                std::vector<TermId> next;
-                for (TermId node : ends)
-                    for (TermId end : reach(*part, node, forward, graph)) next.push_back(end);
-                ends = next;
+            const Spec::List& parts = seq->as_list();
+            pairs = path_pairs(parts[0], from, parts.size() == 1 ? to : 0, graph);
+            for (std::size_t i = 1; i < parts.size(); ++i) {
+                Pairs next = path_pairs(parts[i], 0, i + 1 == parts.size() ? to : 0, graph), joined;
+                for (auto [a, b] : pairs)
+                    for (auto [c, d] : next)
+                        if (b == c) joined.emplace_back(a, d);
+                pairs = joined;
             }
         } else if (const Spec* opt = path.find("opt")) {
-            std::set<TermId> all{from};
-            for (TermId end : reach(*opt, from, forward, graph)) all.insert(end);
-            ends.assign(all.begin(), all.end());
+            pairs = path_pairs(*opt, from, to, graph);
+            add(zero_length(from, to, graph));
+            return distinct(pairs);
         } else {
             const Spec* star = path.find("star");
             const Spec& step = star != nullptr ? *star : path.at("plus");
-            std::set<TermId> all;
-            std::function<void(TermId)> visit = [&](TermId node) {
-                if (!all.insert(node).second) return;
-                for (TermId end : reach(step, node, forward, graph)) visit(end);
-            };
-            if (star != nullptr)
-                visit(from);
-            else
-                for (TermId end : reach(step, from, forward, graph)) visit(end);
-            ends.assign(all.begin(), all.end());
+            if (from == 0 && to != 0) return turned(path_pairs(turned_closure(step, star != nullptr), to, 0, graph));
+            std::set<TermId> starts = nodes_of(graph);
+            if (from != 0) starts = {from};
+            for (TermId start : starts) {
+                std::set<TermId> seen;
+                std::function<void(TermId)> visit = [&](TermId node) {
+                    if (!seen.insert(node).second) return;
+                    for (auto [a, b] : path_pairs(step, node, 0, graph)) visit(b);
+                };
+                if (star != nullptr)
+                    visit(start);
+                else
+                    for (auto [a, b] : path_pairs(step, start, 0, graph)) visit(b);
+                for (TermId end : seen)
+                    if (wanted(start, end)) pairs.emplace_back(start, end);
+            }
         }
-        return ends;
+        return pairs;
+    }
+    static Spec turned_closure(const Spec& step, bool star) {
+        return Spec::Dict{{star ? "star" : "plus", Spec::Dict{{"inv", step}}}};
     }
 
     void path_matches(const Spec& node, const Solution& row, const Triples& graph, const Solution& base,
                       Solutions& out) {
-        TermId s = term(node.at("s"), row), o = term(node.at("o"), row);
-        auto emit = [&](TermId from, TermId to) {
+        // Ends that are bound by the row are variables where the plan says so, else they stand for terms.
+        bool variables = node.at("nodes_only").as_bool();
+        auto end = [&](const Spec& spec) { return variables && spec.find("var") != nullptr ? 0 : term(spec, row); };
+        for (auto [from, to] : path_pairs(node.at("path"), end(node.at("s")), end(node.at("o")), graph)) {
             Solution made = base;
             if (unify(node.at("s"), from, made) && unify(node.at("o"), to, made)) out.push_back(made);
-        };
-        if (s != 0 || o != 0) {
-            for (TermId end : reach(node.at("path"), s != 0 ? s : o, s != 0, graph))
-                emit(s != 0 ? s : end, s != 0 ? end : o);
-            return;
         }
-        std::set<TermId> nodes;
-        for (auto [a, p, b] : graph) nodes.insert({a, b});
-        for (TermId from : nodes)
-            for (TermId end : reach(node.at("path"), from, true, graph)) emit(from, end);
     }
 
     // ---- nodes

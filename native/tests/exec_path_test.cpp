@@ -35,6 +35,26 @@ TEST_F(Paths, a_bound_end_matches_itself_by_length_zero_outside_of_the_graph_too
     EXPECT_EQ(ends(id(99), of("opt", link(10)), id(99)), (Rows{{}}));
     EXPECT_EQ(ends(id(99), of("star", link(10)), id(98)), (Rows{}));
 }
+TEST_F(Paths, between_variables_length_zero_stays_within_the_graph) {
+    Spec values = n.node("values", {{"slots", ids({0})}, {"rows", List{ids({1}), ids({99})}}});
+    auto root = [&](bool nodes_only, Spec path) {
+        return n.node("path", {{"in", values},
+                               {"s", var(0)},
+                               {"path", path},
+                               {"o", var(1)},
+                               {"dataset", List{stored({0})}},
+                               {"nodes_only", nodes_only}});
+    };
+    EXPECT_EQ(run(n.plan(2, root(true, of("opt", link(11))))), (Rows{{1, 1}, {1, 4}}));
+    EXPECT_EQ(run(n.plan(2, root(false, of("opt", link(11))))), (Rows{{1, 1}, {1, 4}, {99, 99}}));
+    EXPECT_EQ(run(n.plan(2, root(true, of("star", link(99))))), (Rows{{1, 1}}));
+}
+
+TEST_F(Paths, the_middle_of_a_sequence_is_a_variable) {
+    Spec path = Dict{{"seq", List{of("opt", link(10)), of("opt", link(10))}}};
+    EXPECT_EQ(ends(id(99), path, var(0)), (Rows{}));
+    EXPECT_EQ(ends(id(99), path, id(99)), (Rows{{}}));
+}
 
 TEST_F(Paths, free_ends_range_over_the_nodes_of_the_graph) {
     Rows found = ends(var(0), of("opt", link(11)), var(1));

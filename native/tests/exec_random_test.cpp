@@ -112,11 +112,21 @@ private:
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in);
-        members.insert(members.end(), {{"s", s}, {"path", expression_of_path(3)}, {"o", o}});
+        // A slot of the seed is a term, any other a variable; the plan has to say so where both ends are variables.
+        auto is_variable = [&](const Spec& t) {
+            return t.find("var") != nullptr && !(with_seed_ && t.at("var").as_int() == 0);
+        };
+        if (is_variable(s) != is_variable(o) && (is_bound(in, s) || is_bound(in, o)))
+            (is_variable(s) ? s : o) = id(resource());
+        bool variables = is_variable(s) && is_variable(o);
+        members.insert(members.end(), {{"s", s}, {"path", expression_of_path(3)}, {"o", o}, {"nodes_only", variables}});
         for (const Spec& t : {s, o}) bind(in, t);
         if (graph >= 0) bind(in, static_cast<std::uint64_t>(graph));
         in.node = n_.node("path", members);
         return in;
+    }
+    static bool is_bound(const Draft& in, const Spec& t) {
+        return t.find("var") != nullptr && in.bound.count(t.at("var").as_int());
     }
     Spec expression_of_path(int depth) {
         Spec link = Dict{{"link", predicate()}};

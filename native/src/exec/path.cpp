@@ -13,12 +13,14 @@ namespace {
 
 class Path final : public PatternOperator {
 public:
-    Path(OperatorPtr in, const TermRef& s, const TermRef& o, int graph_slot, const Spec& path, const Spec& dataset)
+    Path(OperatorPtr in, const TermRef& s, const TermRef& o, int graph_slot, const Spec& path, const Spec& dataset,
+         PathEvaluator::Ends terms)
         : PatternOperator(std::move(in), s, nullptr, o, graph_slot),
           named_(graph_slot >= 0),
           path_(path),
           dataset_(dataset, graph_slot >= 0),
-          evaluator_(dataset_) {}
+          evaluator_(dataset_),
+          terms_(terms) {}
 
 private:
     using Rows = std::span<const std::uint32_t>;
@@ -51,7 +53,8 @@ private:
         if (s_.free() && o_.free()) return match_free(rows, graph);
         bool out = s_.constant != 0 || (s_.column >= 0 && o_.constant == 0);
         number_keys(out ? s_ : o_, rows);
-        evaluator_.step(path_, keys_.column(0), out ? Dir::Out : Dir::In, matches_);
+        PathEvaluator::Ends ends = out ? terms_ : PathEvaluator::Ends{terms_.far_term, terms_.near_term};
+        evaluator_.step(path_, keys_.column(0), out ? Dir::Out : Dir::In, ends, matches_);
         charge_.set(run_->budget(), matches_.rows.capacity() * (sizeof(TermId) + sizeof(std::uint32_t)) * 2);
         sort_by_start(keys_.size());
         return emit_matches(rows, out, graph);
@@ -102,7 +105,7 @@ private:
         evaluator_.starts(path_, starts);
         for (std::size_t from = 0; from < starts.size(); from += kMorsel) {
             auto part = std::span<const TermId>(starts).subspan(from, std::min(kMorsel, starts.size() - from));
-            evaluator_.step(path_, part, Dir::Out, matches_);
+            evaluator_.step(path_, part, Dir::Out, {true, false}, matches_);  // they are nodes of the graph
             cells_.resize(matches_.rows.size());
             for (std::size_t i = 0; i < cells_.size(); ++i) cells_[i] = part[matches_.rows[i]];
             MatchBatch batch;
@@ -118,6 +121,7 @@ private:
     PathExpression path_;
     Dataset dataset_;
     PathEvaluator evaluator_;
+    PathEvaluator::Ends terms_;  // near = s
     std::vector<TermId> names_;
     KeyTable keys_;
     std::vector<std::uint32_t> key_of_row_;
@@ -128,10 +132,18 @@ private:
 };
 
 }  // namespace
-
 OperatorPtr make_path(const Spec& spec, Compiler& compiler) {
-    return std::make_unique<Path>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(spec.at("o")),
-                                  compiler.slot_at(spec, "graph"), spec.at("path"), spec.at("dataset"));
+    TermRef s = compiler.term(spec.at("s")), o = compiler.term(spec.at("o"));
+    // A template's parameters come with the seed: they stand for terms.
+    auto is_term = [&](const TermRef& ref) { return !ref.variable || compiler.seed().index_of(ref.slot) >= 0; };
+    PathEvaluator::Ends terms{is_term(s), is_term(o)};
+    const Spec* nodes_only = spec.find("nodes_only");
+    if (nodes_only != nullptr && nodes_only->as_bool())
+        terms = {false, false};
+    else if (!terms.near_term && !terms.far_term)
+        terms = {true, true};
+    return std::make_unique<Path>(compiler.child(spec, "in"), s, o, compiler.slot_at(spec, "graph"), spec.at("path"),
+                                  spec.at("dataset"), terms);
 }
 
 }  // namespace penstock::exec

@@ -30,19 +30,28 @@ public:
     void begin(Run& run, TermId graph);
     void release(Run& run) { lookup_.release(run); }
 
+    /// Which ends of a path are terms of the query rather than variables: the one the keys stand at, and the other.
+    /// Between two variables a path of length zero joins only nodes of the graph; a term joins itself, wherever it is
+    /// (§18.4).
+    struct Ends {
+        bool near_term = false;
+        bool far_term = false;
+    };
     /// found = pairs (index of the key, node at the other end), in no order. Sequences and alternatives outside of
-    /// closures keep duplicates. `dir` Out: keys are the path's start; In: its end. A key always reaches itself by a
-    /// path of length zero.
-    void step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
+    /// closures keep duplicates. `dir` Out: keys are the path's start; In: its end.
+    void step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
     /// Appends nodes among which are all starts of the path in the graph, each once. For a path that may have length
     /// zero: all subjects and objects.
     void starts(const PathExpression& path, std::vector<TermId>& out);
 
 private:
     void link(TermId predicate, std::span<const TermId> keys, Dir dir, Matches& found);
-    void sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
-    void closure(const PathExpression& path, bool from_zero, std::span<const TermId> keys, Dir dir, Matches& found);
-    void optional(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found);
+    void sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
+    /// One or more steps from each key.
+    void closure(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
+    /// Adds the paths of length zero to those found, and makes all distinct.
+    void add_zero_length(std::span<const TermId> keys, Ends ends, Matches& found);
+    void mark_nodes(std::span<const TermId> keys, std::vector<std::uint8_t>& found);
     void negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir, Matches& found);
     void collect_starts(const PathExpression& path, Dir dir, KeyTable& seen);
     void add_vertices(std::span<const EdgeSet> sets, Dir dir, KeyTable& seen);

@@ -98,7 +98,7 @@ void PathEvaluator::begin(Run& run, TermId graph) {
     graph_ = graph;
 }
 
-void PathEvaluator::step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
+void PathEvaluator::step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found) {
     found.clear();
     if (keys.empty()) return;
     using Kind = PathExpression::Kind;
@@ -106,15 +106,17 @@ void PathEvaluator::step(const PathExpression& path, std::span<const TermId> key
         case Kind::Link:
             return link(path.predicate, keys, dir, found);
         case Kind::Inverse:
-            return step(path.parts[0], keys, flip(dir), found);
+            return step(path.parts[0], keys, flip(dir), ends, found);
         case Kind::Sequence:
-            return sequence(path, keys, dir, found);
-        case Kind::Star:
-            return closure(path.parts[0], true, keys, dir, found);
+            return sequence(path, keys, dir, ends, found);
         case Kind::Plus:
-            return closure(path.parts[0], false, keys, dir, found);
+            return closure(path.parts[0], keys, dir, ends, found);
+        case Kind::Star:
+            closure(path.parts[0], keys, dir, ends, found);
+            return add_zero_length(keys, ends, found);
         case Kind::Optional:
-            return optional(path.parts[0], keys, dir, found);
+            step(path.parts[0], keys, dir, ends, found);
+            return add_zero_length(keys, ends, found);
         case Kind::Negated:
             if (path.forward) negated(*path.forward, keys, dir, found);
             if (path.inverse) negated(*path.inverse, keys, flip(dir), found);
@@ -122,7 +124,7 @@ void PathEvaluator::step(const PathExpression& path, std::span<const TermId> key
         case Kind::Alternative: {
             Matches part;
             for (const PathExpression& choice : path.parts) {
-                step(choice, keys, dir, part);
+                step(choice, keys, dir, ends, part);
                 found.rows.insert(found.rows.end(), part.rows.begin(), part.rows.end());
                 found.values.insert(found.values.end(), part.values.begin(), part.values.end());
             }
@@ -137,74 +139,97 @@ void PathEvaluator::link(TermId predicate, std::span<const TermId> keys, Dir dir
     if (!sets_.empty()) lookup_.expand(*run_, sets_, keys, dir, found);
 }
 
-void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
+/// What a part begins at is a variable of its own, unless it is the first or cannot be anything but a node of the
+/// graph.
+void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends,
+                             Matches& found) {
     Scratch scratch(run_->budget());
     std::size_t n = path.parts.size();
-    step(path.parts[dir == Dir::Out ? 0 : n - 1], keys, dir, found);
+    auto part = [&](std::size_t i) -> const PathExpression& { return path.parts[dir == Dir::Out ? i : n - 1 - i]; };
+    step(part(0), keys, dir, {ends.near_term, n == 1 && ends.far_term}, found);
+    bool only_nodes = !part(0).nullable();
     for (std::size_t i = 1; i < n; ++i) {
         Matches next;
-        step(path.parts[dir == Dir::Out ? i : n - 1 - i], found.values, dir, next);
+        step(part(i), found.values, dir, {only_nodes, i == n - 1 && ends.far_term}, next);
         scratch.set((next.rows.size() + found.rows.size()) * (sizeof(TermId) + sizeof(std::uint32_t)));
         for (std::uint32_t& row : next.rows) row = found.rows[row];
         found = std::move(next);
+        only_nodes = only_nodes || !part(i).nullable();
     }
 }
 
-void PathEvaluator::closure(const PathExpression& path, bool from_zero, std::span<const TermId> keys, Dir dir,
+/// ALP of §18.4, for all keys at once: between variables it begins at nodes of the graph, and within it each step
+/// begins at a term.
+void PathEvaluator::closure(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends,
                             Matches& found) {
     KeyTable visited;  // (index of the key, node)
     visited.reset(2);
-    Column rows(keys.size()), nodes(keys.begin(), keys.end());
-    for (std::size_t i = 0; i < keys.size(); ++i) rows[i] = i;
-    std::vector<std::uint32_t> ids;
-    auto visit = [&](const Column& from, const Column& to) {
-        ids.resize(from.size());
-        std::array<const TermId*, 2> pair{from.data(), to.data()};
-        visited.assign(pair, from.size(), ids.data(), run_->budget());
-    };
-    auto explore = [&](std::span<const TermId> starts, std::span<const TermId> frontier) {
+    Column rows, nodes;
+    std::vector<std::uint8_t> allowed(keys.size(), 1);
+    if (path.nullable() && !ends.near_term && !ends.far_term) mark_nodes(keys, allowed);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (!allowed[i]) continue;
+        rows.push_back(i);
+        nodes.push_back(keys[i]);
+    }
+    std::vector<std::uint32_t> numbers;
+    auto explore = [&] {
         Matches reached;
-        step(path, frontier, dir, reached);
+        step(path, nodes, dir, {true, false}, reached);
         Column from(reached.rows.size());
-        for (std::size_t i = 0; i < from.size(); ++i) from[i] = starts[reached.rows[i]];
-        visit(from, reached.values);
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = rows[reached.rows[i]];
+        numbers.resize(from.size());
+        std::array<const TermId*, 2> pairs{from.data(), reached.values.data()};
+        visited.assign(pairs, from.size(), numbers.data(), run_->budget());
     };
-    if (from_zero)
-        visit(rows, nodes);
-    else
-        explore(rows, nodes);
+    explore();
     // The pairs themselves are the queue: what was visited and not yet expanded lies behind `done`.
     for (std::size_t done = 0; done < visited.size();) {
         std::size_t n = std::min(kFrontier, visited.size() - done);
-        auto first = static_cast<std::ptrdiff_t>(done);
-        rows.assign(visited.column(0).begin() + first,
-                    visited.column(0).begin() + first + static_cast<std::ptrdiff_t>(n));
-        nodes.assign(visited.column(1).begin() + first,
-                     visited.column(1).begin() + first + static_cast<std::ptrdiff_t>(n));
+        auto first = static_cast<std::ptrdiff_t>(done), last = static_cast<std::ptrdiff_t>(done + n);
+        rows.assign(visited.column(0).begin() + first, visited.column(0).begin() + last);
+        nodes.assign(visited.column(1).begin() + first, visited.column(1).begin() + last);
         done += n;
         run_->work(n);
-        explore(rows, nodes);
+        explore();
     }
     found.rows.assign(visited.column(0).begin(), visited.column(0).end());
     found.values.assign(visited.column(1).begin(), visited.column(1).end());
     visited.release(run_->budget());
 }
 
-void PathEvaluator::optional(const PathExpression& path, std::span<const TermId> keys, Dir dir, Matches& found) {
-    step(path, keys, dir, found);
+void PathEvaluator::add_zero_length(std::span<const TermId> keys, Ends ends, Matches& found) {
+    std::vector<std::uint8_t> allowed(keys.size(), 1);
+    if (!ends.near_term && !ends.far_term) mark_nodes(keys, allowed);
     for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (!allowed[i]) continue;
         found.rows.push_back(static_cast<std::uint32_t>(i));
         found.values.push_back(keys[i]);
     }
     KeyTable distinct;
     distinct.reset(2);
     Column rows(found.rows.begin(), found.rows.end());
-    std::vector<std::uint32_t> ids(rows.size());
-    std::array<const TermId*, 2> pair{rows.data(), found.values.data()};
-    distinct.assign(pair, rows.size(), ids.data(), run_->budget());
+    std::vector<std::uint32_t> numbers(rows.size());
+    std::array<const TermId*, 2> pairs{rows.data(), found.values.data()};
+    distinct.assign(pairs, rows.size(), numbers.data(), run_->budget());
     found.rows.assign(distinct.column(0).begin(), distinct.column(0).end());
     found.values.assign(distinct.column(1).begin(), distinct.column(1).end());
     distinct.release(run_->budget());
+}
+
+/// found[i] = keys[i] is a subject or object of the graph.
+void PathEvaluator::mark_nodes(std::span<const TermId> keys, std::vector<std::uint8_t>& found) {
+    found.assign(keys.size(), 0);
+    LabelProbe probe;
+    std::vector<EdgeSet> sets;
+    std::vector<std::uint32_t> rows;
+    for (Dir dir : {Dir::Out, Dir::In}) {
+        probe.probe(*run_, dataset_, keys, dir, graph_);
+        for (std::size_t i = 0; i < probe.size();) {
+            i = probe.group(i, sets, rows);
+            for (std::uint32_t row : rows) found[row] = 1;
+        }
+    }
 }
 
 void PathEvaluator::negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir,
