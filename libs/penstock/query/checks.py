@@ -5,28 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra import Call, Exists, Node, Variable
-from penstock.query.ast_nodes import position
+from penstock.query.ast_nodes import AskQuery, position
 from penstock.query.faults import Fault
-from penstock.query.ir import Form, RelationToStream
 from penstock.query.scope import visible
 from penstock.query.walk import children, expressions
 
 if TYPE_CHECKING:
+    from lark import Token
+
     from penstock.query.algebra import Expr, Triple
-    from penstock.query.ast_nodes import Modifiers
+    from penstock.query.ast_nodes import QuerySyntax
     from penstock.query.ir import ContinuousQuery
 
 MAX_PATTERNS = 200
 """Patterns inside one another."""
 
 
-def check_operator(query: ContinuousQuery, modifiers: Modifiers) -> None:
+def check_operator(query: QuerySyntax, operator: Token) -> None:
     """ISTREAM and DSTREAM need answers that have differences: no ASK, no order or cut at the top."""
-    if query.r2s is RelationToStream.RSTREAM:
+    if operator.type not in ("ISTREAM", "DSTREAM"):
         return
-    operator = query.r2s.value
-    if query.form is Form.ASK:
-        raise Fault(f"{operator} cannot be used with ASK", query.at, operator)
+    modifiers = query.modifiers
+    if isinstance(query, AskQuery):
+        raise Fault(f"{operator} cannot be used with ASK", position(operator))
     if modifiers.order_by:
         raise Fault(f"{operator} cannot be used with ORDER BY", position(modifiers.order_by[0].expr))
     if modifiers.limit is not None or modifiers.offset is not None:

@@ -83,8 +83,9 @@ class Translation:
         body = _body(syntax.query, context)
         check_depth(body.algebra)
         query = self._put_together(header, body, dataset, windows, syntax)
-        check_operator(query, syntax.query.modifiers)
         check_windows(query)
+        if syntax.registration is not None:
+            check_operator(syntax.query, syntax.registration.operator)
         return query
 
     def insert_data(self, syntax: UpdateText) -> InsertData:

@@ -58,11 +58,11 @@ def refusal(text: str, base: str | None = None) -> QueryError:
         ("SELECT * { FILTER(<http://www.w3.org/2001/XMLSchema#integer>(1, 2)) }", "takes 1 argument", "<http://"),
         ("SELECT * { BIND(<urn:x-penstock:fn/timestamp>(?s, ?p, ?o) AS ?t) }", "needs a window", "<urn:"),
         # templates and data
-        ("CONSTRUCT { ?s :p/:q ?o } { ?s :p ?o }", "path cannot stand in a CONSTRUCT template", "/"),
-        ("CONSTRUCT WHERE { ?s :p* ?o }", "path cannot stand in a CONSTRUCT template", "\\*"),
+        ("CONSTRUCT { ?s :p/:q ?o } { ?s :p ?o }", "path cannot stand in a CONSTRUCT template", ":p"),
+        ("CONSTRUCT WHERE { ?s :p* ?o }", "path cannot stand in a CONSTRUCT template", ":p"),
         ("INSERT DATA { :s :p ?o }", "variable cannot stand in INSERT DATA", "?o"),
         ("INSERT DATA { GRAPH :g { ?s :p :o } }", "variable cannot stand in INSERT DATA", "?s"),
-        ("INSERT DATA { :s :p* :o }", "path cannot stand in INSERT DATA", "\\*"),
+        ("INSERT DATA { :s :p* :o }", "path cannot stand in INSERT DATA", ":p"),
         ("INSERT DATA { 1 :p :o }", "literal cannot be the subject", "1"),
         # what there is not
         ("SELECT * { SERVICE <urn:s> { ?s ?p ?o } }", "SERVICE is not supported", "SERVICE"),
@@ -102,7 +102,7 @@ def test_refused(text: str, complaint: str, construct: str) -> None:
     error = refusal(text)
     with pytest.raises(QueryError, match=complaint):
         raise error
-    assert error.construct.startswith(construct.replace("\\", ""))
+    assert error.construct.startswith(construct)
 
 
 @pytest.mark.parametrize(

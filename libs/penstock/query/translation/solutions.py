@@ -172,7 +172,7 @@ class _Solution:
             for variable in read:
                 if variable.name not in known:
                     message = f"?{variable.name} is neither in GROUP BY nor inside an aggregate"
-                    raise Fault(message, variable.at, f"?{variable.name}")
+                    raise Fault(message, variable.at)
             known.add(item.variable.name)
 
     # ---- building

@@ -52,7 +52,7 @@ class TripleReader:
 
     def _triple(self, subject: Term, verb: VerbSyntax, target: Term, at: int) -> None:
         if isinstance(verb, PathSyntax):
-            raise Fault(f"a property path cannot stand in {self.where}", verb.at, verb.operator)
+            raise Fault(f"a property path cannot stand in {self.where}", verb.at)
         predicate = self._variable(verb) if verb.type == "VAR" else self.context.names.iri(verb)
         self.triples.append(Triple(subject, predicate, target, subject.at if subject.at >= 0 else at))
 
