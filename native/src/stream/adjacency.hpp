@@ -8,13 +8,11 @@
 #include "source.hpp"
 #include "stream/hash.hpp"
 #include "stream/hash_groups.hpp"
-#include "stream/hub_list.hpp"
+#include "stream/neighbour_list.hpp"
 
 namespace penstock {
 
-/// Up to two neighbours are in the vertex's slot (three quarters of the vertices have one, NOTES.md), some more in a
-/// block that is searched value by value, many in a HubList. All are in the order in which edges came, or last came
-/// again.
+/// Edges come and go in the order of a window's tuples (neighbour_list.hpp).
 class Adjacency {
 public:
     Adjacency() = default;
@@ -34,17 +32,17 @@ public:
     bool has(TermId vertex) const { return find(vertex) != nullptr; }
     std::size_t degree(TermId vertex) const {
         const Slot* const slot = find(vertex);
-        return slot == nullptr ? 0 : slot->count;
+        return slot == nullptr ? 0 : slot->list.size();
     }
     /// Empty where the vertex has no edge here.
     std::span<const TermId> neighbours(TermId vertex) {
-        Slot* const slot = find(vertex);
-        return slot == nullptr ? std::span<const TermId>() : slot->list();
+        Slot* const slot = find(vertex, hash(vertex));
+        return slot == nullptr ? std::span<const TermId>() : slot->list.values();
     }
     /// Calls f(vertex, neighbours) for each vertex.
     template <class F>
     void each(F&& f) {
-        slots_.each([&](Slot& slot) { f(slot.vertex, slot.list()); });
+        slots_.each([&](Slot& slot) { f(slot.vertex, slot.list.values()); });
     }
 
     /// Adds an edge that is not there yet; true where it is the vertex's first. Ids ascend from call to call.
@@ -55,42 +53,22 @@ public:
     bool remove(TermId vertex, TermId neighbour);
 
 private:
-    static constexpr std::uint32_t kInline = 2;
-    static constexpr std::uint32_t kBlock = 32;  // the largest one
-    static constexpr std::uint32_t kHub = ~0u;
     static constexpr std::size_t kCached = 512 << 10;  // about half of a second-level cache
 
     struct Slot {
         TermId vertex = 0;
-        std::uint32_t count = 0;
-        std::uint32_t capacity = kInline;
-        union {
-            TermId values[kInline] = {};  // capacity == kInline
-            TermId* block;                // up to kBlock
-            HubList* hub;                 // kHub
-        };
-
+        NeighbourList list;
         std::uint32_t hash() const { return Adjacency::hash(vertex); }
-        TermId* data() { return capacity == kInline ? values : block; }
-        std::span<const TermId> list() {
-            return capacity == kHub ? hub->values() : std::span<const TermId>(data(), count);
-        }
     };
     static_assert(sizeof(Slot) == 32);
 
-    static std::uint32_t hash(TermId id) { return static_cast<std::uint32_t>(mix(id) >> 32); }
+    static std::uint32_t hash(TermId vertex) { return hash_id(vertex); }
     const Slot* find(TermId vertex) const {
         return slots_.find(hash(vertex), [vertex](const Slot& slot) { return slot.vertex == vertex; });
     }
-    Slot* find(TermId vertex) {
-        return slots_.find(hash(vertex), [vertex](const Slot& slot) { return slot.vertex == vertex; });
+    Slot* find(TermId vertex, std::uint32_t hash) {
+        return slots_.find(hash, [vertex](const Slot& slot) { return slot.vertex == vertex; });
     }
-    void resize(Slot& slot, std::uint32_t capacity);
-    void free_list(const Slot& slot);
-    static std::size_t list_bytes(const Slot& slot);
-    template <class F>
-    void counting(const Slot& slot, F&& change);
-
     HashGroups<Slot> slots_;
     std::size_t list_bytes_ = 0;
 };

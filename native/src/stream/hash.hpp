@@ -1,18 +1,22 @@
-// Hash of an edge, for the tables of windows.
+// Hashes of ids for the tables of windows. Dictionary ids are dense numbers and inline ids carry their variation
+// anywhere in the word; a folded product takes in all of it.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
-#include "mix.hpp"
+#include "rdf/hash.hpp"
 #include "source.hpp"
 
 namespace penstock {
 
+inline std::uint32_t hash_id(std::uint64_t id) {
+    using namespace hash_detail;
+    return static_cast<std::uint32_t>(fold(id ^ kOdd0, kOdd1) >> 32);
+}
+
 inline std::uint32_t hash_edge(TermId subject, Label label, TermId object) {
-    const std::uint64_t vertices =
-        (subject + 0x9E3779B97F4A7C15ull * label) ^ std::rotl(object * 0xD6E8FEB86659FD93ull, 31);
-    return static_cast<std::uint32_t>(mix(vertices) >> 32);
+    using namespace hash_detail;
+    return static_cast<std::uint32_t>(fold(fold(subject ^ kOdd0, kOdd1 + label) ^ object, kOdd2) >> 32);
 }
 
 }  // namespace penstock

@@ -10,8 +10,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
+
+#include "stream/large_pages.hpp"
 
 namespace penstock {
 
@@ -23,14 +26,11 @@ public:
     std::size_t size() const { return size_; }
     std::size_t bytes() const { return groups_.capacity() * sizeof(Group); }
 
+    /// Asks for the group's marks, which is all of the group where slots are small.
     void prefetch(std::uint32_t hash) const {
-        if (groups_.empty()) return;
-        const char* const group = reinterpret_cast<const char*>(&groups_[home(hash)]);
-        __builtin_prefetch(group);
-        if constexpr (sizeof(Group) <= 128) __builtin_prefetch(group + 64);
+        if (!groups_.empty()) __builtin_prefetch(&groups_[home(hash)]);
     }
-
-    /// Once prefetch() has brought the group's marks: asks for the slot itself, or the one that an insert would take.
+    /// Once the marks are there: asks for the slot itself, or the one that an insert would take.
     void prefetch_slot(std::uint32_t hash) const {
         if (groups_.empty()) return;
         const Group& group = groups_[home(hash)];
@@ -41,36 +41,34 @@ public:
     /// The slot with that hash for which same(slot) holds, or nullptr.
     template <class Same>
     const Slot* find(std::uint32_t hash, Same&& same) const {
-        if (groups_.empty()) return nullptr;
-        for (std::size_t at = home(hash);; at = (at + 1) & mask()) {
+        // Every group can have been passed by some slot: then a search ends after all of them.
+        for (std::size_t tried = 0, at = home(hash); tried < groups_.size(); ++tried, at = (at + 1) & mask()) {
             const Group& group = groups_[at];
             for (unsigned match = group.match(mark(hash)); match != 0; match &= match - 1) {
                 const Slot& slot = group.slots[std::countr_zero(match)];
                 if (same(slot)) return &slot;
             }
-            if (group.overflow == 0) return nullptr;
+            if (group.overflow == 0) break;
         }
+        return nullptr;
     }
     template <class Same>
     Slot* find(std::uint32_t hash, Same&& same) {
         return const_cast<Slot*>(std::as_const(*this).find(hash, std::forward<Same>(same)));
     }
 
-    /// Its key must not be there yet.
-    Slot& insert(const Slot& slot) {
+    /// Its key must not be there yet; `hash` is the slot's.
+    void insert(std::uint32_t hash, const Slot& slot) {
         if (size_ >= groups_.size() * kFull) resize(groups_.empty() ? 1 : 2 * groups_.size());
         ++size_;
-        return put(slot);
+        put(hash, slot);
     }
 
-    /// The slot for which same(slot) holds must be there.
-    template <class Same>
-    void erase(std::uint32_t hash, Same&& same) {
+    /// A slot that find() gave for this hash.
+    void erase(std::uint32_t hash, const Slot* slot) {
         std::size_t at = home(hash);
-        while (!groups_[at].remove(mark(hash), same)) {
-            groups_[at].passed(-1);
-            at = (at + 1) & mask();
-        }
+        for (; !groups_[at].holds(slot); at = (at + 1) & mask()) groups_[at].passed(-1);
+        groups_[at].marks[slot - groups_[at].slots] = 0;
         --size_;
         if (size_ < groups_.size() * kSparse && groups_.size() > 1) resize(groups_.size() / 2);
     }
@@ -81,7 +79,7 @@ public:
     }
 
     void clear() {
-        std::vector<Group>().swap(groups_);
+        Groups().swap(groups_);
         size_ = 0;
     }
 
@@ -98,38 +96,32 @@ public:
     }
 
 private:
-    static constexpr std::size_t kSlots = 14;
-    static constexpr std::size_t kFull = 11;   // grows where groups hold more on average
-    static constexpr std::size_t kSparse = 2;  // shrinks where they hold less
+    // Seven slots of 8 bytes fill a cache line. Larger slots are in other lines than the marks anyway; groups of
+    // fourteen can be fuller, because their numbers of slots vary less.
+    static constexpr std::size_t kSlots = sizeof(Slot) == 8 ? 7 : 14;
+    static constexpr std::size_t kFull = kSlots == 7 ? 5 : 11;   // grows where groups hold more on average
+    static constexpr std::size_t kSparse = kSlots == 7 ? 1 : 2;  // shrinks where they hold less
 
-    // Groups of small slots fill two cache lines exactly.
-    struct alignas(sizeof(Slot) == 8 ? 64 : 16) Group {
+    struct alignas(kSlots == 7 ? 64 : 16) Group {
         std::uint8_t marks[kSlots] = {};  // 0 = free, else 128 + seven bits of the hash
         std::uint8_t overflow = 0;        // how many slots passed this group because it was full; stays at 255
-        std::uint8_t unused = 0;
         Slot slots[kSlots];
 
         unsigned match(std::uint8_t mark) const { return compare(mark) & kAll; }
         unsigned used() const { return compare(0) ^ kAll; }
+        bool holds(const Slot* slot) const {
+            return !std::less<>()(slot, slots) && std::less<>()(slot, slots + kSlots);
+        }
         void passed(int change) {
             if (overflow != 255) overflow = static_cast<std::uint8_t>(overflow + change);
-        }
-        template <class Same>
-        bool remove(std::uint8_t mark, Same&& same) {
-            for (unsigned found = match(mark); found != 0; found &= found - 1) {
-                const int slot = std::countr_zero(found);
-                if (!same(slots[slot])) continue;
-                marks[slot] = 0;
-                return true;
-            }
-            return false;
         }
 
     private:
         static constexpr unsigned kAll = (1u << kSlots) - 1;
         unsigned compare(std::uint8_t with) const {
 #ifdef __SSE2__
-            const __m128i all = _mm_load_si128(reinterpret_cast<const __m128i*>(marks));
+            const auto* const from = reinterpret_cast<const __m128i*>(marks);
+            const __m128i all = kSlots == 7 ? _mm_loadl_epi64(from) : _mm_load_si128(from);
             return static_cast<unsigned>(
                        _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(static_cast<char>(with))))) &
                    kAll;
@@ -140,13 +132,14 @@ private:
 #endif
         }
     };
+    using Groups = std::vector<Group, LargePages<Group>>;
 
     static std::uint8_t mark(std::uint32_t hash) { return static_cast<std::uint8_t>(hash | 0x80); }
     std::size_t mask() const { return groups_.size() - 1; }
     std::size_t home(std::uint32_t hash) const { return (static_cast<std::uint64_t>(hash) << bits_) >> 32; }
 
-    Slot& put(const Slot& slot) {
-        for (std::size_t at = home(slot.hash());; at = (at + 1) & mask()) {
+    void put(std::uint32_t hash, const Slot& slot) {
+        for (std::size_t at = home(hash);; at = (at + 1) & mask()) {
             Group& group = groups_[at];
             const unsigned free = group.match(0);
             if (free == 0) {
@@ -154,21 +147,25 @@ private:
                 continue;
             }
             const int place = std::countr_zero(free);
-            group.marks[place] = mark(slot.hash());
-            return group.slots[place] = slot;
+            group.marks[place] = mark(hash);
+            group.slots[place] = slot;
+            return;
         }
     }
 
     void resize(std::size_t groups) {
-        std::vector<Group> old(groups);
+        Groups old(groups);
         old.swap(groups_);
         bits_ = std::countr_zero(groups);
         for (const Group& group : old) {
-            for (unsigned used = group.used(); used != 0; used &= used - 1) put(group.slots[std::countr_zero(used)]);
+            for (unsigned used = group.used(); used != 0; used &= used - 1) {
+                const Slot& slot = group.slots[std::countr_zero(used)];
+                put(slot.hash(), slot);
+            }
         }
     }
 
-    std::vector<Group> groups_;
+    Groups groups_;
     std::size_t size_ = 0;
     int bits_ = 0;  // of the number of groups
 };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "stream/adjacency.hpp"
@@ -14,7 +15,7 @@ namespace penstock {
 struct LabelIndex {
     Label label = 0;
     std::uint64_t edges = 0;              // distinct
-    std::unique_ptr<Adjacency> by[2];     // by Dir; null while nobody has asked for it
+    std::optional<Adjacency> by[2];       // by Dir; none while nobody has asked for it
     std::uint64_t counted_edges[2] = {};  // when `counted_vertices` was taken, of a direction that is not indexed
     std::uint64_t counted_vertices[2] = {};
 };
@@ -44,8 +45,8 @@ public:
         if (numbers_.size() < check_at_) return;
         for (std::uint32_t number = 0; number < indexes_.size(); ++number) {
             if (indexes_[number] == nullptr || indexes_[number]->edges > 0) continue;
-            numbers_.erase(hash(indexes_[number]->label),
-                           [number](const HashedNumber& at) { return at.number == number; });
+            const Label label = indexes_[number]->label;
+            numbers_.erase(hash_id(label), known(label));
             indexes_[number].reset();
             free_.push_back(number);
         }
@@ -65,9 +66,9 @@ public:
 private:
     static constexpr std::size_t kManyLabels = 256;
 
-    static std::uint32_t hash(Label label) { return static_cast<std::uint32_t>(mix(label) >> 32); }
     const HashedNumber* known(Label label) const {
-        return numbers_.find(hash(label), [&](const HashedNumber& at) { return indexes_[at.number]->label == label; });
+        return numbers_.find(hash_id(label),
+                             [&](const HashedNumber& at) { return indexes_[at.number]->label == label; });
     }
 
     std::uint32_t add(Label label) {
@@ -80,10 +81,10 @@ private:
         auto index = std::make_unique<LabelIndex>();
         index->label = label;
         for (int dir = 0; dir < 2; ++dir) {
-            if (wanted_[dir]) index->by[dir] = std::make_unique<Adjacency>();
+            if (wanted_[dir]) index->by[dir].emplace();
         }
         indexes_[number] = std::move(index);
-        numbers_.insert({hash(label), number});
+        numbers_.insert(hash_id(label), {hash_id(label), number});
         return number;
     }
 

@@ -68,7 +68,7 @@ void WindowIndex::add_record(const Record& record) {
 /// The old record's edge has come again.
 void WindowIndex::supersede(RecordId old, RecordId young) {
     const Record& edge = records_[young];
-    const LabelIndex& index = labels_[edge.label];
+    LabelIndex& index = labels_[edge.label];
     if (index.by[0]) index.by[0]->refresh(edge.s, edge.o, old, young);
     if (index.by[1]) index.by[1]->refresh(edge.o, edge.s, old, young);
     records_[old].label = Record::kSuperseded;
@@ -76,7 +76,7 @@ void WindowIndex::supersede(RecordId old, RecordId young) {
 
 void WindowIndex::add_edge(RecordId id) {
     const Record& edge = records_[id];
-    edges_.insert({edge.hash, id});
+    edges_.insert(edge.hash, {edge.hash, id});
     LabelIndex& index = labels_[edge.label];
     ++index.edges;
     for (int dir = 0; dir < 2; ++dir) {
@@ -109,7 +109,7 @@ void WindowIndex::expire_items(std::uint64_t until) {
 
 void WindowIndex::remove_edge(RecordId id) {
     const Record& edge = records_[id];
-    edges_.erase(edge.hash, [id](const HashedNumber& at) { return at.number == id; });
+    edges_.erase(edge.hash, edges_.find(edge.hash, [id](const HashedNumber& at) { return at.number == id; }));
     LabelIndex& index = labels_[edge.label];
     --index.edges;
     for (int dir = 0; dir < 2; ++dir) {
@@ -136,7 +136,7 @@ void WindowIndex::clear(std::uint64_t next) {
         if (!index) continue;
         index->edges = 0;
         for (auto& by : index->by) {
-            if (by) by = std::make_unique<Adjacency>();
+            if (by) by.emplace();
         }
     }
     for (auto& labels : labels_by_) {

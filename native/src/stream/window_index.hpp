@@ -48,7 +48,7 @@ public:
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
-    static constexpr std::size_t kCached = 4096;      // records of a window whose index fits the caches
+    static constexpr std::size_t kCached = 16384;     // records of a window whose index fits the second-level cache
     static constexpr std::size_t kProbedLabels = 16;  // up to so many labels are probed one by one for labels_of()
 
     HashedNumber* find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);

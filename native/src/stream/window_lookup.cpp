@@ -28,7 +28,7 @@ Adjacency& WindowIndex::adjacency(Label label, Dir dir) {
     LabelIndex& index = labels_[number];
     const int d = static_cast<int>(dir);
     if (!index.by[d]) {
-        index.by[d] = std::make_unique<Adjacency>();
+        index.by[d].emplace();
         if (index.edges > 0) {
             each_edge([&](const Record& edge, RecordId id) {
                 if (edge.label == number) link(id, d);
@@ -47,7 +47,7 @@ void WindowIndex::index_all(Dir dir) {
         LabelIndex* const index = labels_.all()[number].get();
         if (index == nullptr || index->by[d]) continue;
         missing[number] = true;
-        index->by[d] = std::make_unique<Adjacency>();
+        index->by[d].emplace();
     }
     each_edge([&](const Record& edge, RecordId id) {
         if (missing[edge.label]) link(id, d);
