@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.grid import batch_of
+from penstock.engine.pace import GridPace
 from penstock.engine.windows import CountedWindow
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -
         for cohort in group.cohorts:
             if cohort.point is None:
                 continue  # it will see nothing of what is closed by then
-            asked_from = min(asked_from, _next_read(cohort, closed))
+            asked_from = min(asked_from, _next_read(cohort))
             for window in cohort.windows:
                 if window.stream is stream:
                     kept_from = min(kept_from, _held_from(window, cohort, closed))
@@ -36,9 +37,16 @@ def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -
     store.release(stream.number, batch_of(asked_from, stream.batch_ms))
 
 
-def _next_read(cohort: Cohort, closed: int) -> int:
-    """No evaluation of the cohort will be at an earlier time than this."""
-    return closed if cohort.next is None else cohort.next
+def _next_read(cohort: Cohort) -> int:
+    """No evaluation of the cohort will be at an earlier time than this.
+
+    A count window over a stream that is behind may still come up with a report earlier than those that are known.
+    """
+    if isinstance(cohort.pace, GridPace):
+        return cohort.pace.next
+    assert cohort.point is not None
+    behind = [cohort.point if stream.closed_ms is None else stream.closed_ms for stream in cohort.group.streams]
+    return min(behind) if cohort.next is None else min(*behind, cohort.next)
 
 
 def _held_from(window: Window, cohort: Cohort, closed: int) -> int:
