@@ -139,6 +139,11 @@ def _(node: ast.WindowPattern) -> str:
 
 
 @printed.register
+def _(node: ast.StreamPattern) -> str:
+    return f"STREAM {node.stream} {printed(node.window)} {printed(node.group)}"
+
+
+@printed.register
 def _(node: ast.FilterPattern) -> str:
     return f"FILTER ( {printed(node.condition)} )"
 
@@ -189,7 +194,7 @@ def _(node: ast.DurationSyntax) -> str:
 def _(node: ast.WindowSyntax) -> str:
     size = f" {printed(node.size)}" if node.size is not None else ""
     step = f" STEP {printed(node.step)}" if node.step is not None else ""
-    return f"[ {node.kind}{size}{step} ]"
+    return f"[ {node.kind}{size}{step}{' TUMBLING' if node.tumbling else ''} ]"
 
 
 @printed.register

@@ -183,6 +183,7 @@ class TreeMaker:
                 lambda: ast.MinusPattern(self.group()),
                 lambda: ast.GraphPattern(name, self.group()),
                 lambda: ast.WindowPattern(self.iri(), self.group()),
+                lambda: ast.StreamPattern(self.iri(), self.window(), self.group()),
                 lambda: ast.FilterPattern(self.expression()),
                 lambda: ast.BindPattern(self.binding()),
                 self.inline_data,
@@ -241,6 +242,8 @@ class TreeMaker:
         if kind == "NOW":
             return ast.WindowSyntax(kind)
         make = self.duration if kind in ("RANGE", "ALL") else lambda: self.token("INTEGER")
+        if kind == "RANGE" and self.rng.random() < 0.2:
+            return ast.WindowSyntax(kind, make(), tumbling=True)
         return ast.WindowSyntax(kind, None if kind == "ALL" else make(), self.maybe(make))
 
     def dataset_clause(self) -> ast.DatasetClause:

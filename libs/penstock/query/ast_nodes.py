@@ -177,6 +177,16 @@ class WindowPattern:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamPattern:
+    """STREAM name [window] {…} (CQELS-QL)."""
+
+    stream: Token
+    window: WindowSyntax
+    group: GroupPattern
+    at: int = _AT
+
+
+@dataclass(frozen=True, slots=True)
 class ServicePattern:
     """SERVICE: recognised in order to be refused by name."""
 
@@ -218,8 +228,8 @@ class InlineData:
 
 
 Element: TypeAlias = (
-    "TriplesBlock | Alternatives | OptionalPattern | MinusPattern | GraphPattern | WindowPattern | ServicePattern"
-    " | FilterPattern | BindPattern | InlineData | SelectQuery"
+    "TriplesBlock | Alternatives | OptionalPattern | MinusPattern | GraphPattern | WindowPattern"
+    " | StreamPattern | ServicePattern | FilterPattern | BindPattern | InlineData | SelectQuery"
 )
 
 
@@ -255,11 +265,12 @@ class Modifiers:
 
 @dataclass(frozen=True, slots=True)
 class WindowSyntax:
-    """`[ … ]` after a stream. `kind` is RANGE, NOW, ALL, TRIPLES or ELEMENTS; a tumbling window has no step."""
+    """`[ … ]` after a stream. `kind` is RANGE, NOW, ALL, TRIPLES or ELEMENTS; `tumbling` where the text says so."""
 
     kind: str
     size: DurationSyntax | Token | None = None
     step: DurationSyntax | Token | None = None
+    tumbling: bool = False
     at: int = _AT
 
 

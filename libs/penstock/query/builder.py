@@ -45,6 +45,7 @@ from penstock.query.ast_nodes import (
     SelectClause,
     SelectQuery,
     ServicePattern,
+    StreamPattern,
     TriplesBlock,
     UpdateText,
     VerbObjects,
@@ -153,18 +154,19 @@ class TreeBuilder:
         return DatasetClause(c[5], named=True, window=c[6], window_name=c[3], at=position(c[0]))
 
     def time_window(self, c: Children) -> WindowSyntax:
-        return WindowSyntax("RANGE", c[2], _step(c[3:]), position(c[0]))
+        step = None if isinstance(c[-1], Token) else c[-1]  # TUMBLING is a token
+        return WindowSyntax("RANGE", c[2], step, step is not c[-1], position(c[0]))
 
     def now_window(self, c: Children) -> WindowSyntax:
         return WindowSyntax("NOW", at=position(c[0]))
 
     def all_window(self, c: Children) -> WindowSyntax:
-        return WindowSyntax("ALL", None, _step(c[2:]), position(c[0]))
+        return WindowSyntax("ALL", None, c[-1], at=position(c[0]))
 
     def count_window(self, c: Children) -> WindowSyntax:
         """C-SPARQL's users write `[RANGE TRIPLES n]` as well."""
         unit, size, *step = c[2:] if c[1].type == "RANGE" else c[1:]
-        return WindowSyntax(unit.type, size, _step(step), position(c[0]))
+        return WindowSyntax(unit.type, size, step[-1], at=position(c[0]))
 
     def duration_number(self, c: Children) -> DurationSyntax:
         return DurationSyntax(f"{c[0]}{c[1]}", position(c[0]))
@@ -245,6 +247,9 @@ class TreeBuilder:
 
     def window_graph(self, c: Children) -> WindowPattern:
         return WindowPattern(c[1], c[2], position(c[0]))
+
+    def stream_block(self, c: Children) -> StreamPattern:
+        return StreamPattern(c[1], c[2], c[3], position(c[0]))
 
     def service(self, c: Children) -> ServicePattern:
         return ServicePattern(position(c[0]))
@@ -369,9 +374,3 @@ class TreeBuilder:
 
     def exists(self, c: Children) -> ExistsSyntax:
         return ExistsSyntax(c[-1], c[0].type == "NOT", position(c[0]))
-
-
-def _step(c: Children) -> DurationSyntax | Token | None:
-    """The step of a window: what stands after STEP or SLIDE; None for TUMBLING and where nothing stands."""
-    last = c[-1] if c else None
-    return None if isinstance(last, Token) and last.type == "TUMBLING" else last

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from math import ceil
 
 MAX_DURATION_MS = 1 << 53
 """About 285,000 years: far from the ends of a 64-bit instant, and exact in JSON."""
 
 _UNITS = {
+    "ns": Fraction(1, 1_000_000),
     "ms": Fraction(1),
     "s": Fraction(1_000),
     "m": Fraction(60_000),
     "h": Fraction(3_600_000),
     "d": Fraction(86_400_000),
 }
-_SIMPLE = re.compile(r"(?P<sign>[+-]?)(?P<number>[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[A-Za-z]+)")
+_PIECE = re.compile(r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,3})?)\s*([A-Za-z]+)")
 _ISO = re.compile(
     r"(?P<sign>[+-]?)P(?:(?P<weeks>[0-9]+)W|(?P<years>[0-9]+Y)?(?P<months>[0-9]+M)?(?:(?P<days>[0-9]+)D)?"
     r"(?P<time>T(?:(?P<hours>[0-9]+)H)?(?:(?P<minutes>[0-9]+)M)?(?:(?P<seconds>[0-9]+(?:\.[0-9]+)?)S)?)?)"
@@ -28,7 +30,10 @@ _MAX_DIGITS = 30
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of `10s`, `0.5 h`, `PT1M30S`; ValueError says what is wrong with any other text."""
+    """Milliseconds of `10s`, `0.5 h`, `1h30m`, `PT1M30S`; ValueError says what is wrong with any other text.
+
+    Nanoseconds, which CQELS has, are rounded up to the millisecond.
+    """
     if len(text) > _MAX_DIGITS:
         raise ValueError("a duration cannot be written as long as that")
     exact = _simple(text) if text[:1].upper() != "P" and text[1:2].upper() != "P" else _iso(text)
@@ -36,20 +41,25 @@ def duration_ms(text: str) -> int:
         raise ValueError("a duration must be greater than zero")
     if exact > MAX_DURATION_MS:
         raise ValueError("the duration is too long")
+    if text.lower().endswith("ns"):
+        return ceil(exact)
     if exact.denominator != 1:
         raise ValueError("a duration must be a whole number of milliseconds")
     return exact.numerator
 
 
 def _simple(text: str) -> Fraction:
-    match = _SIMPLE.fullmatch(text)
-    if match is None:
+    unsigned = text.lstrip("+-")
+    pieces = _PIECE.findall(unsigned)
+    if len(text) - len(unsigned) > 1 or not pieces or _PIECE.sub("", unsigned):
         raise ValueError(f"'{text}' is not a duration such as 10s, 500ms or PT10S")
-    scale = _UNITS.get(match["unit"].lower())
-    if scale is None:
-        raise ValueError(f"unknown unit '{match['unit']}': use ms, s, m, h or d")
-    value = Fraction(match["number"]) * scale
-    return -value if match["sign"] == "-" else value
+    total = Fraction(0)
+    for number, unit in pieces:
+        scale = _UNITS.get(unit.lower())
+        if scale is None:
+            raise ValueError(f"unknown unit '{unit}': use ms, s, m, h or d")
+        total += Fraction(number) * scale
+    return -total if text.startswith("-") else total
 
 
 def _iso(text: str) -> Fraction:

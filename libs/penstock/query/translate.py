@@ -23,14 +23,14 @@ from penstock.query.translation.context import Context, Pattern
 from penstock.query.translation.solutions import SolutionTranslator
 from penstock.query.translation.terms import Names
 from penstock.query.translation.triples import DataReader, TripleReader
-from penstock.query.windows import milliseconds, read_dataset, starting_instant
+from penstock.query.windows import check_kinds, milliseconds, read_dataset, starting_instant
 
 if TYPE_CHECKING:
     from lark import Token
 
     from penstock.query.algebra import Node
     from penstock.query.ast_nodes import Registration
-    from penstock.query.ir import Dataset, WindowClause
+    from penstock.query.ir import Dataset
 
 _LABELS = re.compile(r"_:([\w.·-]+)")
 _SOLUTIONS = SolutionTranslator()
@@ -78,11 +78,12 @@ class Translation:
         for prologue in syntax.prologues[1:]:
             context.names.declare(prologue)
         header = _header(syntax.registration, registered_as, syntax.query, context)
-        dataset, windows = read_dataset(syntax.query.dataset, header.computed_every_ms, context)
-        context.windows.update((clause.name, clause) for clause in windows)
+        context.computed_every_ms = header.computed_every_ms
+        dataset = read_dataset(syntax.query.dataset, context)
         body = _body(syntax.query, context)
         check_depth(body.algebra)
-        query = self._put_together(header, body, dataset, windows, syntax)
+        check_kinds(context)
+        query = self._put_together(header, body, dataset, syntax)
         check_windows(query)
         if syntax.registration is not None:
             check_operator(syntax.query, syntax.registration.operator)
@@ -112,7 +113,6 @@ class Translation:
         header: _Header,
         body: _Body,
         dataset: Dataset,
-        windows: tuple[WindowClause, ...],
         syntax: QueryText,
     ) -> ContinuousQuery:
         start = syntax.query if syntax.registration is None else syntax.registration
@@ -124,7 +124,7 @@ class Translation:
             template=body.template,
             describe=body.describe,
             dataset=dataset,
-            windows=windows,
+            windows=tuple(self._context.windows.values()),
             registered=header.registered,
             name=header.name,
             name_is_iri=header.name_is_iri,

@@ -14,8 +14,11 @@ from penstock.query.lexis import string_value
 
 if TYPE_CHECKING:
     from penstock.query.algebra import Iri
-    from penstock.query.ast_nodes import DatasetClause, WindowSyntax
+    from penstock.query.ast_nodes import DatasetClause, StreamPattern, WindowSyntax
     from penstock.query.translation.context import Context
+
+GENERATED = "urn:x-penstock:window/"
+"""Names of windows that the text gives no name to."""
 
 MAX_COUNT = 1 << 31
 """Tuples in a count window."""
@@ -42,33 +45,48 @@ def starting_instant(syntax: Token | LiteralSyntax) -> int:
         raise Fault(str(error), position(token), str(token)) from None
 
 
-def read_dataset(
-    clauses: tuple[DatasetClause, ...], computed_ms: int | None, context: Context
-) -> tuple[Dataset, tuple[WindowClause, ...]]:
-    """Stored graphs and windows of the clauses, in order."""
+def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Dataset:
+    """Stored graphs of the clauses, in order; their windows go to the context."""
     default: list[Iri] = []
     named: list[Iri] = []
-    windows: list[WindowClause] = []
     for clause in clauses:
-        if clause.window is not None:
-            windows.append(_window(clause, clause.window, computed_ms, context))
-        else:
-            (named if clause.named else default).append(context.names.iri(clause.source))
-    _check_names(windows)
-    _check_kinds(windows, computed_ms)
-    return Dataset(tuple(default), tuple(named)), tuple(windows)
+        source = context.names.iri(clause.source)
+        if clause.window is None:
+            (named if clause.named else default).append(source)
+            continue
+        name = source.value if clause.window_name is None else context.names.iri(clause.window_name).value
+        extent = _extent(source.value, clause.window, context)
+        window = WindowClause(name, source.value, extent, not clause.named, clause.window_name is not None, clause.at)
+        _check_name(window, context.windows)
+        context.windows[name] = window
+    return Dataset(tuple(default), tuple(named))
 
 
-def _window(clause: DatasetClause, window: WindowSyntax, computed_ms: int | None, context: Context) -> WindowClause:
-    stream = context.names.iri(clause.source).value
-    name = stream if clause.window_name is None else context.names.iri(clause.window_name).value
-    extent = _count_range(window) if window.kind in ("TRIPLES", "ELEMENTS") else _time_range(window, computed_ms)
-    if isinstance(extent, TimeRange) and extent.range_ms is not None and extent.step_ms > extent.range_ms:
+def block_window(stream: str, block: StreamPattern, context: Context) -> str:
+    """The name of the window of CQELS-QL's `STREAM <s> [ … ] {…}`: the stream's own name for its first one."""
+    extent = _extent(stream, block.window, context)
+    for clause in context.windows.values():
+        if clause.named_window and (clause.stream, clause.range) == (stream, extent):
+            return clause.name
+    name = stream if stream not in context.windows else f"{GENERATED}{len(context.windows)}"
+    context.windows[name] = WindowClause(name, stream, extent, in_default=False, named_window=True, at=block.at)
+    if block.window.kind == "RANGE" and block.window.step is None and not block.window.tumbling:
+        context.warnings.append(
+            f"the window on <{stream}> has no SLIDE: it tumbles, where CQELS would report at every change"
+        )
+    return name
+
+
+def _extent(stream: str, window: WindowSyntax, context: Context) -> TimeRange | CountRange:
+    if window.kind in ("TRIPLES", "ELEMENTS"):
+        return _count_range(window)
+    extent = _time_range(window, context.computed_every_ms)
+    if extent.range_ms is not None and extent.step_ms > extent.range_ms:
         context.warnings.append(
             f"the step of the window on <{stream}> ({extent.step_ms} ms) is longer than its range"
             f" ({extent.range_ms} ms): tuples between two windows are never seen"
         )
-    return WindowClause(name, stream, extent, not clause.named, clause.window_name is not None, clause.at)
+    return extent
 
 
 def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
@@ -95,22 +113,22 @@ def _count(token: object) -> int:
     return int(token)
 
 
-def _check_names(windows: list[WindowClause]) -> None:
-    seen: dict[str, WindowClause] = {}
-    for clause in windows:
-        earlier = seen.setdefault(clause.name, clause)
-        if earlier is clause:
-            continue
-        if clause.named_window or earlier.named_window:
-            raise Fault(f"two windows have the name <{clause.name}>", clause.at)
-        message = f"the stream <{clause.name}> stands in two clauses: use FROM NAMED WINDOW <w> ON <{clause.name}>"
-        raise Fault(message, clause.at)
+def _check_name(clause: WindowClause, earlier: dict[str, WindowClause]) -> None:
+    other = earlier.get(clause.name)
+    if other is None:
+        return
+    if clause.named_window or other.named_window:
+        raise Fault(f"two windows have the name <{clause.name}>", clause.at)
+    message = f"the stream <{clause.name}> stands in two clauses: use FROM NAMED WINDOW <w> ON <{clause.name}>"
+    raise Fault(message, clause.at)
 
 
-def _check_kinds(windows: list[WindowClause], computed_ms: int | None) -> None:
+def check_kinds(context: Context) -> None:
+    """Windows of one query count tuples or time, not both (SEMANTICS §3)."""
+    windows = list(context.windows.values())
     kinds = {type(clause.range) for clause in windows}
     if len(kinds) > 1:
         guilty = next(clause for clause in windows if type(clause.range) is not type(windows[0].range))
         raise Fault("count windows and time windows cannot stand in one query", guilty.at)
-    if CountRange in kinds and computed_ms is not None:
+    if CountRange in kinds and context.computed_every_ms is not None:
         raise Fault("COMPUTED EVERY is for time windows; count windows report by their own STEP", windows[0].at)

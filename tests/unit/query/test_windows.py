@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock import QueryError, parse
+from penstock.query.algebra import Filter, WindowGraph
 from penstock.query.durations import MAX_DURATION_MS, duration_ms, instant_ms
 from penstock.query.ir import ContinuousQuery, CountRange, RelationToStream, TimeRange, WindowClause
+from penstock.query.walk import nodes
 
 
 def query(text: str, base: str | None = None) -> ContinuousQuery:
@@ -37,6 +39,12 @@ def extent(window: str, header: str = "") -> TimeRange | CountRange:
         ("P1DT2H3M4S", 93_784_000),
         ("P2W", 1_209_600_000),
         ("pt1h", 3_600_000),
+        ("1h30m", 5_400_000),
+        ("10h", 36_000_000),
+        ("1d12h0.5s", 129_600_500),
+        ("1ns", 1),
+        ("1000000ns", 1),
+        ("1ms1ns", 2),
     ],
 )
 def test_durations_become_milliseconds(written: str, expected: int) -> None:
@@ -60,7 +68,10 @@ def test_durations_become_milliseconds(written: str, expected: int) -> None:
         ("P1DT", "not an ISO 8601"),
         ("PT1X", "not an ISO 8601"),
         ("ten", "not a duration"),
-        ("1h30m", "not a duration"),
+        ("1h30", "not a duration"),
+        ("--1s", "not a duration"),
+        ("1s x", "not a duration"),
+        ("1h 30parsecs", "not a duration"),
         ("999999999999d", "too long"),
         ("1e300d", "too long"),
         ("9" * 40 + "s", "as long as that"),
@@ -274,3 +285,39 @@ def test_window_functions_name_a_window() -> None:
 def test_misused_window_functions(call: str, complaint: str) -> None:
     with pytest.raises(QueryError, match=complaint):
         parse(f"PREFIX fn: <urn:x-penstock:fn/> SELECT ({call} AS ?x) FROM STREAM <urn:s> [NOW] {{}}")
+
+
+# ---- CQELS-QL
+CQELS = """PREFIX lv: <http://deri.org/floorplan/>
+SELECT ?a ?b FROM NAMED <urn:plan> WHERE {
+  GRAPH <urn:plan> { ?x lv:connected ?y }
+  STREAM <urn:rfid> [NOW] { ?a lv:detectedAt ?x FILTER(?a != ?b) }
+  STREAM <urn:rfid> [RANGE 1h30m SLIDE 500ns] { ?b lv:detectedAt ?y }
+  STREAM <urn:rfid> [NOW] { ?b lv:detectedAt ?x }
+}"""
+
+
+def test_cqels_windows_stand_at_their_patterns() -> None:
+    read = query(CQELS)
+    assert [(clause.name, clause.stream, clause.range, clause.named_window) for clause in read.windows] == [
+        ("urn:rfid", "urn:rfid", TimeRange(0, 0, now=True), True),
+        ("urn:x-penstock:window/1", "urn:rfid", TimeRange(5_400_000, 1), True),
+    ]
+    blocks = [node for node in nodes(read.algebra) if isinstance(node, WindowGraph)]
+    assert sorted(block.name.value for block in blocks) == ["urn:rfid", "urn:rfid", "urn:x-penstock:window/1"]
+    assert any(isinstance(block.inner, Filter) for block in blocks)  # CQELS dropped it
+    assert read.continuous
+
+
+def test_a_cqels_window_without_slide_is_warned_about() -> None:
+    (warning,) = query("SELECT * { STREAM <urn:s> [RANGE 3s] { ?s ?p ?o } }").warnings
+    assert "no SLIDE" in warning
+    assert query("SELECT * { STREAM <urn:s> [RANGE 3s TUMBLING] { ?s ?p ?o } }").warnings == ()
+
+
+@pytest.mark.parametrize(
+    "body", ["STREAM <s> [ALL] {}", "STREAM <s> [NOW] {} STREAM <s> [TRIPLES 5] {}", "STREAM ?s [NOW] {}"]
+)
+def test_cqels_blocks_that_mean_nothing_here(body: str) -> None:
+    with pytest.raises(QueryError):
+        parse(f"SELECT * {{ {body} }}")

@@ -41,6 +41,7 @@ class Context:
     names: Names
     taken: frozenset[str] = frozenset()  # blank node labels that the text uses
     windows: dict[str, WindowClause] = field(default_factory=dict)
+    computed_every_ms: int | None = None
     any_function: bool = False
     warnings: list[str] = field(default_factory=list)
     aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates may stand: where they are collected

@@ -37,6 +37,7 @@ from penstock.query.ast_nodes import (
     MinusPattern,
     OptionalPattern,
     SelectQuery,
+    StreamPattern,
     TriplesBlock,
     WindowPattern,
     position,
@@ -46,6 +47,7 @@ from penstock.query.translation.context import Pattern, Scope
 from penstock.query.translation.expressions import ExpressionTranslator
 from penstock.query.translation.terms import constant
 from penstock.query.translation.triples import PatternReader
+from penstock.query.windows import block_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +176,8 @@ class _GroupReader:
                 self._graph(element)
             case WindowPattern():
                 self._window(element)
+            case StreamPattern():
+                self._stream(element)
             case BindPattern():
                 self._bind(element)
             case InlineData():
@@ -225,6 +229,14 @@ class _GroupReader:
         if not clause.named_window:
             message = f"<{name.value}> is a stream, not a named window: write GRAPH {element.name} {{…}}"
             raise Fault(message, name.at, str(element.name))
+        self._join_window(name, element)
+
+    def _stream(self, element: StreamPattern) -> None:
+        """CQELS-QL's windows stand at their patterns: each is a named window, equal ones are one."""
+        stream = self._context.names.iri(element.stream)
+        self._join_window(Iri(block_window(stream.value, element, self._context), stream.at), element)
+
+    def _join_window(self, name: Iri, element: WindowPattern | StreamPattern) -> None:
         inner = self._translate(self._context, element.group)
         self._see(inner.scope)
         self._node = join(self._node, WindowGraph(name, inner.filtered, element.at), element.at)
