@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,8 +17,11 @@ from penstock.cli import run as run_command
 from penstock.cli.display import answer_table, short
 from penstock.engine import Engine, Solutions
 from penstock.errors import PenstockError, QueryError
+from penstock.query.parser import parse
 
 FINE, FAILED, USAGE = 0, 1, 2
+
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or typer's own copy of it in later versions
 
 app = typer.Typer(
     help="Continuous SPARQL over RDF streams and the stored graph that they keep changing.",
@@ -42,9 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; the exit code is 0 fine, 1 the work failed, 2 wrong usage or a query error."""
     try:
         code = app(args=arguments, standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return FINE
-    except click.ClickException as error:
+    except _UsageError as error:
         error.show()
         return USAGE
     except QueryError as error:
@@ -116,8 +119,10 @@ def query(
     timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds.")] = None,
 ) -> None:
     """Ask once."""
+    asked = query_text(text)
+    parse(asked)  # a bad query is a usage error, whatever the data
     with Engine(data_dir=data_dir, read_only=True) as engine:
-        answer = engine.query(query_text(text), timeout_s=timeout)
+        answer = engine.query(asked, timeout_s=timeout)
         if isinstance(answer, Solutions):
             if answer_format is AnswerFormat.table:
                 print_solutions(answer)
@@ -125,11 +130,21 @@ def query(
                 written = getattr(answer, f"to_{answer_format.value}")()
                 sys.stdout.write(written if written.endswith("\n") else written + "\n")
         elif isinstance(answer, bool):
-            print("yes" if answer else "no")
+            print(boolean(answer, answer_format))
         else:
             sys.stdout.write(
                 "".join(f"{line}\n" for line in sorted(answer.serialize(format="nt").splitlines()) if line)
             )
+
+
+def boolean(answer: bool, answer_format: AnswerFormat) -> str:
+    """An ASK's answer, in the W3C's form where there is one."""
+    if answer_format is AnswerFormat.json:
+        return json.dumps({"head": {}, "boolean": answer})
+    if answer_format is AnswerFormat.xml:
+        namespace = "http://www.w3.org/2005/sparql-results#"
+        return f'<?xml version="1.0"?>\n<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
+    return "yes" if answer else "no"
 
 
 def print_solutions(answer: Solutions) -> None:
@@ -156,7 +171,7 @@ def explain(
     stream: Annotated[list[str] | None, typer.Option(help="Streams to take as declared (IRIs).")] = None,
 ) -> None:
     """Show the plan of a query."""
-    with Engine(data_dir=data_dir, read_only=data_dir is not None) as engine:
+    with Engine(data_dir=data_dir, read_only=data_dir is not None and not stream) as engine:
         for iri in stream or ():
             engine.declare_stream(iri)
         print(engine.explain(query_text(text)))

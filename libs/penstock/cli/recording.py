@@ -11,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from penstock.errors import DataError
 
@@ -32,12 +32,12 @@ class Recording:
     stream: str
     path: str
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> BinaryIO:
         """The file's bytes, decompressed where the name says .gz."""
         if self.path == "-":
             return sys.stdin.buffer
         if self.path.endswith(".gz"):
-            return gzip.open(self.path, "rb")
+            return cast("BinaryIO", gzip.open(self.path, "rb"))
         return Path(self.path).open("rb")
 
     def events(self) -> Iterator[Event]:

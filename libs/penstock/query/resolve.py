@@ -65,7 +65,7 @@ def _window(query: ContinuousQuery, clause: WindowClause, catalogue: Catalogue) 
         return clause
     if window.now:
         batch_ms = catalogue.batch_ms(clause.stream)
-        return replace(clause, range=TimeRange(batch_ms, batch_ms))
+        return replace(clause, range=TimeRange(batch_ms, query.computed_every_ms or batch_ms))
     if window.range_ms is None and catalogue.timing(clause.stream) and catalogue.retention_ms(clause.stream) <= 0:
         message = f"[ALL] over <{clause.stream}> needs a retention: the stream has timing predicates"
         raise error_at(query, clause.at, message, "[ALL]")
