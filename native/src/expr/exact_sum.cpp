@@ -186,16 +186,16 @@ double ExactDoubleSum::total(bool to_float) const {
     const int base = kLimbBits * first_ + kLowestExponent;   // exponent of the lowest bit held
     const int top = base + kLimbBits * top_limb + top_bits;  // the value is below 2^top
     const int unit = std::max(top - precision, smallest);
-    const auto bit = [&](int exponent) {
-        const int at = exponent - base;
-        return at < 0 ? 0u
-                      : static_cast<unsigned>(limbs[static_cast<std::size_t>(at / kLimbBits)] >> (at % kLimbBits)) & 1u;
+    const auto bit = [&](int exponent) -> unsigned {
+        if (exponent < base || exponent >= top) return 0;
+        const auto at = static_cast<unsigned>(exponent - base);
+        return static_cast<unsigned>(limbs[at / kLimbBits] >> (at % kLimbBits)) & 1u;
     };
     std::uint64_t mantissa = 0;
     for (int exponent = top - 1; exponent >= unit; --exponent) mantissa = mantissa << 1 | bit(exponent);
     bool below = false;
-    for (int exponent = base; exponent < unit - 1 && !below; ++exponent) below = bit(exponent) != 0;
-    if (unit > base && bit(unit - 1) != 0 && (below || (mantissa & 1) != 0)) ++mantissa;
+    for (int exponent = base; exponent < std::min(unit - 1, top) && !below; ++exponent) below = bit(exponent) != 0;
+    if (bit(unit - 1) != 0 && (below || (mantissa & 1) != 0)) ++mantissa;
     double out = std::ldexp(static_cast<double>(mantissa), unit);
     if (to_float) out = static_cast<float>(out);
     return negative ? -out : out;
