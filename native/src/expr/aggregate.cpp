@@ -47,6 +47,13 @@ public:
     void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot>,
              ExprContext& context) override {
         Frame frame(rows, context);
+        if constexpr (requires(State state) { state.add_id(kUnbound); }) {
+            if (const auto ids = IdColumn::of(*expression_, frame)) {
+                add_ids(*ids, rows.rows, group_of);
+                holding_.set(held_bytes(), context.budget);
+                return;
+            }
+        }
         ValueColumn values(frame);
         std::array<std::uint32_t, kChunk> numbers;
         for (std::size_t from = 0; from < rows.rows; from += kChunk) {
@@ -73,6 +80,17 @@ public:
     }
 
 private:
+    /// Without decoding, for states that only need to know which term it is.
+    void add_ids(const IdColumn& ids, std::size_t rows, std::span<const std::uint32_t> group_of) {
+        for (std::size_t i = 0; i < rows; ++i) {
+            const std::uint32_t group = group_of[i];
+            const TermId id = ids[static_cast<std::uint32_t>(i)];
+            if (group >= states_.size()) states_.resize(group + 1);
+            const TermId row[] = {group, id};
+            if (!distinct_ || id == kUnbound || seen_.insert(row)) states_[group].add_id(id);
+        }
+    }
+
     void add_value(std::uint32_t group, Value& value, Frame& frame) {
         if (group >= states_.size()) states_.resize(group + 1);
         if (distinct_ && !value.error()) {

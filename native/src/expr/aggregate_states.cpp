@@ -47,8 +47,11 @@ void ExtremeState<sign>::add(const Value& value, Frame& frame) {
     }
     if (!best_.error()) {
         // Texts of the last chunk are gone; those of a term can be had again.
-        if (!best_.numeric()) best_ = frame.decode(best_.id);
-        int order = sign * value_order(value, best_);
+        if (!best_.numeric()) frame.decode(best_.id, best_);
+        const bool integers = value.type == ValueType::Integer && best_.type == ValueType::Integer;
+        int order =
+            integers ? (value.number > best_.number) - (value.number < best_.number) : value_order(value, best_);
+        order *= sign;
         if (order > 0) return;
         if (order == 0) {
             Value candidate = value;

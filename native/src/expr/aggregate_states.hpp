@@ -18,6 +18,7 @@ struct AggregateOptions {
 class CountState {
 public:
     void add(const Value& value, Frame&) { count_ += value.error() ? 0 : 1; }
+    void add_id(TermId id) { count_ += id == kUnbound ? 0 : 1; }
     Value result(Frame&, const AggregateOptions&) const { return Value::integer(static_cast<Int128>(count_)); }
     std::size_t bytes() const { return 0; }
 

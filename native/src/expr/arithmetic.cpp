@@ -18,6 +18,21 @@ double compute_real(Arithmetic operation, Real a, Real b) {
     return 0;
 }
 
+/// Sums, differences and products of integers; Error on overflow.
+Value compute_integer(Arithmetic operation, Int128 a, Int128 b) {
+    Int128 out = 0;
+    bool overflow = false;
+    if (operation == Arithmetic::Add)
+        overflow = __builtin_add_overflow(a, b, &out);
+    else if (operation == Arithmetic::Subtract)
+        overflow = __builtin_sub_overflow(a, b, &out);
+    else if (a == static_cast<std::int64_t>(a) && b == static_cast<std::int64_t>(b))
+        out = a * b;
+    else
+        overflow = __builtin_mul_overflow(a, b, &out);
+    return overflow || out < -kMaxInt128 ? Value{} : Value::integer(out);
+}
+
 std::optional<Decimal> compute_decimal(Arithmetic operation, Decimal a, Decimal b) {
     switch (operation) {
         case Arithmetic::Add:
@@ -48,10 +63,10 @@ Value compute(Arithmetic operation, const Value& a, const Value& b) {
         return Value::of_real(widest, compute_real<double>(operation, as_double(a), as_double(b)));
     if (widest == ValueType::Float)
         return Value::of_real(widest, compute_real<float>(operation, as_float(a), as_float(b)));
+    if (widest == ValueType::Integer && operation != Arithmetic::Divide)
+        return compute_integer(operation, a.number, b.number);
     const auto result = compute_decimal(operation, a.decimal(), b.decimal());
-    if (!result) return {};
-    const bool integer = widest == ValueType::Integer && operation != Arithmetic::Divide;
-    return integer ? Value::integer(result->mantissa) : Value::decimal(*result);
+    return result ? Value::decimal(*result) : Value{};
 }
 
 Value negate(const Value& value) {

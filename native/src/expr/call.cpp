@@ -28,18 +28,18 @@ public:
 
     void evaluate(Frame& frame, Rows rows, Value* out) const override {
         const std::size_t width = arguments_.size();
-        std::vector<std::unique_ptr<ValueColumn>> columns;
-        columns.reserve(width);
-        for (const NodePtr& argument : arguments_) {
-            columns.push_back(std::make_unique<ValueColumn>(frame));
-            argument->evaluate(frame, rows, columns.back()->data());
-        }
+        std::vector<std::unique_ptr<Operand>> operands;
         std::vector<Value> values(width);
+        operands.reserve(width);
+        for (std::size_t i = 0; i < width; ++i) {
+            operands.push_back(std::make_unique<Operand>(frame, *arguments_[i], rows));
+            if (operands[i]->constant()) values[i] = (*operands[i])[0];
+        }
         Call call{frame, options_};
         for (std::size_t k = 0; k < rows.size(); ++k) {
             bool error = false;
             for (std::size_t i = 0; i < width; ++i) {
-                values[i] = (*columns[i])[k];
+                if (!operands[i]->constant()) values[i] = (*operands[i])[k];
                 error = error || values[i].error();
             }
             call.row = rows[k];

@@ -46,7 +46,11 @@ std::optional<Decimal> narrow(UInt256 size, int scale, bool negative) {
     return signed_decimal(size.low, negative, scale);
 }
 
+bool is_small(Int128 value) { return value == static_cast<std::int64_t>(value); }
+
 std::optional<Int128> mantissa_at(Decimal a, int scale) {
+    constexpr int kSmallPower = 18;  // 2^63 * 10^18 < 2^123
+    if (is_small(a.mantissa) && scale - a.scale <= kSmallPower) return a.mantissa * power_of_ten(scale - a.scale);
     Int128 out = 0;
     const bool overflow = __builtin_mul_overflow(a.mantissa, power_of_ten(scale - a.scale), &out);
     return overflow || out < -kMaxInt128 ? std::nullopt : std::optional(out);
@@ -86,8 +90,9 @@ struct Division {
         const auto power = static_cast<UInt128>(power_of_ten(digits));
         UInt256 next = multiply_wide(remainder, power);
         if (next.high == 0) {
-            remainder = next.low % divisor;
-            next.low /= divisor;
+            const UInt128 whole = next.low / divisor;
+            remainder = next.low - whole * divisor;
+            next.low = whole;
         } else {
             remainder = divide_long(next, divisor);
         }
@@ -145,6 +150,8 @@ std::optional<Decimal> subtract(Decimal a, Decimal b) { return add(a, {-b.mantis
 std::optional<Decimal> multiply(Decimal a, Decimal b) {
     Int128 product = 0;
     const int scale = a.scale + b.scale;
+    if (is_small(a.mantissa) && is_small(b.mantissa) && scale <= Decimal::kMaxScale)
+        return Decimal{a.mantissa * b.mantissa, static_cast<std::uint8_t>(scale)};
     if (!__builtin_mul_overflow(a.mantissa, b.mantissa, &product) && product >= -kMaxInt128 &&
         scale <= Decimal::kMaxScale)
         return Decimal{product, static_cast<std::uint8_t>(scale)};
@@ -154,8 +161,6 @@ std::optional<Decimal> multiply(Decimal a, Decimal b) {
 
 std::optional<Decimal> divide(Decimal a, Decimal b) {
     if (b.mantissa == 0) return std::nullopt;
-    if (a.scale >= b.scale && a.mantissa % b.mantissa == 0)
-        return Decimal{a.mantissa / b.mantissa, static_cast<std::uint8_t>(a.scale - b.scale)};
     const UInt128 size = magnitude(a.mantissa), divisor = magnitude(b.mantissa);
     Division division{size / divisor, size % divisor, divisor, a.scale - b.scale};
     while (!division.complete()) {
@@ -196,13 +201,26 @@ Decimal to_integral(Decimal value, Rounding rounding) {
     return {whole, 0};
 }
 
-Decimal without_trailing_zeros(Decimal value) {
-    for (const int step : {16, 8, 4, 2, 1})
-        while (value.scale >= step && value.mantissa % power_of_ten(step) == 0) {
-            value.mantissa /= power_of_ten(step);
-            value.scale = static_cast<std::uint8_t>(value.scale - step);
+namespace {
+
+template <class Integer>
+Decimal strip_zeros(Integer mantissa, int scale) {
+    for (const int step : {16, 8, 4, 2, 1}) {
+        const auto power = static_cast<Integer>(power_of_ten(step));
+        const Integer low_bits = (Integer{1} << step) - 1;  // a multiple of 10^n is one of 2^n: a cheap first test
+        while (scale >= step && (mantissa & low_bits) == 0 && mantissa % power == 0) {
+            mantissa /= power;
+            scale -= step;
         }
-    return value;
+    }
+    return {mantissa, static_cast<std::uint8_t>(scale)};
+}
+
+}  // namespace
+
+Decimal without_trailing_zeros(Decimal value) {
+    if (is_small(value.mantissa)) return strip_zeros(static_cast<std::int64_t>(value.mantissa), value.scale);
+    return strip_zeros(value.mantissa, value.scale);
 }
 
 namespace {

@@ -43,19 +43,29 @@ void ExactDecimalSum::spill() {
     near_scale_ = 0;
 }
 
+namespace {
+
+/// Room to spare: the sum of two such numbers is exact.
+constexpr Int128 kRoom = kMaxInt128 / 4;
+bool has_room(Int128 value) { return value < kRoom && value > -kRoom; }
+
+bool fits_at(Decimal value, int scale) {
+    Int128 scaled = value.mantissa;
+    for (int i = value.scale; i < scale; ++i)
+        if (!has_room(scaled) || __builtin_mul_overflow(scaled, Int128{10}, &scaled)) return false;
+    return has_room(scaled);
+}
+
+}  // namespace
+
 void ExactDecimalSum::add(Decimal value) {
-    const Decimal now{near_, near_scale_};
-    const int scale = std::max(now.scale, value.scale);
-    // Stays near while the sum has room to spare, so that no rounding can have happened.
-    constexpr Int128 kRoom = kMaxInt128 / 4;
-    const auto fits = [&](Decimal part) {
-        Int128 scaled = part.mantissa;
-        for (int i = part.scale; i < scale; ++i)
-            if (__builtin_mul_overflow(scaled, Int128{10}, &scaled)) return false;
-        return scaled < kRoom && scaled > -kRoom;
-    };
-    if (!fits(now)) spill();
-    if (!fits(value)) {
+    if (value.scale == near_scale_ && has_room(near_) && has_room(value.mantissa)) {
+        near_ += value.mantissa;
+        return;
+    }
+    const int scale = std::max(near_scale_, value.scale);
+    if (!fits_at({near_, near_scale_}, scale)) spill();
+    if (!fits_at(value, scale)) {
         if (!far_) far_ = std::make_unique<Wide>(Wide{});
         accumulate(*far_, value);
         return;

@@ -29,7 +29,7 @@ bool points_into(std::string_view text, const std::string& buffer) {
 
 Frame::Frame(const Table& table, ExprContext& context) : table(table), context(context), memory(memory_of(context)) {}
 
-Value Frame::decode(TermId id) {
+void Frame::decode(TermId id, Value& out) {
     switch (tag_of(id)) {
         case Tag::Integer:
         case Tag::Decimal:
@@ -38,35 +38,39 @@ Value Frame::decode(TermId id) {
         case Tag::Boolean:
         case Tag::DateTime:
         case Tag::Date:
-            return inline_value(id);
+            inline_value(id, out);
+            return;
         case Tag::String: {
             char buffer[8];
-            Value out = Value::string(keep(short_string(id, buffer)));
+            out = Value::string(keep(short_string(id, buffer)));
             out.id = id;
-            return out;
+            return;
         }
-        case Tag::Blank: {
-            Value out = Value::of_text(ValueType::Blank, {}, {});
+        case Tag::Blank:
+            out = Value::of_text(ValueType::Blank, {}, {});
             out.id = id;
-            return out;
-        }
+            return;
         default:
-            return id == kUnbound ? Value{} : decode_dictionary(id);
+            if (id == kUnbound)
+                out = {};
+            else
+                decode_dictionary(id, out);
     }
 }
 
-Value Frame::decode_dictionary(TermId id) {
-    if (const Value* known = memory.values.find(id)) return *known;
-    const TermView term = context.terms.view(id, scratch_);
-    Value out = parse_value(term);
+void Frame::decode_dictionary(TermId id, Value& out) {
+    if (const Value* known = memory.values.find(id)) {
+        out = *known;
+        return;
+    }
+    out = parse_value(context.terms.view(id, scratch_));
     out.id = id;
     if (points_into(out.text, scratch_) || points_into(out.tag, scratch_)) {
         out.text = keep(out.text);
         out.tag = keep(out.tag);
-        return out;
+    } else {
+        memory.values.insert(id, out);
     }
-    memory.values.insert(id, out);
-    return out;
 }
 
 TermId Frame::intern(const Value& value) {

@@ -32,7 +32,12 @@ public:
     ExprContext& context;
     Memory& memory;
 
-    Value decode(TermId id);
+    Value decode(TermId id) {
+        Value out;
+        decode(id, out);
+        return out;
+    }
+    void decode(TermId id, Value& out);
     TermId intern(const Value& value);
     /// The term's own text: the IRI or the lexical form as written (canonical for computed values).
     std::string_view text(const Value& value);
@@ -63,7 +68,7 @@ public:
     void end_chunk();
 
 private:
-    Value decode_dictionary(TermId id);
+    void decode_dictionary(TermId id, Value& out);
     void account(std::size_t bytes);
     Arena arena_;
     std::size_t charged_texts_ = 0;

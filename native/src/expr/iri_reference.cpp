@@ -76,7 +76,7 @@ std::string without_dot_segments(std::string_view path) {
 
 /// The base's path up to its last slash, with the reference's after it (§5.2.3).
 std::string merge(const Components& base, std::string_view path) {
-    if (base.authority && base.path.empty()) return "/" + std::string(path);
+    if (base.authority && base.path.empty()) return std::string("/").append(path);
     const std::size_t slash = base.path.rfind('/');
     const std::string_view folder = slash == std::string_view::npos ? "" : base.path.substr(0, slash + 1);
     return std::string(folder).append(path);

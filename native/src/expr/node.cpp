@@ -12,7 +12,11 @@ public:
     explicit VariableNode(Slot slot) : slot_(slot) {}
     void evaluate(Frame& frame, Rows rows, Value* out) const override {
         const Column* column = frame.table.find(slot_);
-        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = column ? frame.decode((*column)[rows[k]]) : Value{};
+        if (column == nullptr) {
+            std::fill_n(out, rows.size(), Value{});
+            return;
+        }
+        for (std::size_t k = 0; k < rows.size(); ++k) frame.decode((*column)[rows[k]], out[k]);
     }
     std::optional<Slot> variable() const override { return slot_; }
 

@@ -43,6 +43,25 @@ private:
     TermId constant_ = kUnbound;
 };
 
+/// An operand's values for a selection of rows; a constant is decoded once.
+class Operand {
+public:
+    Operand(Frame& frame, const Node& node, Rows rows) {
+        if (const auto id = node.constant()) {
+            frame.decode(*id, constant_);
+        } else {
+            column_.emplace(frame);
+            node.evaluate(frame, rows, column_->data());
+        }
+    }
+    bool constant() const { return !column_; }
+    const Value& operator[](std::size_t k) { return column_ ? (*column_)[k] : constant_; }
+
+private:
+    std::optional<ValueColumn> column_;
+    Value constant_;
+};
+
 /// Throws Error where the spec is malformed, LimitError where it is nested too deeply.
 NodePtr compile_node(const Spec& spec, int depth = 0);
 

@@ -28,19 +28,28 @@ bool apply(Comparison operation, auto a, auto b) {
     return false;
 }
 
-bool is_integer_or_double(TermId id) { return tag_of(id) == Tag::Integer || tag_of(id) == Tag::Double; }
-double inline_double(TermId id) {
-    return tag_of(id) == Tag::Integer ? static_cast<double>(integer_value(id)) : double_value(id);
+bool is_exact(TermId id) { return tag_of(id) == Tag::Integer || tag_of(id) == Tag::Decimal; }
+DecimalParts exact_parts(TermId id) {
+    return tag_of(id) == Tag::Integer ? DecimalParts{integer_value(id), 0} : decimal_value(id);
+}
+
+/// Inline integers and decimals, exactly: mantissas have 55 bits, so scaling one by at most 10^18 fits 128.
+bool compare_exact(Comparison operation, DecimalParts a, DecimalParts b) {
+    if (a.scale == b.scale) return apply(operation, a.mantissa, b.mantissa);
+    Int128 x = a.mantissa, y = b.mantissa;
+    for (int scale = a.scale; scale < b.scale; ++scale) x *= 10;
+    for (int scale = b.scale; scale < a.scale; ++scale) y *= 10;
+    return apply(operation, x, y);
 }
 
 /// Compares two terms by their ids alone where that is enough; otherwise by value.
 Truth compare_ids(Frame& frame, Comparison operation, TermId a, TermId b) {
     if (a == kUnbound || b == kUnbound) return Truth::Error;
-    if (is_integer_or_double(a) && is_integer_or_double(b)) {
-        if (tag_of(a) == tag_of(b) && tag_of(a) == Tag::Integer)
-            return truth(apply(operation, integer_value(a), integer_value(b)));
-        return truth(apply(operation, inline_double(a), inline_double(b)));
-    }
+    if (is_exact(a) && is_exact(b)) return truth(compare_exact(operation, exact_parts(a), exact_parts(b)));
+    if (tag_of(a) == Tag::Double && tag_of(b) == Tag::Double)
+        return truth(apply(operation, double_value(a), double_value(b)));
+    if (tag_of(a) == Tag::Double && tag_of(b) == Tag::Integer)
+        return truth(apply(operation, double_value(a), static_cast<double>(integer_value(b))));
     const auto names = [](TermId id) { return tag_of(id) == Tag::Iri || tag_of(id) == Tag::Blank; };
     if (operation <= Comparison::NotEqual && (names(a) || names(b)) && tag_of(a) != Tag::Local &&
         tag_of(b) != Tag::Local)
@@ -59,9 +68,7 @@ public:
                 out[k] = compare_ids(frame, operation_, (*a_ids)[rows[k]], (*b_ids)[rows[k]]);
             return;
         }
-        ValueColumn a(frame), b(frame);
-        a_->evaluate(frame, rows, a.data());
-        b_->evaluate(frame, rows, b.data());
+        Operand a(frame, *a_, rows), b(frame, *b_, rows);
         for (std::size_t k = 0; k < rows.size(); ++k) out[k] = compare(operation_, a[k], b[k]);
     }
 
@@ -75,10 +82,8 @@ public:
     ArithmeticNode(Arithmetic operation, NodePtr a, NodePtr b)
         : operation_(operation), a_(std::move(a)), b_(std::move(b)) {}
     void evaluate(Frame& frame, Rows rows, Value* out) const override {
-        ValueColumn b(frame);
-        a_->evaluate(frame, rows, out);
-        b_->evaluate(frame, rows, b.data());
-        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = compute(operation_, out[k], b[k]);
+        Operand a(frame, *a_, rows), b(frame, *b_, rows);
+        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = compute(operation_, a[k], b[k]);
     }
 
 private:

@@ -134,7 +134,7 @@ Value read(TermId id, const LocalTerms& terms, std::string& scratch) {
     const Tag tag = tag_of(id);
     Value out;
     if (id == kUnbound) return out;
-    if (tag >= Tag::Integer && tag <= Tag::Date) return inline_value(id);
+    if (tag >= Tag::Integer && tag <= Tag::Date) return inline_value(id, out), out;
     if (tag == Tag::Blank)
         out = Value::of_text(ValueType::Blank, {}, {});
     else

@@ -1,5 +1,6 @@
 #include "expr/real_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -69,21 +70,36 @@ bool parse(std::string_view text, Real& out) {
     return true;
 }
 
+std::size_t put(std::string_view text, char* out) {
+    std::copy(text.begin(), text.end(), out);
+    return text.size();
+}
+
+/// to_chars gives "-1.5e+300", the canonical form is "-1.5E300", "1.0E1".
+template <class Real>
+std::size_t write(Real value, char* out) {
+    if (std::isnan(value)) return put("NaN", out);
+    if (std::isinf(value)) return put(value > 0 ? "INF" : "-INF", out);
+    if (value == 0) return put(std::signbit(value) ? "-0.0E0" : "0.0E0", out);
+    const char* const end = std::to_chars(out, out + kRealText, value, std::chars_format::scientific).ptr;
+    char exponent[8];
+    const char* e = std::find(out, const_cast<char*>(end), 'e');
+    const bool negative = e[1] == '-';
+    const char* digits = e + 2;
+    while (digits + 1 < end && *digits == '0') ++digits;
+    const std::size_t length = put({digits, static_cast<std::size_t>(end - digits)}, exponent);
+    char* at = out + (e - out);
+    if (std::find(out, at, '.') == at) at += put(".0", at);
+    *at++ = 'E';
+    if (negative) *at++ = '-';
+    at += put({exponent, length}, at);
+    return static_cast<std::size_t>(at - out);
+}
+
 template <class Real>
 std::string canonical(Real value) {
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
-    if (value == 0) return std::signbit(value) ? "-0.0E0" : "0.0E0";
-    char buffer[64];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-    const std::string_view text(buffer, static_cast<std::size_t>(end.ptr - buffer));
-    const std::size_t e = text.find('e');
-    std::string out(text.substr(0, e));
-    if (out.find('.') == std::string::npos) out += ".0";
-    int exponent = 0;
-    const std::string_view power = text.substr(text[e + 1] == '+' ? e + 2 : e + 1);
-    std::from_chars(power.data(), power.data() + power.size(), exponent);
-    return out + "E" + std::to_string(exponent);
+    char buffer[kRealText];
+    return {buffer, write(value, buffer)};
 }
 
 template <class Real>
@@ -100,6 +116,8 @@ std::string cast_text(Real value) {
 
 bool parse_real(std::string_view text, double& out) { return parse(text, out); }
 bool parse_real(std::string_view text, float& out) { return parse(text, out); }
+std::size_t write_real(double value, char* out) { return write(value, out); }
+std::size_t write_real(float value, char* out) { return write(value, out); }
 std::string real_text(double value) { return canonical(value); }
 std::string real_text(float value) { return canonical(value); }
 std::string real_cast_text(double value) { return cast_text(value); }

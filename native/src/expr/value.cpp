@@ -50,45 +50,49 @@ Value parse_value(const TermView& term) {
     return {};
 }
 
-Value inline_value(TermId id) {
-    Value out;
+void inline_value(TermId id, Value& out) {
+    out = {};
+    out.id = id;
     switch (tag_of(id)) {
         case Tag::Integer:
-            out = Value::integer(integer_value(id));
+            out.type = ValueType::Integer;
+            out.number = integer_value(id);
             if (integer_type(id) != IntegerType::Integer) out.tag = integer_type_iri(integer_type(id));
-            break;
-        case Tag::Decimal: {
-            const DecimalParts parts = decimal_value(id);
-            out = Value::decimal({parts.mantissa, static_cast<std::uint8_t>(parts.scale)});
-            break;
-        }
+            return;
+        case Tag::Decimal:
+            out.type = ValueType::Decimal;
+            out.number = decimal_value(id).mantissa;
+            out.scale = static_cast<std::uint8_t>(decimal_value(id).scale);
+            return;
         case Tag::Double:
-            out = Value::of_real(ValueType::Double, double_value(id));
-            break;
+            out.type = ValueType::Double;
+            out.real = double_value(id);
+            return;
         case Tag::Float:
-            out = Value::of_real(ValueType::Float, float_value(id));
-            break;
+            out.type = ValueType::Float;
+            out.real = float_value(id);
+            return;
         case Tag::Boolean:
-            out = Value::boolean(boolean_value(id));
-            break;
+            out.type = ValueType::Boolean;
+            out.number = boolean_value(id) ? 1 : 0;
+            return;
         case Tag::DateTime: {
             const DateTimeParts parts = datetime_value(id);
-            const int zone = parts.has_timezone ? parts.offset_minutes : kNoTimezone;
-            out = Value::moment(ValueType::DateTime,
-                                {parts.local_millis() * kMillisecond, static_cast<std::int16_t>(zone)});
-            break;
+            out.type = ValueType::DateTime;
+            out.number = parts.local_millis() * kMillisecond;
+            if (parts.has_timezone) out.timezone = static_cast<std::int16_t>(parts.offset_minutes);
+            return;
         }
         case Tag::Date: {
             const DateParts parts = date_value(id);
-            const int zone = parts.has_timezone ? parts.offset_minutes : kNoTimezone;
-            out = Value::moment(ValueType::Date, {parts.days * kDay, static_cast<std::int16_t>(zone)});
-            break;
+            out.type = ValueType::Date;
+            out.number = parts.days * kDay;
+            if (parts.has_timezone) out.timezone = static_cast<std::int16_t>(parts.offset_minutes);
+            return;
         }
         default:
-            return {};
+            out.id = kUnbound;
     }
-    out.id = id;
-    return out;
 }
 
 std::string_view datatype_iri(const Value& value) {

@@ -109,8 +109,8 @@ inline Value to_value(Truth value) { return value == Truth::Error ? Value{} : Va
 
 /// The value of a term as text; the result points into `term`.
 Value parse_value(const TermView& term);
-/// The value of an inline number, boolean, date or dateTime, without its text. Must not be called for other ids.
-Value inline_value(TermId id);
+/// The value of an inline number, boolean, date or dateTime, without its text; Error for other ids.
+void inline_value(TermId id, Value& out);
 
 /// The datatype IRI of a literal. Derived integers read from a term give xsd:integer here: ask the term for theirs.
 std::string_view datatype_iri(const Value& value);

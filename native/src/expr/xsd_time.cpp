@@ -133,7 +133,7 @@ std::string offset_part(std::int16_t timezone) {
     if (timezone == kNoTimezone) return "";
     if (timezone == 0) return "Z";
     const int size = timezone < 0 ? -timezone : timezone;
-    return (timezone < 0 ? "-" : "+") + two_digits(size / 60) + ":" + two_digits(size % 60);
+    return std::string(1, timezone < 0 ? '-' : '+') + two_digits(size / 60) + ":" + two_digits(size % 60);
 }
 
 }  // namespace
