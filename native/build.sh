@@ -2,6 +2,7 @@
 # Builds the native module into libs/penstock/store (and, with "test", the native tests, which it runs).
 #   native/build.sh            the module, Release
 #   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
+#   native/build.sh fuzz [S]   each fuzz target for S seconds (600), with clang
 # PYTHON names the interpreter that has nanobind (default: the first python on PATH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,5 +32,17 @@ case "$mode" in
     configure build/native-tsan -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=thread
     cmake --build build/native-tsan
     ctest --test-dir build/native-tsan --output-on-failure -R "${2:-.}" ;;
+  fuzz)
+    CXX=${CXX:-clang++} configure build/native-fuzz -DPENSTOCK_MODULE=OFF -DPENSTOCK_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=address,undefined
+    cmake --build build/native-fuzz
+    for target in native/tests/fuzz/*_fuzz.cpp; do
+      name=$(basename "$target" .cpp)
+      corpus=native/tests/fuzz/corpus/${name%_fuzz}
+      grown=build/native-fuzz/corpus/${name%_fuzz}
+      mkdir -p "$grown"
+      # What libFuzzer learns stays in build/; a crash is written there too, and belongs into the corpus once understood.
+      build/native-fuzz/"$name" -max_total_time="${2:-600}" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+        -artifact_prefix=build/native-fuzz/ "$grown" "$corpus"
+    done ;;
   *) echo "unknown mode $mode" >&2; exit 2 ;;
 esac

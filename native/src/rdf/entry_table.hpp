@@ -10,11 +10,11 @@
 // sweep that ends the entry. Entry::use is only a hint of age next to that lock's order: relaxed operations suffice.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <new>
 
 #include "errors.hpp"
@@ -42,14 +42,18 @@ struct Entry {
 
 class EntryTable {
 public:
-    static constexpr std::size_t kSegmentEntries = std::size_t{1} << 14;
-    static constexpr std::size_t kMaxSegments = std::size_t{1} << 18;  // slots are 32 bits
+    static constexpr std::size_t kSegmentEntries = std::size_t{1} << 12;
+    static constexpr std::size_t kMaxSegments = std::size_t{1} << 20;  // slots are 32 bits
 
-    EntryTable() : directory_(static_cast<Directory*>(std::calloc(kMaxSegments, sizeof(Directory)))) {
-        if (directory_ == nullptr) throw std::bad_alloc();
+    EntryTable() {
+        void* pages = ::mmap(nullptr, kDirectoryBytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (pages == MAP_FAILED) throw std::bad_alloc();
+        directory_ = static_cast<std::atomic<Entry*>*>(pages);
     }
     ~EntryTable() {
         for (std::size_t i = 0; i < segments_; ++i) delete[] directory_[i].load(std::memory_order_relaxed);
+        ::munmap(directory_, kDirectoryBytes);
     }
     EntryTable(const EntryTable&) = delete;
     EntryTable& operator=(const EntryTable&) = delete;
@@ -77,12 +81,9 @@ public:
     std::size_t bytes() const { return segments_ * (kSegmentEntries * sizeof(Entry) + sizeof(Entry*)); }
 
 private:
-    using Directory = std::atomic<Entry*>;
-    struct Free {
-        void operator()(Directory* memory) const { std::free(memory); }
-    };
+    static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
-    std::unique_ptr<Directory[], Free> directory_;  // by calloc: only the pages in use are ever resident
+    std::atomic<Entry*>* directory_;  // mapped: zeroed by the system, and only the pages in use are ever resident
     std::size_t segments_ = 0;
 };
 

@@ -53,7 +53,7 @@ TermId LocalTerms::intern(const TermView& term) {
 TermId LocalTerms::fresh_blank() {
     if (impl_->blank_prefix.empty()) {
         const std::uint64_t number = impl_->dictionary.impl_->evaluations.fetch_add(1, std::memory_order_relaxed);
-        impl_->blank_prefix = "e" + std::to_string(number) + "n";
+        impl_->blank_prefix.append("e").append(std::to_string(number)).append("n");
     }
     impl_->records.push_back(nullptr);
     return make_id(Tag::Local, impl_->records.size() - 1);

@@ -52,7 +52,7 @@ std::string show(const char* at, const char* end) {
     const char* next = at;
     if (next_code_point(next, end) == kInvalidCodePoint) return "bytes that are no UTF-8";
     if (static_cast<unsigned char>(*at) < 0x20) return "a control character";
-    return "'" + std::string(at, next) + "'";
+    return std::string("'").append(at, next).append("'");
 }
 
 }  // namespace
