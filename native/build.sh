@@ -34,7 +34,7 @@ case "$mode" in
     ctest --test-dir build/native-tsan --output-on-failure -R "${2:-.}" ;;
   fuzz)
     CXX=${CXX:-clang++} configure build/native-fuzz -DPENSTOCK_MODULE=OFF -DPENSTOCK_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=address,undefined
-    cmake --build build/native-fuzz
+    cmake --build build/native-fuzz --target fuzz_targets
     for target in native/tests/fuzz/*_fuzz.cpp; do
       name=$(basename "$target" .cpp)
       corpus=native/tests/fuzz/corpus/${name%_fuzz}
