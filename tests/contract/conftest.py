@@ -11,7 +11,6 @@ from support.systems import EngineSystem, OracleSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 KINDS = {
     "test_evaluation_gives_the_expected_result": "evaluations",
@@ -33,11 +32,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(params=["oracle", "engine", "engine-3-shards"])
-def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+def system(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Give the model of SEMANTICS.md, then the engine with one shard and with three: one suite holds for all."""
     if request.param == "oracle":
         made: Any = OracleSystem()
     else:
-        made = EngineSystem(shards=3 if "3" in request.param else 1, data_dir=tmp_path / "data")
+        made = EngineSystem(shards=3 if "3" in request.param else 1)
     yield made
     made.close()

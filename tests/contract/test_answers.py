@@ -55,13 +55,13 @@ def test_construct_differs_as_sets(system: Any) -> None:
 
 def test_empty_evaluations_are_reported_unless_the_query_says_nonempty(system: Any) -> None:
     system.declare(S)
-    for name, form in (("a", "SELECT ?s"), ("b", "ASK"), ("c", "CONSTRUCT { ?s :q ?o }")):
+    for name, form in (("x", "SELECT ?s"), ("y", "ASK"), ("z", "CONSTRUCT { ?s :q ?o }")):
         system.register(f"REGISTER QUERY {name} REPORT NONEMPTY AS {PREFIX} {form} {window()} WHERE {{ ?s :p ?o }}")
         system.register(f"REGISTER QUERY {name}{name} REPORT EVERY AS {PREFIX} {form} {window()} WHERE {{ ?s :p ?o }}")
     system.push(S, 100, nt("other q x"))
     system.push(S, 1500, nt("a p x"))
     system.advance(S, 3000)
-    for name in ("a", "b", "c"):
+    for name in ("x", "y", "z"):
         assert [e.time for e in system.poll(name)] == [2000]
         assert [e.time for e in system.poll(name * 2)] == [1000, 2000, 3000]
 

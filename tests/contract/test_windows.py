@@ -53,8 +53,8 @@ def test_windows_are_exact_whatever_the_batch(system: Any, batch: int) -> None:
 
 def test_step_is_the_range_where_it_is_left_out(system: Any) -> None:
     system.declare(S)
-    tumbling = system.register(query("a", "RANGE 500ms TUMBLING"))
-    omitted = system.register(query("b", "RANGE 500ms"))
+    tumbling = system.register(query("x", "RANGE 500ms TUMBLING"))
+    omitted = system.register(query("y", "RANGE 500ms"))
     push(system, 100, 600)
     system.advance(S, 1000)
     expected = {500: at(100), 1000: at(600)}
@@ -141,10 +141,10 @@ def test_without_progress_the_first_advance_is_the_registration_point(system: An
 
 def test_a_later_member_of_a_group_sees_only_its_own_time(system: Any) -> None:
     system.declare(S)
-    first = system.register(query("a", "RANGE 1s STEP 500ms", body="SELECT ?o WHERE { :x :p ?o }"))
+    first = system.register(query("x", "RANGE 1s STEP 500ms", body="SELECT ?o WHERE { :x :p ?o }"))
     system.push(S, 100, nt("x p early", "y p early"))
     system.advance(S, 250)
-    second = system.register(query("b", "RANGE 1s STEP 500ms", body="SELECT ?o WHERE { :y :p ?o }"))
+    second = system.register(query("y", "RANGE 1s STEP 500ms", body="SELECT ?o WHERE { :y :p ?o }"))
     system.push(S, 300, nt("x p late", "y p late"))
     system.advance(S, 1500)
     both, late = ["early", "late"], ["late"]
