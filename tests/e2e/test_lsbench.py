@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 from typing import Any
 
@@ -47,8 +48,15 @@ def collect(queries: dict[str, Any], into: dict[str, dict[int, int]]) -> None:
             into[name][evaluation.time] = len(evaluation.answer)
 
 
+@functools.cache
+def stamped(name: str, scale: int) -> tuple[list[int], list[tuple[int, tuple[int, int, int]]]]:
+    events = MAKE.stamped(name, scale)
+    return [time for time, _ in events], events
+
+
 def events(name: str, scale: int, low: int, high: int) -> list[tuple[int, tuple[int, int, int]]]:
-    return [(time, triple) for time, triple in MAKE.stamped(name, scale) if low < time <= high]
+    times, found = stamped(name, scale)
+    return found[bisect.bisect_right(times, low) : bisect.bisect_right(times, high)]
 
 
 def push_as_text(engine: Any, name: str, chosen: list[tuple[int, tuple[int, int, int]]]) -> None:
