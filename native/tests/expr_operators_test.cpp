@@ -164,6 +164,32 @@ TEST_F(Operators, ArithmeticPromotes) {
     });
 }
 
+// F&O §10.4, §10.6 and §10.8.
+TEST_F(Operators, TimesAndDurationsAdd) {
+    const std::string june = "\"2010-06-21T11:28:01Z\"^^dateTime";
+    expect("(- " + june + " \"PT10S\"^^dayTimeDuration)", "\"2010-06-21T11:27:51Z\"^^dateTime");
+    expect("(- " + june + " \"2010-06-20T12:28:01+02:00\"^^dateTime)", "\"P1DT1H\"^^dayTimeDuration");
+    expect("(> " + june + " (- " + june + " \"P1D\"^^duration))", "true");
+    expect("(+ " + june + " 1)", "err");
+    expect("(+ " + june + " " + june + ")", "err");
+    expect_all({
+        {"(+ \"2000-10-30T11:12:00\"^^dateTime \"P1Y2M\"^^yearMonthDuration)", "\"2001-12-30T11:12:00\"^^dateTime"},
+        {"(+ \"2000-01-31\"^^date \"P1M\"^^yearMonthDuration)", "\"2000-02-29\"^^date"},
+        {"(- \"2000-02-29Z\"^^date \"P1Y\"^^yearMonthDuration)", "\"1999-02-28Z\"^^date"},
+        {"(- \"2000-01-15\"^^date \"P13M\"^^yearMonthDuration)", "\"1998-12-15\"^^date"},
+        {"(+ \"2004-10-30Z\"^^date \"P2DT2H30M0S\"^^dayTimeDuration)", "\"2004-11-01Z\"^^date"},
+        {"(- \"2000-10-30\"^^date \"1999-11-28\"^^date)", "\"P337D\"^^dayTimeDuration"},
+        {"(- \"08:20:00-05:00\"^^time \"P23DT10H10M\"^^dayTimeDuration)", "\"22:10:00-05:00\"^^time"},
+        {"(+ \"08:20:00\"^^time \"P1M\"^^yearMonthDuration)", "err"},
+        {"(+ \"P1DT12H\"^^dayTimeDuration \"PT12H\"^^dayTimeDuration)", "\"P2D\"^^dayTimeDuration"},
+        {"(- \"PT1H\"^^dayTimeDuration \"PT2H\"^^dayTimeDuration)", "\"-PT1H\"^^dayTimeDuration"},
+        {"(- \"P1M1D\"^^duration \"P2D\"^^duration)", "err"},
+        {"(- \"2000-01-01T00:00:00Z\"^^dateTime \"2000-01-01T00:00:00\"^^dateTime)", "err"},
+        {"(+ \"999999999-12-31\"^^date \"P1Y\"^^yearMonthDuration)", "err"},
+        {"(* \"P1D\"^^dayTimeDuration 2)", "err"},
+    });
+}
+
 TEST_F(Operators, IntegersGrowTo127BitsAndThenErr) {
     expect_all({
         {"(+ 9223372036854775807 1)", "9223372036854775808"},

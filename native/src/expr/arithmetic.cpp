@@ -1,5 +1,7 @@
 #include "expr/arithmetic.hpp"
 
+#include "expr/time_arithmetic.hpp"
+
 namespace penstock::expr {
 namespace {
 
@@ -57,7 +59,7 @@ float as_float(const Value& number) {
 }
 
 Value compute(Arithmetic operation, const Value& a, const Value& b) {
-    if (!a.numeric() || !b.numeric()) return {};
+    if (!a.numeric() || !b.numeric()) return compute_time(operation, a, b);
     const ValueType widest = std::max(a.type, b.type);
     if (widest == ValueType::Double)
         return Value::of_real(widest, compute_real<double>(operation, as_double(a), as_double(b)));

@@ -1,0 +1,13 @@
+// + and - on dates, times and durations, as XPath has them (F&O §10.4, §10.6, §10.8). SPARQL 1.1 leaves them to
+// implementations (§17.3.1): NOW() - "PT10S"^^xsd:dayTimeDuration, ?end - ?start.
+#pragma once
+
+#include "expr/arithmetic.hpp"
+
+namespace penstock::expr {
+
+/// Moment ± duration, moment - moment of the same type (both with or both without timezone), duration ± duration of the
+/// same type. Error for anything else, and beyond nine digits of years.
+Value compute_time(Arithmetic operation, const Value& a, const Value& b);
+
+}  // namespace penstock::expr
