@@ -9,12 +9,14 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
 #include "errors.hpp"
+#include "mix.hpp"
 #include "store/shard_reader.hpp"
 
 namespace nb = nanobind;
@@ -34,16 +36,19 @@ namespace {
 std::vector<Edge> make_edges(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
+    // Rows repeat a few pairs: remember the label of each, by a hash of the pair.
+    struct Known {
+        TermId graph = 0, predicate = 0;
+        Label label = 0;
+    };
+    std::array<Known, 256> known{};
     std::vector<Edge> edges(n);
-    TermId graph = 0, predicate = 0;
-    Label label = 0;  // of the row before: rows of one predicate often come together
     for (std::size_t i = 0; i < n; ++i) {
-        if (label == 0 || graph != g.data()[i] || predicate != p.data()[i]) {
-            graph = g.data()[i];
-            predicate = p.data()[i];
-            label = store.labels().intern(graph, predicate);
-        }
-        edges[i] = {s.data()[i], label, o.data()[i]};
+        const TermId graph = g.data()[i], predicate = p.data()[i];
+        Known& at = known[penstock::mix(graph * 3 + predicate) >> 56];
+        if (at.label == 0 || at.graph != graph || at.predicate != predicate)
+            at = {graph, predicate, store.labels().intern(graph, predicate)};
+        edges[i] = {s.data()[i], at.label, o.data()[i]};
     }
     return edges;
 }

@@ -133,8 +133,14 @@ struct Bucket {
 };
 static_assert(sizeof(Bucket) == 128);
 
-/// One generation: this header, `buckets` main buckets, `spare` overflow buckets. The counters are the writer's.
+/// The key table is cut into parts by hash, so that growing one part, which copies its slots, stays a short pause. This
+/// is one part in one generation: this header, `buckets` main buckets, `spare` overflow buckets. The counters are the
+/// writer's.
 struct Table {
+    static constexpr int kPartBits = 6;
+    static constexpr std::size_t kParts = std::size_t{1} << kPartBits;
+    static constexpr std::size_t part(std::uint64_t hash) { return hash >> (64 - kPartBits); }
+
     std::uint64_t buckets;
     std::uint64_t spare;
     std::uint64_t spare_used;
@@ -213,9 +219,9 @@ struct Header {
     std::uint64_t used;           // bytes handed out so far
     std::uint64_t published;      // [word] newest snapshot of which this shard shows everything
     std::uint64_t reclaims;       // [word] counts re-uses of memory: a foreign reader that sees it move reads again
-    std::uint64_t table;          // [word] current generation
     std::uint64_t vts;            // [word] VtsArray
     std::uint64_t edges;          // [word] out-edges here
+    std::uint64_t tables[Table::kParts];              // [word] each: the part's current generation
     std::uint64_t label_chunks[LabelChunk::kChunks];  // [word] each
 };
 static_assert(sizeof(Header) <= kHeaderBytes);

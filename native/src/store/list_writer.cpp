@@ -11,10 +11,12 @@ namespace penstock {
 using layout::Entry;
 using layout::ListExtent;
 using layout::Offset;
+using lookup::ExtentAt;
+using lookup::for_each_extent;
+using lookup::kScanned;
 
 namespace {
 
-constexpr std::uint32_t kScanned = 64;    // values compared one by one before anything cleverer is worth it
 constexpr std::uint32_t kOwnExtent = 64;  // so many ascending values do not share an extent with an older single one
 constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent: 128 MiB
 
@@ -47,18 +49,19 @@ std::uint32_t ValueIndex::find(TermId value) const {
     return kAbsent;
 }
 
-ValueIndex& ListWriter::unsorted_values(Offset offset) {
-    auto [found, is_new] = unsorted_.try_emplace(offset);
-    if (!is_new) return found->second;
+const ValueIndex& ListWriter::unsorted_values(Offset offset) {
+    LongList& list = long_lists_[offset];
+    if (list.indexed) return list.unsorted;
+    list.indexed = true;
     const auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
-    lookup::for_each_extent(region_, entry.head, length, [&](const ListExtent& extent, std::uint32_t first) {
-        const std::uint32_t n = std::min(extent.capacity, length - first);
-        for (std::uint32_t i = extent.sorted; i < n; ++i) found->second.insert(extent.values()[i], first + i);
+    for_each_extent(region_, lookup::first_extent(entry.head), length, [&](const ListExtent& extent, ExtentAt place) {
+        const std::uint32_t n = std::min(extent.capacity, length - place.first);
+        for (std::uint32_t i = extent.sorted; i < n; ++i) list.unsorted.insert(extent.values()[i], place.first + i);
         return false;
     });
-    index_bytes_ += found->second.bytes();
-    return found->second;
+    index_bytes_ += list.unsorted.bytes();
+    return list.unsorted;
 }
 
 std::uint32_t ListWriter::find(Offset offset, TermId value) {
@@ -68,10 +71,10 @@ std::uint32_t ListWriter::find(Offset offset, TermId value) {
         return lookup::find_value(region_, entry.head, length, value);
     std::uint32_t position = kAbsent;
     std::uint64_t unsorted = 0;
-    lookup::for_each_extent(region_, entry.head, length, [&](const ListExtent& extent, std::uint32_t first) {
+    for_each_extent(region_, lookup::first_extent(entry.head), length, [&](const ListExtent& extent, ExtentAt place) {
         const std::uint32_t found = lookup::search_sorted(extent, value);
-        if (found != kAbsent) position = first + found;
-        unsorted += std::min(extent.capacity, length - first) - extent.sorted;
+        if (found != kAbsent) position = place.first + found;
+        unsorted += std::min(extent.capacity, length - place.first) - extent.sorted;
         return found != kAbsent;
     });
     if (position != kAbsent || unsorted == 0) return position;
@@ -95,63 +98,72 @@ Entry ListWriter::create(std::span<const TermId> values, Snapshot snapshot) {
     return {layout::make_state(snapshot, length), head};
 }
 
-// Returns the list's head, new where the list had no extent yet.
-TermId ListWriter::extend(const Entry& entry, std::span<const TermId> values, ValueIndex* index) {
-    const std::uint32_t length = layout::length_of(entry.state);
-    if (length == 0) return values.size() == 1 ? values[0] : layout::extent_head(make_extent(values.size(), values));
-    if (!layout::is_extent(entry.head)) {
-        const TermId old = entry.head;
-        if (values.size() >= kOwnExtent) {
-            const Offset first = make_extent(1, {&old, 1});
-            region_.at<ListExtent>(first).next = make_extent(values.size(), values);
-            return layout::extent_head(first);
-        }
-        TermId all[kOwnExtent] = {old};
-        std::copy(values.begin(), values.end(), all + 1);
-        return layout::extent_head(make_extent(values.size() + 2, {all, values.size() + 1}));
+/// For a list that had one value, or none yet: its new head.
+TermId ListWriter::make_first_extent(TermId old, std::span<const TermId> values) {
+    if (old == kUnbound)
+        return values.size() == 1 ? values[0] : layout::extent_head(make_extent(values.size(), values));
+    if (values.size() >= kOwnExtent) {
+        const Offset first = make_extent(1, {&old, 1});
+        region_.at<ListExtent>(first).next = make_extent(values.size(), values);
+        return layout::extent_head(first);
     }
+    TermId all[kOwnExtent] = {old};
+    std::copy(values.begin(), values.end(), all + 1);
+    return layout::extent_head(make_extent(values.size() + 2, {all, values.size() + 1}));
+}
 
-    ListExtent* last = nullptr;
-    std::uint32_t used = 0;
-    lookup::for_each_extent(region_, entry.head, length, [&](const ListExtent& extent, std::uint32_t first) {
-        last = const_cast<ListExtent*>(&extent);
-        used = length - first;
+/// Puts values behind those of a list in extents: into the last one as far as they fit, the others into a new one.
+void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const TermId> values) {
+    LongList* known = length > kScanned ? &long_lists_[offset] : nullptr;
+    ExtentAt last = known != nullptr && known->last.offset != 0 ? known->last
+                                                                : lookup::first_extent(region_.at<Entry>(offset).head);
+    for_each_extent(region_, last, length, [&](const ListExtent&, ExtentAt place) {
+        last = place;
         return false;
     });
-    const std::size_t fitting = std::min<std::size_t>(values.size(), last->capacity - used);
-    std::copy_n(values.begin(), fitting, last->values() + used);
-    if (index != nullptr)
-        for (std::size_t i = 0; i < fitting; ++i) index->insert(values[i], length + static_cast<std::uint32_t>(i));
+    auto& extent = region_.at<ListExtent>(last.offset);
+    const std::uint32_t used = length - last.first;
+    const std::size_t fitting = std::min<std::size_t>(values.size(), extent.capacity - used);
+    std::copy_n(values.begin(), fitting, extent.values() + used);
     if (const auto rest = values.subspan(fitting); !rest.empty()) {
         const std::uint64_t growth = std::clamp<std::uint64_t>(length / 2, 2, kMaxGrowth);
-        publication_.store(last->next, make_extent(std::max<std::uint64_t>(rest.size(), growth), rest));
+        last = {make_extent(std::max<std::uint64_t>(rest.size(), growth), rest), last.first + extent.capacity};
+        publication_.store(extent.next, last.offset);
     }
-    return entry.head;
+    if (known == nullptr) return;
+    known->last = last;
+    tainted_.push_back(offset);
+    if (!known->indexed) return;
+    index_bytes_ -= known->unsorted.bytes();
+    for (std::size_t i = 0; i < fitting; ++i) known->unsorted.insert(values[i], length + static_cast<std::uint32_t>(i));
+    index_bytes_ += known->unsorted.bytes();
 }
 
 void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot) {
     auto& entry = region_.at<Entry>(offset);
-    const std::uint64_t length = std::uint64_t{layout::length_of(entry.state)} + values.size();
-    if (length >= kAbsent) throw LimitError("a vertex has more than 2^32 neighbours by one label");
-    const auto known = unsorted_.find(offset);
-    ValueIndex* index = known == unsorted_.end() ? nullptr : &known->second;
-    const std::size_t before = index == nullptr ? 0 : index->bytes();
-    const TermId head = extend(entry, values, index);
-    if (index != nullptr) {
-        index_bytes_ += index->bytes() - before;
-        tainted_.push_back(offset);
-    }
-    if (head != entry.head) publication_.store(entry.head, head);
-    publication_.store(entry.state, layout::make_state(snapshot, static_cast<std::uint32_t>(length)));
+    const std::uint32_t length = layout::length_of(entry.state);
+    const std::uint64_t longer = std::uint64_t{length} + values.size();
+    if (longer >= kAbsent) throw LimitError("a vertex has more than 2^32 neighbours by one label");
+    if (layout::is_extent(entry.head))
+        extend(offset, length, values);
+    else
+        publication_.store(entry.head, make_first_extent(entry.head, values));
+    publication_.store(entry.state, layout::make_state(snapshot, static_cast<std::uint32_t>(longer)));
 }
 
 void ListWriter::abandon() {
     for (Offset offset : tainted_) {
-        const auto found = unsorted_.find(offset);
-        index_bytes_ -= found->second.bytes();
-        unsorted_.erase(found);
+        const auto found = long_lists_.find(offset);
+        if (found == long_lists_.end()) continue;
+        index_bytes_ -= found->second.unsorted.bytes();
+        long_lists_.erase(found);
     }
     tainted_.clear();
+}
+
+std::size_t ListWriter::bytes() const {
+    constexpr std::size_t kNode = sizeof(Offset) + sizeof(LongList) + 2 * sizeof(void*);
+    return index_bytes_ + long_lists_.size() * kNode;
 }
 
 }  // namespace penstock

@@ -50,19 +50,26 @@ public:
     /// The commit is published, or given up: then what the index took from it is forgotten, to be built anew.
     void keep() { tainted_.clear(); }
     void abandon();
-    std::size_t index_bytes() const { return index_bytes_; }
+    std::size_t bytes() const;
 
 private:
+    /// What the writer knows about a list with more than a few values, to spare it the way along the chain.
+    struct LongList {
+        lookup::ExtentAt last{0, 0};  // offset 0: not known yet
+        bool indexed = false;
+        ValueIndex unsorted;  // where indexed: the positions of values outside sorted runs
+    };
+
     layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
-    TermId extend(const layout::Entry& entry, std::span<const TermId> values, ValueIndex* index);
-    ValueIndex& unsorted_values(layout::Offset entry);
+    TermId make_first_extent(TermId old, std::span<const TermId> values);
+    void extend(layout::Offset entry, std::uint32_t length, std::span<const TermId> values);
+    const ValueIndex& unsorted_values(layout::Offset entry);
 
     Region& region_;
     Publication& publication_;
-    // Per list with many values outside sorted runs: where they are. Built when a duplicate is first looked for.
-    std::unordered_map<layout::Offset, ValueIndex> unsorted_;
-    std::size_t index_bytes_ = 0;
-    std::vector<layout::Offset> tainted_;  // lists whose index knows values of the running commit
+    std::unordered_map<layout::Offset, LongList> long_lists_;  // by entry
+    std::vector<layout::Offset> tainted_;                      // those that know of the running commit
+    std::size_t index_bytes_ = 0;                              // of the value indexes
 };
 
 }  // namespace penstock

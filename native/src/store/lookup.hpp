@@ -19,9 +19,17 @@ using layout::Ref;
 using layout::Slot;
 using layout::Table;
 
+/// Main bucket in that generation of the hash's part.
 template <class Memory>
 Offset first_bucket(const Memory& memory, Offset table, std::uint64_t hash) {
-    return Table::bucket_at(table, layout::reduce(hash, memory.template at<Table>(table).buckets));
+    return Table::bucket_at(table, layout::reduce(hash << Table::kPartBits, memory.template at<Table>(table).buckets));
+}
+/// Main bucket in the current generation. Since its offset is loaded after the snapshot that is read, it lacks nothing
+/// of it; and where a larger one is published meanwhile, the older one is as good.
+template <class Memory>
+Offset current_bucket(const Memory& memory, std::uint64_t hash) {
+    const auto& header = memory.template at<layout::Header>(0);
+    return first_bucket(memory, layout::load_acquire(header.tables[Table::part(hash)]), hash);  // the table's slots
 }
 
 /// Calls accept(ref) for each slot of that key and kind until it returns true; says whether one did.
@@ -52,9 +60,10 @@ Offset find_record(const Memory& memory, Offset bucket, TermId vertex, Dir dir) 
 
 /// By the table: for labels beyond those that a directory is scanned for.
 template <class Memory>
-Offset find_label_slot(const Memory& memory, Offset table, std::uint64_t seed, TermId vertex, Label label, Dir dir) {
+Offset find_label_slot(const Memory& memory, TermId vertex, Label label, Dir dir) {
     Offset entry = 0;
-    const Offset bucket = first_bucket(memory, table, layout::label_hash(seed, vertex, label, dir));
+    const std::uint64_t seed = memory.template at<layout::Header>(0).seed;
+    const Offset bucket = current_bucket(memory, layout::label_hash(seed, vertex, label, dir));
     find_slot(memory, bucket, vertex, Ref::label_kind(dir), [&](std::uint64_t ref) {
         const Offset piece = Ref::offset(ref);
         const auto& directory = memory.template at<Directory>(piece, sizeof(Directory));
@@ -69,11 +78,10 @@ Offset find_label_slot(const Memory& memory, Offset table, std::uint64_t seed, T
 
 /// Offset of the Entry of that label in a record; 0 where it has none.
 template <class Memory>
-Offset find_entry(const Memory& memory, Offset table, std::uint64_t seed, Offset record, TermId vertex, Label label,
-                  Dir dir) {
+Offset find_entry(const Memory& memory, Offset record, TermId vertex, Label label, Dir dir) {
     std::uint32_t scanned = 0;
     for (Offset piece = record; piece != 0;) {
-        if (scanned >= Directory::kScannedLabels) return find_label_slot(memory, table, seed, vertex, label, dir);
+        if (scanned >= Directory::kScannedLabels) return find_label_slot(memory, vertex, label, dir);
         // Acquire: labels and entries below the count, and the next piece.
         const std::uint64_t state = layout::load_acquire(memory.template at<Directory>(piece, sizeof(Directory)).state);
         const std::uint32_t capacity = Directory::capacity_of(state);
@@ -100,19 +108,25 @@ void for_each_label(const Memory& memory, Offset record, Visit visit) {
     }
 }
 
-/// Calls visit(extent, position of its first value) along a chain, until it returns true or the list ends.
+/// An extent of a list's chain, and the position of its first value in the list.
+struct ExtentAt {
+    Offset offset;
+    std::uint32_t first;
+};
+
+/// Calls visit(extent, its place) along a chain from a place on, until it returns true or the list ends.
 template <class Memory, class Visit>
-void for_each_extent(const Memory& memory, TermId head, std::uint32_t length, Visit visit) {
-    std::uint32_t position = 0;
-    for (Offset offset = payload_of(head);;) {
-        const std::uint32_t capacity = memory.template at<ListExtent>(offset, sizeof(ListExtent)).capacity;
-        const auto& extent = memory.template at<ListExtent>(offset, ListExtent::bytes(capacity));
-        if (visit(extent, position)) return;
-        if (length - position <= capacity) return;
-        position += capacity;
-        offset = layout::load_acquire(extent.next);  // the extent's header; its values came with the entry's state
+void for_each_extent(const Memory& memory, ExtentAt place, std::uint32_t length, Visit visit) {
+    for (;;) {
+        const std::uint32_t capacity = memory.template at<ListExtent>(place.offset, sizeof(ListExtent)).capacity;
+        const auto& extent = memory.template at<ListExtent>(place.offset, ListExtent::bytes(capacity));
+        if (visit(extent, place) || length - place.first <= capacity) return;
+        place.first += capacity;
+        place.offset =
+            layout::load_acquire(extent.next);  // the extent's header; its values came with the entry's state
     }
 }
+inline ExtentAt first_extent(TermId head) { return {payload_of(head), 0}; }
 
 /// Calls visit(values, n) for the pieces of positions [begin, end) of a list whose state was loaded before its head.
 template <class Memory, class Visit>
@@ -122,7 +136,8 @@ void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begi
         visit(&head, std::size_t{1});
         return;
     }
-    for_each_extent(memory, head, end, [&](const ListExtent& extent, std::uint32_t first) {
+    for_each_extent(memory, first_extent(head), end, [&](const ListExtent& extent, ExtentAt place) {
+        const std::uint32_t first = place.first;
         const std::uint32_t from = std::max(begin, first);
         const auto to =
             static_cast<std::uint32_t>(std::min<std::uint64_t>(end, std::uint64_t{first} + extent.capacity));
@@ -132,9 +147,27 @@ void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begi
 }
 
 inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
+inline constexpr std::uint32_t kScanned = 64;  // values compared one by one before anything cleverer is worth it
+
+/// Index of a value in an array; n where it is not. Eight comparisons before each branch: compilers make vectors of
+/// that.
+inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        bool found = false;
+        for (std::size_t k = 0; k < 8; ++k) found |= values[i + k] == value;
+        if (found) break;
+    }
+    while (i < n && values[i] != value) ++i;
+    return i;
+}
 
 /// Position of a value in the ascending first values of an extent.
 inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
+    if (extent.sorted <= kScanned) {
+        const std::size_t found = scan(extent.values(), extent.sorted, value);
+        return found == extent.sorted ? kAbsent : static_cast<std::uint32_t>(found);
+    }
     const TermId* end = extent.values() + extent.sorted;
     const TermId* found = std::lower_bound(extent.values(), end, value);
     return found == end || *found != value ? kAbsent : static_cast<std::uint32_t>(found - extent.values());
@@ -142,9 +175,9 @@ inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
 
 /// Position of a value among values [sorted, n) of an extent.
 inline std::uint32_t search_unsorted(const ListExtent& extent, std::uint32_t n, TermId value) {
-    const TermId* end = extent.values() + n;
-    const TermId* found = std::find(extent.values() + std::min(extent.sorted, n), end, value);
-    return found == end ? kAbsent : static_cast<std::uint32_t>(found - extent.values());
+    const std::uint32_t begin = std::min(extent.sorted, n);
+    const std::size_t found = begin + scan(extent.values() + begin, n - begin, value);
+    return found == n ? kAbsent : static_cast<std::uint32_t>(found);
 }
 
 /// Position of a value in a list; kAbsent where it is not.
@@ -152,7 +185,8 @@ template <class Memory>
 std::uint32_t find_value(const Memory& memory, TermId head, std::uint32_t length, TermId value) {
     if (!layout::is_extent(head)) return length > 0 && head == value ? 0 : kAbsent;
     std::uint32_t position = kAbsent;
-    for_each_extent(memory, head, length, [&](const ListExtent& extent, std::uint32_t first) {
+    for_each_extent(memory, first_extent(head), length, [&](const ListExtent& extent, ExtentAt place) {
+        const std::uint32_t first = place.first;
         std::uint32_t found = search_sorted(extent, value);
         if (found == kAbsent) found = search_unsorted(extent, std::min(extent.capacity, length - first), value);
         if (found != kAbsent) position = first + found;

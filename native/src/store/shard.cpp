@@ -60,8 +60,7 @@ void Shard::begin(Snapshot snapshot, CommitSource source) {
 }
 
 void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated) {
-    const Offset table = this->table();
-    const bool empty = region_.at<layout::Table>(table).slots == 0;
+    const bool empty = header().edges == 0;
     Run runs[kGroup];
     for (std::size_t at = 0; at < ends.size();) {
         std::size_t n = 0;
@@ -69,8 +68,11 @@ void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fre
             std::size_t end = at + 1;
             while (end < ends.size() && ends[end].vertex == ends[at].vertex) ++end;
             const std::uint64_t hash = layout::record_hash(header().seed, ends[at].vertex, dir);
-            runs[n] = {ends.subspan(at, end - at), hash, lookup::first_bucket(region_, table, hash), 0};
-            if (!empty) __builtin_prefetch(&region_.word(runs[n].bucket));
+            runs[n] = {ends.subspan(at, end - at), hash, lookup::current_bucket(region_, hash), 0};
+            if (!empty) {
+                __builtin_prefetch(&region_.word(runs[n].bucket));
+                __builtin_prefetch(&region_.word(runs[n].bucket + 64));
+            }
             at = end;
         }
         if (!empty)
@@ -195,19 +197,27 @@ void Shard::reassert(Dir dir, const Keyed& end) {
     reassertions_.push_back({entry, lists_.find(entry, end.value)});
 }
 
-// The vertices that got a label for the first time, to the lists of their labels.
+// The vertices that got a label for the first time, to the lists of their labels. They come in ascending order: a
+// counting sort by label keeps it.
 void Shard::append_index(Dir dir) {
     auto& items = index_[static_cast<int>(dir)];
-    const auto less = [](const IndexItem& a, const IndexItem& b) {
-        return std::pair(a.label, a.vertex) < std::pair(b.label, b.vertex);
-    };
-    std::sort(items.begin(), items.end(), less);
-    for (std::size_t at = 0; at < items.size();) {
-        const Label label = items[at].label;
-        values_.clear();
-        for (; at < items.size() && items[at].label == label; ++at) values_.push_back(items[at].vertex);
-        const Offset row = make_label_row(label);
-        append_list(row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry), values_);
+    std::vector<Label> labels;
+    for (const IndexItem& item : items) {
+        if (index_ends_.size() <= item.label)
+            index_ends_.resize(std::max<std::size_t>(item.label + 1, index_ends_.size() * 2));
+        if (index_ends_[item.label]++ == 0) labels.push_back(item.label);
+    }
+    std::uint32_t end = 0;
+    for (Label label : labels) end = std::exchange(index_ends_[label], end) + end;  // now where each begins
+    index_values_.resize(items.size());
+    for (const IndexItem& item : items) index_values_[index_ends_[item.label]++] = item.vertex;
+    std::uint32_t begin = 0;
+    for (Label label : labels) {
+        end = std::exchange(index_ends_[label], 0);
+        const Offset entry =
+            make_label_row(label) + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
+        append_list(entry, std::span(index_values_).subspan(begin, end - begin));
+        begin = end;
     }
     items.clear();
 }

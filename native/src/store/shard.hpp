@@ -21,7 +21,6 @@ struct Keyed {
     TermId vertex;
     Label label;
     TermId value;
-    friend auto operator<=>(const Keyed&, const Keyed&) = default;
 };
 
 /// A commit to one shard goes: begin, append (out-edges), append (in-edges), reassert, prepare, take_log; then publish,
@@ -33,17 +32,15 @@ public:
     // -- reading, any thread
     const Region& region() const { return region_; }
     const layout::Header& header() const { return region_.header(); }
-    /// To be loaded after the snapshot that is read: at least as new as that, so it lacks nothing of it.
-    layout::Offset table() const { return layout::load_acquire(header().table); }
-    layout::Offset bucket_of(layout::Offset table, TermId vertex, Dir dir) const {
-        return lookup::first_bucket(region_, table, layout::record_hash(header().seed, vertex, dir));
+    layout::Offset bucket_of(TermId vertex, Dir dir) const {
+        return lookup::current_bucket(region_, layout::record_hash(header().seed, vertex, dir));
     }
     layout::Offset find_record(TermId vertex, Dir dir) const {
-        return lookup::find_record(region_, bucket_of(table(), vertex, dir), vertex, dir);
+        return lookup::find_record(region_, bucket_of(vertex, dir), vertex, dir);
     }
     /// Offset of the Entry for (vertex, label, direction); 0 where there is none.
     layout::Offset find_entry(layout::Offset record, TermId vertex, Label label, Dir dir) const {
-        return lookup::find_entry(region_, table(), header().seed, record, vertex, label, dir);
+        return lookup::find_entry(region_, record, vertex, label, dir);
     }
     /// Offset of that label's row; 0 where the shard has none yet.
     layout::Offset label_row(Label label) const;
@@ -65,7 +62,7 @@ public:
 
     void set_vts(std::uint32_t stream, std::int64_t batch);
     std::uint64_t used_bytes() const { return region_.used_bytes(); }
-    std::size_t index_bytes() const { return lists_.index_bytes(); }
+    std::size_t index_bytes() const { return lists_.bytes(); }
     /// What of the region's used bytes the next incarnation may use anew.
     std::vector<Span> unused_spans() const;
 
@@ -108,6 +105,8 @@ private:
     std::vector<IndexItem> index_[2];
     std::vector<std::uint64_t> label_edges_;  // by label: out-edges added
     std::vector<Label> touched_labels_;
+    std::vector<TermId> index_values_;
+    std::vector<std::uint32_t> index_ends_;  // by label, while append_index() sorts
 };
 
 }  // namespace penstock

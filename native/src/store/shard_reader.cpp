@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -42,6 +43,8 @@ public:
         if (++steps_ > kMaxSteps || offset % 8 != 0 || offset > mapped_ || bytes > mapped_ - offset) throw ReadAgain{};
         return *reinterpret_cast<const T*>(base_ + offset);
     }
+
+    std::uint64_t size() const { return mapped_; }
 
 private:
     const char* base_;
@@ -99,11 +102,12 @@ std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) 
     const TermId head = layout::load_acquire(entry.head);
     // This process has no append logs to tell a commit in the middle of its publication from the ones before.
     if (layout::last_of(state) > layout::load_acquire(header().published)) throw ReadAgain{};
-    std::vector<TermId> values;
     const std::uint32_t length = layout::length_of(state);
-    if (length > 1 && !layout::is_extent(head)) throw ReadAgain{};
+    if (length > memory.size() / sizeof(TermId) || (length > 1 && !layout::is_extent(head))) throw ReadAgain{};
+    std::vector<TermId> values(length);
+    TermId* to = values.data();
     lookup::for_each_piece(memory, head, 0, length,
-                           [&](const TermId* piece, std::size_t n) { values.insert(values.end(), piece, piece + n); });
+                           [&](const TermId* piece, std::size_t n) { to = std::copy_n(piece, n, to); });
     return values;
 }
 
@@ -112,11 +116,9 @@ Snapshot ShardReader::latest() const { return static_cast<Snapshot>(layout::load
 std::vector<TermId> ShardReader::neighbours(TermId vertex, Label label, Dir dir) const {
     if (vertex == kUnbound) return {};
     return attempt([&](const Memory& memory) -> std::vector<TermId> {
-        const Offset table = layout::load_acquire(header().table);
-        const std::uint64_t seed = header().seed;
-        const Offset bucket = lookup::first_bucket(memory, table, layout::record_hash(seed, vertex, dir));
+        const Offset bucket = lookup::current_bucket(memory, layout::record_hash(header().seed, vertex, dir));
         const Offset record = lookup::find_record(memory, bucket, vertex, dir);
-        const Offset entry = record == 0 ? 0 : lookup::find_entry(memory, table, seed, record, vertex, label, dir);
+        const Offset entry = record == 0 ? 0 : lookup::find_entry(memory, record, vertex, label, dir);
         if (entry == 0) return {};
         return copy_list(memory, entry);
     });

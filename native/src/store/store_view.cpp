@@ -10,8 +10,7 @@ using layout::Offset;
 
 namespace {
 
-constexpr std::uint32_t kScanned = 64;  // a list so short is searched without a look at the edge's other end
-constexpr std::size_t kBlock = 4096;    // subjects expanded at once by edges()
+constexpr std::size_t kBlock = 4096;  // subjects expanded at once by edges()
 
 Offset index_entry(Offset row, Dir dir) {
     return row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
@@ -35,7 +34,7 @@ void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* reco
     // One miss a stage and key, overlapped over the group: bucket, then record.
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const Shard& shard = shard_for(keys[i]);
-        records[i] = shard.bucket_of(shard.table(), keys[i], dir);
+        records[i] = shard.bucket_of(keys[i], dir);
         __builtin_prefetch(&shard.region().word(records[i]));
         __builtin_prefetch(&shard.region().word(records[i] + 64));
     }
@@ -65,7 +64,8 @@ StoreView::List StoreView::find_list(TermId vertex, Label label, Dir dir) const 
 
 // ---- visibility
 
-void StoreView::ranges_of(const List& list, Ranges& ranges) const {
+// Returns the length at this view's snapshot, with what is excluded.
+std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
     ranges.clear();
     const std::uint32_t number = list.shard->header().shard;
     std::uint32_t length = list.length;
@@ -82,7 +82,7 @@ void StoreView::ranges_of(const List& list, Ranges& ranges) const {
     }
     if (commit < visibility_.first_excluded) {
         if (length > 0) ranges.push_back({0, length});
-        return;
+        return length;
     }
     Ranges hidden;  // newest first
     std::vector<std::uint32_t> shown;
@@ -107,6 +107,7 @@ void StoreView::ranges_of(const List& list, Ranges& ranges) const {
         position = hole->end;
     }
     if (position < length) ranges.push_back({position, length});
+    return length;
 }
 
 std::uint64_t StoreView::visible_length(const List& list) const {
@@ -175,7 +176,7 @@ void StoreView::contains(std::span<const TermId> subjects, Label label, std::spa
         for (std::size_t i = 0; i < n; ++i) {
             if (found[at + i] != 0 || objects[at + i] == kUnbound || lists[i].length == 0) continue;
             // Every edge lies in two lists: of a long and a short one, ask the short one.
-            if (lists[i].length > kScanned) {
+            if (lists[i].length > lookup::kScanned) {
                 const List other = find_list(objects[at + i], label, Dir::In);
                 if (other.length < lists[i].length) {
                     found[at + i] = list_contains(other, subjects[at + i]) ? 1 : 0;
@@ -211,8 +212,8 @@ void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
                          [&](const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); });
         if (index.whole || visibility_.excluded.empty()) continue;
         Ranges ranges;
-        ranges_of(index, ranges);
-        ranges.push_back({index.length, index.length});  // what lies behind the last visible range
+        const std::uint32_t length = ranges_of(index, ranges);
+        ranges.push_back({length, length});  // what lies behind the last visible range
         append_hidden_vertices(index, ranges, label, dir, out);
     }
 }

@@ -62,7 +62,7 @@ private:
     List find_list(TermId vertex, Label label, Dir dir) const;
     List load(const Shard& shard, layout::Offset entry) const;
     /// Visible positions of a list that is not whole, ascending and disjoint.
-    void ranges_of(const List& list, Ranges& ranges) const;
+    std::uint32_t ranges_of(const List& list, Ranges& ranges) const;
     bool visible(const List& list) const;
     std::uint64_t visible_length(const List& list) const;
     bool list_contains(const List& list, TermId value) const;

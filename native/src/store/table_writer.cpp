@@ -19,18 +19,19 @@ namespace {
 // use 27 bytes a slot: the least over the choices of load and overflow (docs/adr/0003).
 constexpr std::uint64_t kBuiltLoad = 56;
 constexpr std::uint64_t kFullLoad = 60;
-constexpr std::uint64_t kFirstSlots = 64;
+constexpr std::uint64_t kFirstSlots = 8;
 constexpr std::size_t kAhead = 16;  // slots prefetched together
 
 }  // namespace
 
 TableWriter::TableWriter(Region& region) : region_(region) {
-    if (table() == 0) layout::store_release(region_.header().table, make_table(kFirstSlots));
+    for (auto& table : region_.header().tables)
+        if (table == 0) layout::store_release(table, make_table(kFirstSlots));
 }
 
 Offset TableWriter::make_table(std::uint64_t slots) {
     const std::uint64_t buckets = slots * 10 / kBuiltLoad + 1;
-    const std::uint64_t spare = buckets / 4 + 8;
+    const std::uint64_t spare = buckets / 4 + 2;
     const Offset offset = region_.allocate_block(Table::bytes(buckets, spare));
     auto& table = region_.at<Table>(offset);
     table.buckets = buckets;
@@ -61,46 +62,64 @@ Slot* TableWriter::claim_slot(Offset offset, std::uint64_t hash) {
     }
 }
 
-bool TableWriter::try_claim(std::vector<PendingSlot>& slots) {
-    const Offset table = this->table();
-    const auto& header = region_.at<Table>(table);
-    if ((header.slots + slots.size()) * 10 > header.buckets * kFullLoad) return false;
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (i + kAhead < slots.size())
-            __builtin_prefetch(&region_.at<Bucket>(lookup::first_bucket(region_, table, slots[i + kAhead].hash)), 1);
-        slots[i].slot = claim_slot(table, slots[i].hash);
-        if (slots[i].slot == nullptr) return false;
-        slots[i].slot->ref = slots[i].ref;  // the key stays 0: to readers the slot is empty
+/// Grows each part that would be too full with these slots.
+void TableWriter::make_room(Slots slots, Snapshot snapshot) {
+    std::uint64_t wanted[Table::kParts] = {};
+    for (const PendingSlot& slot : slots) ++wanted[Table::part(slot.hash)];
+    for (std::size_t part = 0; part < Table::kParts; ++part) {
+        const Table& table = header_of(part);
+        const std::uint64_t total = table.slots + wanted[part];
+        if (wanted[part] > 0 && total * 10 > table.buckets * kFullLoad)
+            grow(part, std::max(table.slots * 2, total), snapshot);
     }
-    return true;
 }
 
-void TableWriter::claim(std::vector<PendingSlot>& slots, Snapshot snapshot) {
-    // A failed attempt leaves claims behind only in a generation that grow() then replaces.
-    for (std::uint64_t room = 0; !try_claim(slots);) {
-        const auto& header = region_.at<Table>(table());
-        room = std::max({room * 3 / 2, header.slots * 3 / 2, header.slots + slots.size(), kFirstSlots});
-        try {
-            grow(room, snapshot);
-        } catch (...) {
-            unclaim(slots);
-            throw;
+/// The part has run out of overflow buckets: claims in a larger one what was claimed in it already.
+void TableWriter::claim_again(Slots slots, std::size_t part, Snapshot snapshot) {
+    for (PendingSlot& slot : slots)
+        if (Table::part(slot.hash) == part) slot.slot = nullptr;
+    for (bool all = false; !all;) {
+        grow(part, header_of(part).slots * 3 / 2 + kFirstSlots, snapshot);
+        all = true;
+        for (PendingSlot& slot : slots) {
+            if (Table::part(slot.hash) != part) continue;
+            slot.slot = claim_slot(current(part), slot.hash);
+            if (slot.slot == nullptr) {
+                all = false;
+                break;
+            }
+            slot.slot->ref = slot.ref;
         }
-        for (PendingSlot& slot : slots) slot.slot = nullptr;
     }
 }
 
-void TableWriter::unclaim(std::vector<PendingSlot>& slots) {
-    auto& header = region_.at<Table>(table());
+void TableWriter::claim(Slots slots, Snapshot snapshot) {
+    try {
+        make_room(slots, snapshot);
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+            if (i + kAhead < slots.size())
+                __builtin_prefetch(&region_.at<Bucket>(lookup::current_bucket(region_, slots[i + kAhead].hash)), 1);
+            const std::size_t part = Table::part(slots[i].hash);
+            slots[i].slot = claim_slot(current(part), slots[i].hash);
+            if (slots[i].slot == nullptr) claim_again(slots.first(i + 1), part, snapshot);
+            slots[i].slot->ref = slots[i].ref;  // the key stays 0: to readers the slot is empty
+        }
+    } catch (...) {
+        unclaim(slots);
+        throw;
+    }
+}
+
+void TableWriter::unclaim(Slots slots) {
     for (PendingSlot& slot : slots) {
         if (slot.slot == nullptr) continue;
         slot.slot->ref = 0;
         slot.slot = nullptr;
-        --header.slots;
+        --header_of(Table::part(slot.hash)).slots;
     }
 }
 
-void TableWriter::publish(std::vector<PendingSlot>& slots, Publication& publication) const {
+void TableWriter::publish(Slots slots, Publication& publication) const {
     for (PendingSlot& slot : slots) publication.store(slot.slot->key, slot.key);
 }
 
@@ -111,27 +130,29 @@ std::uint64_t TableWriter::hash_of(const Slot& slot) const {
     return layout::label_hash(seed, slot.key, label, Ref::dir(slot.ref));
 }
 
+// Chain by chain: buckets of both generations are in the order of the hash, so both are walked from front to back.
 bool TableWriter::copy(Offset from, Offset to) {
-    const auto& old = region_.at<Table>(from);
-    for (std::uint64_t i = 0; i < old.buckets + old.spare_used; ++i)
-        for (const Slot& slot : region_.at<Bucket>(Table::bucket_at(from, i)).slots) {
-            if (slot.key == 0) continue;
-            Slot* copy = claim_slot(to, hash_of(slot));
-            if (copy == nullptr) return false;
-            *copy = slot;
-        }
+    const std::uint64_t buckets = region_.at<Table>(from).buckets;
+    for (std::uint64_t i = 0; i < buckets; ++i)
+        for (Offset at = Table::bucket_at(from, i); at != 0; at = region_.at<Bucket>(at).overflow)
+            for (const Slot& slot : region_.at<Bucket>(at).slots) {
+                if (slot.key == 0) continue;  // free, or claimed by the running commit
+                Slot* copy = claim_slot(to, hash_of(slot));
+                if (copy == nullptr) return false;
+                *copy = slot;
+            }
     return true;
 }
 
-void TableWriter::grow(std::uint64_t slots, Snapshot snapshot) {
-    const Offset old = table();
+void TableWriter::grow(std::size_t part, std::uint64_t slots, Snapshot snapshot) {
+    const Offset old = current(part);
     Offset larger = make_table(slots);
     while (!copy(old, larger)) {
         region_.free(block_of(larger));
-        slots += slots / 4;
+        slots += slots / 4 + kFirstSlots;
         larger = make_table(slots);
     }
-    layout::store_release(region_.header().table, larger);  // publishes the copied slots
+    layout::store_release(region_.header().tables[part], larger);  // publishes the copied slots
     retire(block_of(old), snapshot);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "store/layout.hpp"
@@ -17,18 +18,18 @@ struct PendingSlot {
     layout::Slot* slot = nullptr;  // once claimed
 };
 
-/// Growth builds a larger generation of slots beside the old one; records stay. Since slots never change and what the
-/// old generation lacks is newer than any reader that still uses it, the old one needs no upkeep: it is freed when no
-/// lease is older than the new one.
+/// Growth builds a larger generation of one part of the table beside the old one; records stay. Since slots never
+/// change and what the old generation lacks is newer than any reader that still uses it, the old one needs no upkeep:
+/// it is freed when no lease is older than the new one.
 class TableWriter {
 public:
     explicit TableWriter(Region& region);
 
     /// Claims a slot for each, in a larger generation if need be. LimitError where the region is full (nothing is
     /// claimed).
-    void claim(std::vector<PendingSlot>& slots, Snapshot snapshot);
-    void publish(std::vector<PendingSlot>& slots, Publication& publication) const;
-    void unclaim(std::vector<PendingSlot>& slots);
+    void claim(std::span<PendingSlot> slots, Snapshot snapshot);
+    void publish(std::span<PendingSlot> slots, Publication& publication) const;
+    void unclaim(std::span<PendingSlot> slots);
 
     /// Frees generations that no reader at `oldest_reader` or later can use.
     void collect(Snapshot oldest_reader);
@@ -41,13 +42,17 @@ private:
         Span block;
         Snapshot since;
     };
+    using Slots = std::span<PendingSlot>;
+
     layout::Slot* claim_slot(layout::Offset table, std::uint64_t hash);
-    bool try_claim(std::vector<PendingSlot>& slots);
+    void make_room(Slots slots, Snapshot snapshot);
+    void claim_again(Slots slots, std::size_t part, Snapshot snapshot);
     layout::Offset make_table(std::uint64_t slots);
-    void grow(std::uint64_t slots, Snapshot snapshot);
+    void grow(std::size_t part, std::uint64_t slots, Snapshot snapshot);
     bool copy(layout::Offset from, layout::Offset to);
     std::uint64_t hash_of(const layout::Slot& slot) const;
-    layout::Offset table() const { return region_.header().table; }
+    layout::Offset current(std::size_t part) const { return region_.header().tables[part]; }
+    layout::Table& header_of(std::size_t part) const { return region_.at<layout::Table>(current(part)); }
     Span block_of(layout::Offset table) const;
 
     Region& region_;
