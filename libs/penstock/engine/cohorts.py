@@ -52,6 +52,11 @@ class Cohort:
         return tuple(self._queries)
 
     @property
+    def first(self) -> Query:
+        """The oldest member."""
+        return next(iter(self._queries))
+
+    @property
     def members(self) -> Membership:
         """The members as of now, numbered."""
         if self._members is None:

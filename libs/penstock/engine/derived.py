@@ -65,17 +65,14 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
     return streams.publish(Declaration(query.name, timing="all"), publisher, batch_ms)
 
 
-def set_depths(groups: Iterable[Group]) -> None:
-    """Number groups by their distance from the input: a group is deeper than those whose streams it reads."""
-    known = list(groups)
-    feeds = {group.publishes.iri: group for group in known if group.publishes is not None}
-
-    def depth(group: Group) -> int:
-        above = [depth(feeds[iri]) for iri in group.by_iri if iri in feeds]
-        return max(above, default=-1) + 1
-
-    for group in known:
-        group.depth = depth(group)
+def set_depths(group: Group, readers: Callable[[LiveStream], Iterable[Group]]) -> None:
+    """Set a new group's distance from the input, and of what reads the stream that it publishes."""
+    group.depth = max((stream.depth for stream in group.streams), default=0)
+    if group.publishes is not None:
+        group.publishes.depth = group.depth + 1
+        for reader in readers(group.publishes):
+            if reader.depth < group.publishes.depth:
+                set_depths(reader, readers)
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:

@@ -26,7 +26,7 @@ from penstock.engine.refused import DeadLetter
 from penstock.engine.runtime import Runtime
 from penstock.engine.standing import Query
 from penstock.engine.statistics import engine_stats
-from penstock.engine.storing import LoadReport, insert, load
+from penstock.engine.storing import Document, LoadReport, insert
 from penstock.errors import DataError, PenstockError, StorageError, UnknownStreamError
 from penstock.query import functions
 from penstock.rdf import terms as terms_of
@@ -54,7 +54,8 @@ class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
     data_dir: where `close` and `checkpoint` keep everything; None = nothing is kept. shards: of a new stored graph.
-    read_only: open what a data_dir holds, for one-shot queries. limits: see `Limits`. clock: wall-clock milliseconds.
+    read_only: work on what a data_dir holds, beside the engine that has it open perhaps; nothing is written back.
+    limits: see `Limits`. clock: wall-clock milliseconds. seed: of RAND, UUID and the like.
 
     Pushes, declarations and registrations are serialised; one-shot queries run beside them on snapshots. Errors are
     `penstock.PenstockError`s.
@@ -106,7 +107,10 @@ class Engine:
         then.
         """
         with self._writing() as runtime:
-            return load(runtime.core, source, graph, format, base)
+            core = runtime.core
+        document = Document.read(core, source, graph, format, base)  # others may push meanwhile
+        with self._writing():
+            return document.commit(core)
 
     def update(self, text: str, base: str | None = None) -> None:
         """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
@@ -170,7 +174,7 @@ class Engine:
         DataError.
         """
         with self._writing() as runtime:
-            stream = self._stream(iri, timestamp, data)
+            stream = self._stream(iri, [(timestamp, data)])
             events, bad = self._parser.parse([(timestamp, data)], format)
             letters = runtime.take(stream, events, bad)
         self._deliver()
@@ -189,7 +193,7 @@ class Engine:
         """
         for chunk in _chunks(events, _CHUNK):
             with self._writing() as runtime:
-                stream = self._stream(iri, chunk[0][0], chunk[0][1])
+                stream = self._stream(iri, chunk)
                 runtime.take(stream, *self._parser.parse(chunk, format))
             self._deliver()
 
@@ -288,8 +292,8 @@ class Engine:
     def checkpoint(self) -> None:
         """Keep everything as of now in the data directory; an earlier checkpoint is replaced at once or not at all."""
         with self._writing() as runtime:
-            if self._directory is None:
-                raise StorageError("this engine has no data_dir")
+            if self._directory is None or self._read_only:
+                raise StorageError("this engine has no data_dir of its own")
             folder = self._directory.begin()
             checkpoint.save(runtime, folder)
             self._directory.publish(folder)
@@ -327,21 +331,20 @@ class Engine:
         """Hold the writer's lock on an open engine."""
         with self._lock:
             self._check_open()
-            if self._read_only:
-                raise PenstockError("this engine was opened read-only")
             yield self._runtime
 
     def _check_open(self) -> None:
         if not self._open:
             raise PenstockError("the engine is closed")
 
-    def _stream(self, iri: str, timestamp: object, data: EventData) -> LiveStream:
-        """The stream of a push; input for an unknown one is a dead letter, and the caller's error."""
+    def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
+        """The stream of a push; events for an unknown one are dead letters, and the caller's error."""
         try:
             return self._runtime.streams.get(iri)
         except UnknownStreamError as error:
-            time_ms = timestamp if isinstance(timestamp, int) else None
-            self._runtime.dead_letters.put(DeadLetter(iri, time_ms, str(error), original_bytes(data)))
+            for timestamp, data in events:
+                time_ms = timestamp if isinstance(timestamp, int) else None
+                self._runtime.dead_letters.put(DeadLetter(iri, time_ms, str(error), original_bytes(data)))
             raise
 
     def _deliver(self) -> None:

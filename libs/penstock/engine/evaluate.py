@@ -58,8 +58,8 @@ class Evaluator:
         return [self._core.store.view(bounds), *(window.source for window in cohort.windows)]
 
     def _reading(self, cohort: Cohort, time: int, windows: dict[str, tuple[int | None, int]]) -> Reading:
-        vts = {s.iri: s.closed_ms // s.batch_ms - 1 for s in self._streams if s.closed_ms is not None}
-        vts |= {stream.iri: batch_of(time, stream.batch_ms) for stream in cohort.group.streams}
+        vts = {stream.iri: batch_of(time, stream.batch_ms) for stream in cohort.group.streams}
+        vts = self._streams.closed_batches() | vts
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 
     def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> Rows:
@@ -77,7 +77,7 @@ class Evaluator:
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
-        present, starts = np.unique(rows.member, return_index=True)
+        starts = np.flatnonzero(np.diff(rows.member, prepend=np.uint64(0)))  # sorted, and no member has number 0
         lease = None
         for column in rows.columns:
             self._core.dictionary.touch(column)
@@ -89,7 +89,7 @@ class Evaluator:
             variables=tuple(variable.name for variable in query.variables),
             columns=rows.columns,
             members=cohort.members,
-            present=present,
+            present=rows.member[starts],
             starts=np.append(starts, len(rows.member)),
             decoder=rows.decoder,
             lease=lease,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.engine.forgetting import Forgetting
     from penstock.engine.registry import Registry
     from penstock.engine.schedule import Schedule
-    from penstock.engine.streams import LiveStream
+    from penstock.engine.streams import LiveStream, Streams
 
 _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
@@ -23,9 +23,16 @@ class Firing:
     """Does what `penstock.engine.schedule.Work` says, for one engine."""
 
     def __init__(
-        self, core: Core, evaluator: Evaluator, forgetting: Forgetting, registry: Registry, schedule: Schedule
+        self,
+        core: Core,
+        streams: Streams,
+        evaluator: Evaluator,
+        forgetting: Forgetting,
+        registry: Registry,
+        schedule: Schedule,
     ) -> None:
         self._core = core
+        self._streams = streams
         self._evaluator = evaluator
         self._forgetting = forgetting
         self._registry = registry
@@ -63,6 +70,7 @@ class Firing:
     def closed(self, stream: LiveStream, batches: int) -> None:
         """Note that so many batches with tuples were closed."""
         self._touched[stream] = None
+        self._streams.progressed()
         if batches:
             self._forgetting.tick(batches)
             self._since_release += batches

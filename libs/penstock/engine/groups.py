@@ -59,7 +59,7 @@ class Group:
         if executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
             catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
             if self.plan.physical.replan_needed(catalogue):
-                sample = next(iter(cohort.queries)).constants
+                sample = cohort.first.constants
                 self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample)
         return self.plan
 

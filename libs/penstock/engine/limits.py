@@ -16,7 +16,8 @@ class Limits:
     max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
     max_event_bytes: size of one event's text.
     max_streams, max_queries, max_windows: declarations, registrations, and windows in one query.
-    evaluation_timeout_s, evaluation_memory_mb: budget of one evaluation (0 = none).
+    evaluation_timeout_s, query_timeout_s: time of one evaluation of a standing query, and of a one-shot (0 = no limit).
+    evaluation_memory_mb: memory of either (0 = no limit).
     text_cache, plan_cache: one-shot texts kept parsed and planned.
     """
 
@@ -28,7 +29,8 @@ class Limits:
     max_streams: int = 65_536
     max_queries: int = 1_000_000
     max_windows: int = 64
-    evaluation_timeout_s: float = 60.0
+    evaluation_timeout_s: float = 10.0
+    query_timeout_s: float = 60.0
     evaluation_memory_mb: int = 4_096
     text_cache: int = 1_024
     plan_cache: int = 1_024

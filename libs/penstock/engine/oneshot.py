@@ -85,7 +85,7 @@ class OneShot:
                 core.dictionary,
                 [core.store.view()],
                 now_ms=core.clock(),
-                timeout_s=limits.evaluation_timeout_s if timeout_s is None else timeout_s,
+                timeout_s=limits.query_timeout_s if timeout_s is None else timeout_s,
                 memory_bytes=(limits.evaluation_memory_mb if memory_mb is None else memory_mb) << 20,
                 random_seed=core.random.getrandbits(63),
                 foreign=core.foreign,

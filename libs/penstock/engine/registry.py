@@ -121,16 +121,15 @@ class Registry:
             group = Group(template, [self._streams.get(iri) for iri in read])
             group.make_plan(self._core, self._streams, constants)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
-        query = Query(name, base, ir, group, constants, parameters, owner)
         if template not in self._groups:
-            self._groups[template] = group
             if resolved.publishes:
                 assert resolved.name is not None
                 made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
                 group.publishes = made
+            self._groups[template] = group
             self._schedule.add(group)
-            set_depths(self.groups)
-        self.queries[name] = query
+            set_depths(group, self._schedule.readers)
+        query = self.queries[name] = Query(name, base, ir, group, constants, parameters, owner)
         return query
 
     @staticmethod
@@ -158,7 +157,6 @@ class Registry:
         del self._groups[group.template]
         if group.publishes is not None:
             group.publishes.ended = True
-        set_depths(self.groups)
         return group.publishes
 
     # ---- what it holds

@@ -35,7 +35,7 @@ class Runtime:
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots)
         evaluator = Evaluator(core, self.streams)
-        self.firing = Firing(core, evaluator, self.forgetting, self.registry, self.schedule)
+        self.firing = Firing(core, self.streams, evaluator, self.forgetting, self.registry, self.schedule)
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
 
     # ---- input
@@ -87,17 +87,14 @@ class Runtime:
         """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
         ended = self.registry.remove(query)
         query.ended()
-        if ended is None:
-            return
-        readers = list(self.schedule.readers(ended))
-        if readers:
-            self.progress(dict.fromkeys(stream for group in readers for stream in group.streams))
-        self.drop_unread()
+        if ended is not None and self.schedule.readers(ended):
+            self.progress([ended])
+        self._drop_unread()
 
-    def drop_unread(self) -> None:
+    def _drop_unread(self) -> None:
         """Forget derived streams that have ended and that nobody reads any more."""
         for stream in list(self.streams):
-            if stream.ended and not any(True for _ in self.schedule.readers(stream)):
+            if stream.ended and not self.schedule.readers(stream):
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:

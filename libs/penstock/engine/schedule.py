@@ -7,7 +7,7 @@ stream gets in a pass feeds its readers in the same pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ from penstock.engine.standing import Gap
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
@@ -60,7 +60,7 @@ class Schedule:
             if not readers:
                 del self._readers[stream.iri]
 
-    def readers(self, stream: LiveStream) -> Iterable[Group]:
+    def readers(self, stream: LiveStream) -> Collection[Group]:
         """The groups that name a stream."""
         return self._readers.get(stream.iri, ())
 
@@ -87,9 +87,8 @@ class Schedule:
             return
         due = group.grid.count(last, until)
         if due > self._limits.max_catch_up:
-            name = next(iter(cohort.queries)).name
             raise LimitError(
-                f"query {name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
+                f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
                 "advance in smaller steps, or jump with advance(..., skip=True)"
             )
         if due:
@@ -104,7 +103,7 @@ class Schedule:
         if len(cohort.log) < most:
             return
         for query in cohort.queries:
-            if not query.listened and query.unpolled() >= most:
+            if not query.subscribed and query.unpolled() >= most:
                 raise LimitError(
                     f"query {query.name} holds {most} evaluations that nobody polled (max_unpolled): poll or stop it"
                 )
@@ -187,7 +186,7 @@ class _Due:
     time: int
     depth: int
     number: int
-    cohort: Cohort
+    cohort: Cohort = field(compare=False)
 
 
 class _Pass:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass
-from threading import RLock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.blocks import BlockLog, Evaluation
@@ -82,7 +82,8 @@ class Query:
         self._subscribers: list[Callable[[Evaluation], object]] = []
         self._wakers: list[Callable[[], object]] = []
         self._taking = RLock()
-        self._delivering = False
+        self._delivering = Lock()
+        self._undelivered = False
         self._stopped = False
         self._owner = owner
 
@@ -146,9 +147,11 @@ class Query:
             return count
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Hand every evaluation to `callback`, in order, on the thread whose push made it fire; poll() then finds none.
+        """Hand every evaluation to `callback`, in order, one at a time, on a thread that pushes; poll() then finds
+        none.
 
-        An exception of the callback is logged and ends nothing. Returns a function that ends the subscription.
+        The callback may call the engine. An exception of it is logged and ends nothing. Returns a function that ends
+        the subscription.
         """
         self._subscribers.append(callback)
         self._owner.listeners.add(self)
@@ -161,19 +164,22 @@ class Query:
         return unsubscribe
 
     def deliver(self) -> None:
-        """Give what waits to the subscribers, and wake those who await. The engine calls it after each pass."""
+        """Give what waits to the subscribers, and wake those who await. The engine calls it after each pass.
+
+        Where another thread (or this one, from within a callback) is at it already, that one goes on with what is
+        new: no lock is waited for, so that a callback can do as it likes.
+        """
         for wake in list(self._wakers):
             wake()
-        with self._taking:
-            if self._delivering or not self._subscribers:
-                return
-            self._delivering = True
+        self._undelivered = True
+        while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
             try:
+                self._undelivered = False
                 while self._subscribers and (evaluations := self.poll(_DELIVERY)):
                     for evaluation in evaluations:
                         self._hand_over(evaluation)
             finally:
-                self._delivering = False
+                self._delivering.release()
 
     def _hand_over(self, evaluation: Evaluation) -> None:
         for callback in list(self._subscribers):
@@ -183,9 +189,9 @@ class Query:
                 _log.exception("a subscriber of query %s failed on its evaluation at %d", self.name, evaluation.time)
 
     @property
-    def listened(self) -> bool:
-        """Whether anyone has subscribed or awaits."""
-        return bool(self._subscribers or self._wakers)
+    def subscribed(self) -> bool:
+        """Whether evaluations are handed to someone as they fire."""
+        return bool(self._subscribers)
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         """Yield evaluations as they fire; ends when the query is stopped and all was taken."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.errors import QueryError
+from penstock.errors import DataError, QueryError
 from penstock.query.algebra import BlankNode, Iri, Literal, Term
 from penstock.query.ir import ContinuousQuery
 from penstock.rdf.loading import Source, read
@@ -18,9 +18,10 @@ from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
 if TYPE_CHECKING:
     from os import PathLike
 
+    from penstock.engine.answers import Ids
     from penstock.engine.core import Core
     from penstock.query.ir import InsertData, Statement
-    from penstock.store._native import TermTuple
+    from penstock.store._native import Lease, TermTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +33,41 @@ class LoadReport:
     seconds: float
 
 
-def load(
-    core: Core, source: str | PathLike[str] | bytes, graph: str | None, syntax: str | None, base: str | None
-) -> LoadReport:
-    """Load a document as one snapshot; DataError at the first bad line, and then nothing is stored.
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that was read but not yet stored; the lease keeps its terms until then."""
 
-    `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
-    """
-    began = time.perf_counter()
-    terms, triples = core.dictionary.size(), core.store.edge_count()
-    quads = Quads.joined(list(read(core.dictionary, Source.of(source, syntax, base))))
-    graphs = quads.graphs
-    if graph is not None:
-        name = core.dictionary.intern(IRI, check_iri(graph))
-        core.dictionary.keep(np.array([name], np.uint64))
-        graphs = np.where(graphs == 0, np.uint64(name), graphs)
-    core.store.commit(quads.subjects, quads.predicates, quads.objects, graphs)
-    seconds = time.perf_counter() - began
-    return LoadReport(core.store.edge_count() - triples, core.dictionary.size() - terms, seconds)
+    quads: Quads
+    graphs: Ids
+    lease: Lease
+    terms_before: int
+    began: float
+
+    @classmethod
+    def read(
+        cls, core: Core, source: str | PathLike[str] | bytes, graph: str | None, syntax: str | None, base: str | None
+    ) -> Document:
+        """Read a document to its end; DataError at the first bad line.
+
+        `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
+        """
+        began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
+        name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
+        try:
+            quads = Quads.joined(list(read(core.dictionary, Source.of(source, syntax, base), keep=False)))
+        except OSError as error:
+            raise DataError(f"{source!r} cannot be read: {error}") from error
+        return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
+
+    def commit(self, core: Core) -> LoadReport:
+        """Store it, as one snapshot. The caller holds the writer's lock."""
+        triples = core.store.edge_count()
+        columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
+        for column in columns:
+            core.dictionary.keep(column)
+        core.store.commit(*columns)
+        terms = core.dictionary.size() - self.terms_before
+        return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
 
 
 def insert(core: Core, statement: Statement) -> int:

@@ -40,6 +40,7 @@ class LiveStream:
         self.watermark: int | None = None
         self.closed_ms: int | None = None
         self.publisher: str | None = None
+        self.depth = 0  # queries between the input and this stream
         self.ended = False
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
@@ -147,6 +148,7 @@ class Streams:
         self._dictionary = dictionary
         self._limits = limits
         self._by_iri: dict[str, LiveStream] = {}
+        self._closed: dict[str, int] | None = None
         self.next_number = 1
 
     def __contains__(self, iri: object) -> bool:
@@ -157,6 +159,17 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self._by_iri)
+
+    def closed_batches(self) -> dict[str, int]:
+        """Return the last closed batch of each stream that has one: the engine's vector timestamp."""
+        if self._closed is None:
+            known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
+            self._closed = {iri: closed // batch_ms - 1 for iri, closed, batch_ms in known if closed is not None}
+        return self._closed
+
+    def progressed(self) -> None:
+        """Note that some stream has closed batches since `closed_batches` was last asked for."""
+        self._closed = None
 
     def get(self, iri: str) -> LiveStream:
         """Return the stream; UnknownStreamError where it was never declared, or was dropped."""
@@ -201,6 +214,7 @@ class Streams:
         """Forget a stream; what it absorbed stays in the stored graph."""
         stream = self.get(iri)
         del self._by_iri[iri]
+        self._closed = None
         if stream.closed_ms is not None:
             stream.core.release(stream.closed_ms // stream.batch_ms - 1)
             self._store.release(stream.number, stream.closed_ms // stream.batch_ms)

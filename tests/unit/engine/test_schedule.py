@@ -25,7 +25,8 @@ class FakeCohort:
         self.pace = None if point is None else GridPace(group.grid, point)
         self.dissolved = False
         self.log = BlockLog()
-        self.queries = (SimpleNamespace(name=f"q{number}", listened=False, unpolled=lambda: len(self.log)),)
+        self.first = SimpleNamespace(name=f"q{number}", subscribed=False, unpolled=lambda: len(self.log))
+        self.queries = (self.first,)
 
     @property
     def next(self) -> int | None:
