@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.streams import NEVER
 from penstock.errors import DataError
@@ -86,6 +87,8 @@ def check_columns(
     """DataError where the columns cannot be tuples: unequal lengths, or terms where they cannot stand."""
     if not len(timestamps) == len(subjects) == len(predicates) == len(objects):
         raise DataError("columns of unequal length")
+    if (np.abs(timestamps) >= MAX_TIME_MS).any():
+        raise DataError("a timestamp is out of range")
     tags = [column >> np.uint64(60) for column in (subjects, predicates, objects)]
     if (subjects == 0).any() or (predicates == 0).any() or (objects == 0).any():
         raise DataError("id 0 is no term")

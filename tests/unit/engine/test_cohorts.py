@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import timeline
+from support.bench import timeline
 
 
 def groups(bench):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import text, timeline
 
 import penstock
 from penstock import QueryError
+from support.bench import text, timeline
 
 
 def test_a_query_gets_the_name_that_is_given_or_its_texts_or_a_made_one(bench):
