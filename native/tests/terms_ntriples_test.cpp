@@ -123,7 +123,6 @@ TEST_F(NTriples, RefusesWhatTheGrammarRefuses) {
                                               "\"x\"@en_US",
                                               "\"x\"@abcdefghi",
                                               "\"x\"@en-abcdefghi",
-                                              "\"x\" @en",
                                               "\"x\"@ en",
                                               "\"x\"^<http://e/t>",
                                               "\"x\"^^e:t",
@@ -251,6 +250,15 @@ TEST_F(NTriples, ABlankNodeMayStandBeforeTheDot) {
     EXPECT_EQ(q.subjects.size(), 2U);
     EXPECT_EQ(q.objects[0], q.objects[1]);
     EXPECT_EQ(q.bad_count, 1U);
+}
+
+TEST_F(NTriples, TerminalsMayHaveBlanksBetweenThem) {
+    const QuadColumns q = parse(
+        "<http://e/s>  <http://e/p>\t\"7\" ^^\t<http://www.w3.org/2001/XMLSchema#integer>  .\n"
+        "<http://e/s><http://e/p>\"x\" @en.");
+    EXPECT_EQ(q.objects[0], make_integer(7));
+    EXPECT_EQ(view(q.objects[1]).lang, "en");
+    EXPECT_NE(error(kPrefix + std::string("\"7\"^ ^<http://e/t> .")), "no error");
 }
 
 TEST_F(NTriples, IrisAreThoseOfRfc3987) {

@@ -240,6 +240,7 @@ std::string_view TermLexer::language_tag() {
 
 TermView TermLexer::literal() {
     TermView term{Kind::Literal, text(), kXsdString, {}};
+    skip_blanks();  // terminals may have blanks between them
     if (peek() == '@') {
         ++at_;
         term.datatype = kRdfLangString;
@@ -247,6 +248,7 @@ TermView TermLexer::literal() {
     } else if (peek() == '^') {
         ++at_;
         expect('^', "'^^' and a datatype");
+        skip_blanks();
         const char* from = at_;
         term.datatype = iri();
         if (term.datatype != checked_datatype_) {
