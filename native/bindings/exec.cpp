@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,6 +35,7 @@ struct Result {
     LocalTerms terms;
     Table table;
     std::vector<OperatorProfile> profile;
+    std::int64_t nanos = 0;
 
     std::size_t column_of(std::uint64_t slot) const {
         int column = slot > 0xFFFF ? -1 : table.index_of(static_cast<Slot>(slot));
@@ -85,7 +87,9 @@ std::unique_ptr<Result> execute(const Plan& plan, Store& store, const Dictionary
     RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr};
     {
         nb::gil_scoped_release released;
+        auto began = std::chrono::steady_clock::now();
         result->table = plan.run(input);
+        result->nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count();
     }
     return result;
 }
@@ -150,6 +154,7 @@ void bind_exec(nb::module_& m) {
         .def_prop_ro(
             "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
         .def_prop_ro("profile", &profile_of)
+        .def_prop_ro("nanos", [](const Result& r) { return r.nanos; })
         .def("column", &column, "i"_a,
              "A view, valid while the Result lives (it keeps it alive); sort_by() changes it.")
         .def("offsets", &offsets, "slot"_a, "members"_a,

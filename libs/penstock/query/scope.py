@@ -145,6 +145,24 @@ def all_variables(node: Node) -> Names:
             return visible(node)
 
 
+def binding_variables(node: Node) -> Names:
+    """Variables where something binds or is looked up: patterns, BIND, VALUES, graph names; not in expressions."""
+    match node:
+        case Join() | LeftJoin() | Minus():
+            return binding_variables(node.left) | binding_variables(node.right)
+        case Filter() | WindowGraph():
+            return binding_variables(node.inner)
+        case Extend():
+            return binding_variables(node.inner) | {node.variable.name}
+        case Graph():
+            own = frozenset((node.name.name,)) if isinstance(node.name, Variable) else _NONE
+            return binding_variables(node.inner) | own
+        case Union():
+            return frozenset().union(*map(binding_variables, node.branches))
+        case _:
+            return visible(node)
+
+
 def correlatable(node: Node, outer: Names) -> bool:
     """Whether evaluating `node` on rows that already bind `outer` gives the join (see the module's docstring)."""
     match node:

@@ -159,6 +159,7 @@ class Result:
     rows: int
     local: LocalTerms
     profile: list[tuple[int, int, int]]  # (node id, rows, nanoseconds); empty unless asked for
+    nanos: int  # time inside the core
     def column(self, i: int) -> Ids: ...  # a view, valid while the Result lives
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)

@@ -208,3 +208,11 @@ def test_explain_shows_estimates_and_actual_figures():
     text = physical.render([(node["id"], 7, 1500) for node in pipeline(physical.spec["root"])])
     assert "scan ?x <http://ex.org/p> ?y [stored]" in text
     assert "actual 7 rows, 1.5 µs" in text
+
+
+def test_exists_under_an_unbound_cell_sees_what_is_bound_and_compares_the_rest():
+    rows = LeftJoin(bgp("?x p ?y"), bgp("?y q ?z"), None)
+    inner = Filter(bgp("?x q ?z"), Call("!=", (Variable("z"), Variable("y"))))
+    physical = compile_(select(Filter(rows, Exists(inner, negated=False)), "x"))
+    semijoin = physical.spec["root"]["in"]
+    assert operators(semijoin["inner"]) == ["outer", "scan", "filter", "filter"]

@@ -41,7 +41,7 @@ from penstock.query.planning.expressions import expression_spec, path_spec, rend
 from penstock.query.planning.flatten import Element, binds_graph, conjuncts, flatten, graph_scope
 from penstock.query.planning.ordering import best_order
 from penstock.query.scope import (
-    all_variables,
+    binding_variables,
     certain,
     correlatable,
     expression_variables,
@@ -49,6 +49,7 @@ from penstock.query.scope import (
     pattern_variables,
     visible,
 )
+from penstock.query.walk import rename
 
 if TYPE_CHECKING:
     from penstock.query.algebra import Term
@@ -273,7 +274,7 @@ def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tu
 def _may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed
-    touched = all_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
+    touched = binding_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
     return not touched & left.maybe and correlatable(node, outer)
 
 
@@ -406,24 +407,23 @@ def _exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -
     outer = context.outer(rows)
     if scope.variable is not None and scope.variable not in rows.names and not binds_graph(pattern):
         outer = _graphs(context, outer, scope)
+    # What an outer cell may leave unbound cannot be looked up: inside it gets a name of its own, and the two are
+    # compared with SPARQL's compatibility. Names that stand only in expressions inside read the outer cell, bound or not.
+    own = {name: f"{name}#inside{context.slots}" for name in sorted(binding_variables(pattern) & rows.maybe)}
     before = context.substituted
-    context.substituted = before | rows.certain
+    context.substituted = before | rows.names - own.keys()
     try:
-        if not all_variables(pattern) & rows.maybe:
-            return join(context, pattern, outer, scope), row
-        # Some outer cell may be unbound: compute the pattern's core on its own, join with SPARQL's compatibility, and
-        # put its filters on top, where they see the outer bindings.
-        filters: list[Expr] = []
-        core = pattern
-        while isinstance(core, Filter):
-            filters += conjuncts(core.condition)
-            core = core.inner
-        joined = _hash_join(context, outer, independent(context, core, scope))
-        for condition in filters:
-            joined = _filter(context, condition, joined, scope)
-        return joined, row
+        inner = join(context, rename(pattern, own), outer, scope)
+        for name, inside in own.items():
+            inner = _filter(context, _compatible(Variable(name), Variable(inside)), inner, scope)
+        return inner, row
     finally:
         context.substituted = before
+
+
+def _compatible(one: Variable, other: Variable) -> Expr:
+    unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
+    return Call("or", (*unbound, Call("sameterm", (one, other))))
 
 
 __all__ = ["compile_pattern", "estimate", "expression", "extend", "has_exists", "independent", "join", "start"]

@@ -1,0 +1,1 @@
+"""Whole workloads: LSBench, LUBM, CityBench, bulk load."""
