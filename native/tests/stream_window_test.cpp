@@ -271,6 +271,14 @@ TEST_F(CountWindows, with_a_step_beyond_their_size_need_only_the_last_tuples) {
     EXPECT_EQ(stream.live_tuples(), 1u);
 }
 
+TEST_F(CountWindows, are_restored_before_their_registration_point_too) {
+    stream.close(0);
+    CountWindow window(stream, 2, 1, 1000), back(stream, 2, 1, 1000);
+    back.restore(window.save());
+    feed({{1000, 1, 7, 1}, {1001, 1, 7, 2}}, 10);
+    EXPECT_EQ(back.take(10), (Reports{{1001, 1}}));
+}
+
 TEST_F(CountWindows, refuse_the_state_of_another_or_damaged) {
     CountWindow window(stream, 2, 2, 0), other(stream, 3, 2, 0), fresh(stream, 2, 2, 0);
     feed({{10, 1, 7, 1}, {20, 1, 7, 1}}, 0);

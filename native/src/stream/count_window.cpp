@@ -25,9 +25,9 @@ CountWindow::CountWindow(const Stream& stream, std::uint64_t size, std::uint64_t
 }
 
 std::vector<CountWindow::Report> CountWindow::take(std::int64_t batch) {
-    if (batch > stream_.closed()) throw Error("a count window cannot take in a batch that is still open");
     std::vector<Report> reports;
     if (batch <= taken_) return reports;
+    if (batch > stream_.closed()) throw Error("a count window cannot take in a batch that is still open");
     stream_.slices(taken_ + 1, batch, [&](const Stream::SliceView& slice) {
         const auto first = std::upper_bound(slice.ts.begin(), slice.ts.end(), after_ms_);
         const auto skipped = static_cast<std::uint64_t>(first - slice.ts.begin());
