@@ -52,6 +52,7 @@ public:
             if (counted_[number]++ == 0) met.push_back(number);
         }
         std::vector<LabelCount> counts;
+        counts.reserve(met.size());
         for (const std::uint32_t number : met)
             counts.push_back({known_[number].window, std::exchange(counted_[number], 0)});
         return counts;

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "errors.hpp"
@@ -23,7 +24,7 @@ constexpr std::size_t kLargestSegment = 64 << 20;  // but for a single slice tha
 constexpr std::size_t kSegmentsOfLive = 8;         // aim: the live slices fill about so many segments
 
 [[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
-    throw StorageError("cannot " + what + " " + path + ": " + std::strerror(error));
+    throw StorageError("cannot " + what + " " + path + ": " + std::generic_category().message(error));
 }
 
 }  // namespace

@@ -1,0 +1,157 @@
+"""The bound Stream and its windows: columns in, batches closed, windows moved."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from penstock.errors import DataError, Error, LimitError, StorageError
+from penstock.store import _native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUT, IN = 0, 1
+ACCEPTED, LATE, TOO_FAR_AHEAD = 0, 1, 2
+LIKES, AT = 1, 2  # numbers of IRIs
+
+
+class World:
+    """A store, a dictionary of forty IRIs, and streams over them; AT is a timing predicate."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.dictionary = _native.Dictionary()
+        self.store = _native.Store(str(directory), reserve_bytes=1 << 30)
+        self.iris = np.array([self.dictionary.intern(1, f"urn:{i}") for i in range(40)], dtype=np.uint64)
+
+    def stream(self, number: int = 1, *, timing: bool = False, memory_bytes: int = 0) -> _native.Stream:
+        return _native.Stream(
+            self.store,
+            self.dictionary,
+            number=number,
+            batch_ms=100,
+            timing=None if timing else self.iris[AT : AT + 1],
+            memory_bytes=memory_bytes,
+        )
+
+    def append(self, stream: _native.Stream, *tuples: tuple[int, int, int, int]) -> None:
+        ts, s, p, o = (np.array(column) for column in zip(*tuples, strict=True))
+        stream.append(ts, self.iris[s], self.iris[p], self.iris[o])
+
+    def label(self, predicate: int) -> int:
+        return self.store.label(0, int(self.iris[predicate]))
+
+    def degree(self, source: _native.Source, vertex: int, predicate: int, direction: int = OUT) -> int:
+        return _native.source_degree(source, int(self.iris[vertex]), self.label(predicate), direction)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_fates_come_with_the_watermark_after_the_last_row() -> None:
+    fates, watermark = _native.Stream.decide(np.array([100, 100, 95, 10_000, 120]), 50, 10, 0, 1000)
+    assert fates.tolist() == [ACCEPTED, ACCEPTED, ACCEPTED, TOO_FAR_AHEAD, ACCEPTED]
+    assert watermark == 109
+    fates, watermark = _native.Stream.decide(np.array([109, 110]), watermark, 10, 0, 1000)
+    assert fates.tolist() == [LATE, ACCEPTED]
+
+
+def test_a_closed_batch_is_absorbed_and_seen_by_windows(world: World) -> None:
+    stream = world.stream()
+    assert stream.closed() is None
+    assert stream.oldest_tick() is None
+    world.append(stream, (50, 10, LIKES, 11), (60, 10, AT, 12), (150, 10, LIKES, 11))
+    assert stream.open_batches() == [0, 1]
+    assert stream.close(0) == 1
+    assert stream.closed() == 0
+    assert world.store.edge_count() == 1
+    window = _native.TimeWindow(stream)
+    window.advance(0, 100)
+    assert isinstance(window, _native.Source)
+    assert (world.degree(window, 10, LIKES), world.degree(window, 10, AT), world.degree(window, 12, AT, IN)) == (
+        1,
+        1,
+        1,
+    )
+    stream.close(1)
+    window.advance(100, 200)
+    assert window.size() == 1
+    assert window.bytes() > 0
+    assert _native.source_stats(window, world.label(LIKES)) == (1, 1, 1)
+
+
+def test_columns_of_unequal_length_and_closed_batches_are_data_errors(world: World) -> None:
+    stream = world.stream()
+    stream.close(0)
+    with pytest.raises(DataError, match="batch 0 is closed"):
+        world.append(stream, (50, 10, LIKES, 11))
+    with pytest.raises(DataError, match="length"):
+        stream.append(np.array([150]), world.iris[:1], world.iris[:2], world.iris[:1])
+    assert stream.live_tuples() == 0
+
+
+def test_a_budget_is_a_limit_error_and_release_makes_room(world: World) -> None:
+    stream = world.stream(timing=True, memory_bytes=10_000)
+    world.append(stream, *[(50, 10, LIKES, 11)] * 100)
+    with pytest.raises(LimitError, match="budget"):
+        world.append(stream, *[(50, 10, LIKES, 11)] * 100)
+    stream.close(0)
+    stream.release(0)
+    assert stream.live_bytes() == 0
+    world.append(stream, *[(150, 10, LIKES, 11)] * 100)
+
+
+def test_a_stream_comes_back_from_its_bytes(world: World) -> None:
+    stream = world.stream()
+    world.append(stream, (50, 10, AT, 12), (250, 10, LIKES, 11))
+    stream.close(0)
+    saved = stream.save()
+    back = world.stream()
+    back.restore(saved)
+    assert (back.closed(), back.open_batches(), back.live_tuples()) == (0, [2], 2)
+    assert back.save() == saved
+    with pytest.raises(StorageError, match="checksum"):
+        world.stream().restore(saved[:-1] + b"x")
+
+
+def test_count_windows_report_move_and_come_back(world: World) -> None:
+    stream = world.stream()
+    world.append(stream, (10, 10, AT, 11), (20, 10, AT, 12), (20, 10, AT, 13), (130, 10, AT, 14))
+    window = _native.CountWindow(stream, 2, 1, 10)
+    with pytest.raises(Error):
+        window.take(0)
+    stream.close(1)
+    assert window.take(1) == [(20, 2), (130, 3)]
+    assert window.bounds() == (0, 0)
+    window.advance(2)
+    assert (window.bounds(), window.size()) == ((19, 20), 2)
+    back = _native.CountWindow(stream, 2, 1, 10)
+    back.restore(window.save())
+    back.advance(3)
+    assert (back.bounds(), world.degree(back, 14, AT, IN), back.oldest_batch()) == ((19, 130), 1, 0)
+
+
+def test_windows_keep_their_stream_and_streams_their_store(world: World) -> None:
+    window = _native.TimeWindow(world.stream(timing=True))
+    directory = world.directory
+    del world
+    gc.collect()
+    window.advance(0, 0)
+    assert list(directory.iterdir())
+
+
+def test_a_released_stream_leaves_no_file(world: World) -> None:
+    stream = world.stream(number=7)
+    world.append(stream, (50, 10, AT, 12))
+    stream.close(0)
+    region = world.directory / "stream-7.region"
+    assert region.exists()
+    del stream
+    gc.collect()
+    assert not region.exists()
