@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.errors import DataError, Error, LimitError, StorageError
+from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.store import _native
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_count_windows_report_move_and_come_back(world: World) -> None:
     stream = world.stream()
     world.append(stream, (10, 10, AT, 11), (20, 10, AT, 12), (20, 10, AT, 13), (130, 10, AT, 14))
     window = _native.CountWindow(stream, 2, 1, 10)
-    with pytest.raises(Error):
+    with pytest.raises(PenstockError, match="still open"):
         window.take(0)
     stream.close(1)
     assert window.take(1) == [(20, 2), (130, 3)]
@@ -137,13 +137,19 @@ def test_count_windows_report_move_and_come_back(world: World) -> None:
     assert (back.bounds(), world.degree(back, 14, AT, IN), back.oldest_batch()) == ((19, 130), 1, 0)
 
 
-def test_windows_keep_their_stream_and_streams_their_store(world: World) -> None:
-    window = _native.TimeWindow(world.stream(timing=True))
-    directory = world.directory
-    del world
+def test_windows_keep_their_stream_and_streams_their_store(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    stream = world.stream()
+    world.append(stream, (50, 10, AT, 12))
+    stream.close(0)
+    window = _native.TimeWindow(stream)
+    del world, stream
     gc.collect()
-    window.advance(0, 0)
-    assert list(directory.iterdir())
+    window.advance(0, 100)
+    assert window.size() == 1
+    del window
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []  # the regions have gone with their owners
 
 
 def test_a_released_stream_leaves_no_file(world: World) -> None:
