@@ -408,7 +408,7 @@ def _exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -
     if scope.variable is not None and scope.variable not in rows.names and not binds_graph(pattern):
         outer = _graphs(context, outer, scope)
     # What an outer cell may leave unbound cannot be looked up: inside it gets a name of its own, and the two are
-    # compared with SPARQL's compatibility. Names that stand only in expressions inside read the outer cell, bound or not.
+    # compared with SPARQL compatibility. Names that stand only in expressions read the outer cell, bound or not.
     own = {name: f"{name}#inside{context.slots}" for name in sorted(binding_variables(pattern) & rows.maybe)}
     before = context.substituted
     context.substituted = before | rows.names - own.keys()
