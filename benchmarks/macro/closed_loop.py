@@ -85,12 +85,12 @@ class _Captured:
         runtime = self._engine._runtime  # noqa: SLF001
         core = runtime.core
         query = self._queries[which]
-        cohort = next(c for c in runtime.cohorts if query in c.members.queries)
+        cohort = next(c for c in runtime.registry.cohorts if query in c.queries)
         plan = cohort.group.current_plan(cohort, core, runtime.streams)
         sources = [core.store.view(()), *(window.source for window in cohort.windows)]
         windows = [(native_start(0), 2000) for _ in cohort.windows]
         rng = np.random.default_rng(1)
-        members = np.arange(size, dtype=np.uint64)
+        members = np.arange(1, size + 1, dtype=np.uint64)
         draws = [rng.choice(constants, size) for _ in range(257)]
         done, rows, began = 0, 0, time.perf_counter()
         while (spent := time.perf_counter() - began) < _SECONDS:
