@@ -75,13 +75,13 @@ struct World {
     std::unique_ptr<Store> store;
     std::unique_ptr<Stream> stream;
 
-    explicit World(bool timing) {
+    explicit World(bool timing, std::int64_t batch_ms = kBatchMs) {
         std::string name = (std::filesystem::temp_directory_path() / "penstock-bench-XXXXXX").string();
         directory = ::mkdtemp(name.data());
         store = std::make_unique<Store>(directory, 1, std::size_t{1} << 36);
         StreamOptions options;
         options.number = 1;
-        options.batch_ms = kBatchMs;
+        options.batch_ms = batch_ms;
         options.all_timing = timing;
         stream = std::make_unique<Stream>(*store, dictionary, options);
     }
@@ -136,6 +136,20 @@ void run_steady(std::size_t per_batch, std::int64_t batches, int directions) {
                 static_cast<double>(window.bytes()) / static_cast<double>(window.size()));
 }
 
+/// Closing batches whose tuples are all absorbed.
+void run_absorbing(std::size_t per_batch) {
+    World world(false);
+    Producer producer(per_batch, 10 * per_batch);
+    std::vector<double> close;
+    for (std::int64_t batch = 0; batch < 200; ++batch) {
+        const Columns& c = producer.batch(batch);
+        world.stream->append(c.ts, c.s, c.p, c.o);
+        close.push_back(nanoseconds([&] { world.stream->close(batch); }));
+        world.stream->release(batch - 10);
+    }
+    std::printf("%9zu %8.1f\n", per_batch, median(close) / static_cast<double>(per_batch));
+}
+
 double lookup(const std::vector<const Window*>& windows, Producer& producer, Label label, std::size_t keys, Dir dir) {
     std::vector<TermId> users(keys);
     Matches matches;
@@ -151,27 +165,51 @@ double lookup(const std::vector<const Window*>& windows, Producer& producer, Lab
     return median(spent) / static_cast<double>(keys);
 }
 
-/// A long window: the merged index against one index for each slice.
+/// Milliseconds to build the window of these batches anew, with so many directions indexed.
+double build(const World& world, std::int64_t batches, int directions) {
+    std::vector<double> spent;
+    for (int round = 0; round < 5; ++round) {
+        TimeWindow window(*world.stream);
+        ask(window, world, directions);
+        spent.push_back(nanoseconds([&] { window.advance(0, batches * kBatchMs); }) / 1e6);
+    }
+    return median(spent);
+}
+
+/// A long window: the merged index against one index for each slice, and against slices merged before they are read.
 void run_long(std::size_t per_batch, std::int64_t batches) {
     World world(true);
     Producer producer(per_batch, 20 * per_batch);
-    world.feed(producer, 0, batches);
+    world.feed(producer, 0, batches + 50);
+    World whole(true, batches * kBatchMs);  // all of the window in one slice
+    Producer again(per_batch, 20 * per_batch);
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
+        const Columns& c = again.batch(batch);
+        whole.stream->append(c.ts, c.s, c.p, c.o);
+    }
+    whole.stream->close(0);
+    const double built[] = {build(world, batches, 0), build(world, batches, 2), build(whole, batches, 0),
+                            build(whole, batches, 2)};
+
     const Label label = world.store->labels().find(0, make_id(Tag::Iri, 1));
     TimeWindow merged(*world.stream);
     ask(merged, world, 2);
-    const double build = nanoseconds([&] { merged.advance(0, batches * kBatchMs); });
-    const double step = nanoseconds([&] { merged.advance(kBatchMs, (batches + 1) * kBatchMs); });
+    merged.advance(0, batches * kBatchMs);
+    std::vector<double> steps;
+    for (std::int64_t step = 1; step <= 50; ++step) {
+        steps.push_back(nanoseconds([&] { merged.advance(step * kBatchMs, (batches + step) * kBatchMs); }) / 1e3);
+    }
     std::vector<std::unique_ptr<TimeWindow>> slices;
     std::vector<const Window*> probed;
-    for (std::int64_t batch = 1; batch <= batches; ++batch) {
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
         slices.push_back(std::make_unique<TimeWindow>(*world.stream));
         ask(*slices.back(), world, 2);
         slices.back()->advance(batch * kBatchMs, (batch + 1) * kBatchMs);
         probed.push_back(slices.back().get());
     }
-    std::printf("%7zu %9zu %10.2f %10.1f %12.1f %12.1f %14.1f\n", per_batch, merged.size(), build / 1e6, step / 1e3,
-                lookup({&merged}, producer, label, 1, Dir::Out), lookup({&merged}, producer, label, 1024, Dir::Out),
-                lookup(probed, producer, label, 1024, Dir::Out));
+    std::printf("%6zu %8zu %8.1f %8.1f %8.1f %8.1f %10.1f %10.1f %10.1f %12.1f\n", per_batch, merged.size(), built[0],
+                built[1], built[2], built[3], median(steps), lookup({&merged}, producer, label, 1, Dir::Out),
+                lookup({&merged}, producer, label, 1024, Dir::Out), lookup(probed, producer, label, 1024, Dir::Out));
 }
 
 }  // namespace
@@ -185,7 +223,11 @@ int main() {
          {std::pair<std::size_t, std::int64_t>{37, 10}, {740, 10}, {10'000, 10}, {1'000, 1'000}}) {
         for (int directions = 0; directions <= 2; ++directions) run_steady(per_batch, batches, directions);
     }
-    std::printf("\nWindow of 1,000 batches\n%7s %9s %10s %10s %12s %12s %14s\n", "batch", "window", "build ms",
-                "step us", "1 key ns", "1024 keys ns", "by slices ns");
+    std::printf(
+        "\nWindow of 1,000 batches: milliseconds to build it without / with both directions, from its slices and from "
+        "one\n"
+        "slice; microseconds a step; nanoseconds a key, one at a time, in batches, and probing an index of each slice\n"
+        "%6s %8s %8s %8s %8s %8s %10s %10s %10s %12s\n",
+        "batch", "window", "none", "both", "1: none", "1: both", "step", "1 key", "1024 keys", "1024, slices");
     for (const std::size_t per_batch : {37, 740}) run_long(per_batch, 1'000);
 }
