@@ -96,6 +96,23 @@ TEST_F(Scan, keeps_duplicate_rows_of_its_input) {
               (Rows{{1, 2}, {1, 2}, {1, 2}, {1, 3}, {1, 3}, {1, 3}, {2, 3}}));
 }
 
+TEST_F(Scan, finds_its_way_among_many_graphs) {
+    for (TermId g = 200; g < 260; ++g) {
+        graph.add(g, 10, 1, g);
+        graph.add(5, 10, 6, g);
+        graph.add(5, 11, 7, g);
+    }
+    Table seed = seed_table({0}, {{205}, {5}, {206}});
+    Rows found = run(n.plan(3, n.scan_graph(n.seed(), var(0), id(10), var(1), 2, named), ids({0})), seed);
+    ASSERT_EQ(found.size(), 62u);
+    EXPECT_EQ(found[0], (std::vector<TermId>{5, 6, 200}));
+    EXPECT_EQ(found[60], (std::vector<TermId>{205, 1, 205}));
+    EXPECT_EQ(run(n.plan(3, n.scan(n.seed(), var(0), id(10), var(1), named), ids({0})), seed),
+              (Rows{{5, 6}, {205, 1}, {206, 1}}));
+    EXPECT_EQ(run(n.plan(2, n.scan_graph(n.seed(), id(205), id(10), id(1), 1, named))), (Rows{{205}}));
+    EXPECT_EQ(run(n.plan(3, n.scan_graph(n.seed(), var(0), id(10), id(6), 1, named), ids({0})), seed).size(), 60u);
+}
+
 TEST_F(Scan, refuses_an_unbound_cell_where_the_plan_promises_a_bound_one) {
     Spec values = n.node("values", {{"slots", ids({0})}, {"rows", List{ids({0})}}});
     EXPECT_THROW(run(n.plan(2, n.scan(values, var(0), id(10), var(1)))), Error);

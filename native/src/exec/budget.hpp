@@ -16,7 +16,8 @@ public:
     using Clock = std::chrono::steady_clock;
     Budget() = default;
     Budget(double seconds, std::size_t bytes)
-        : deadline_(seconds > 0 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))
+        : deadline_(seconds > 0 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double>(seconds))
                                 : Clock::time_point::max()),
           limit_bytes_(bytes) {}
 

@@ -31,4 +31,18 @@ private:
     std::ptrdiff_t held_ = 0;
 };
 
+/// The same for one scope. Gives back also when that is left by an exception: the budget outlives the run.
+class ScopedCharge {
+public:
+    explicit ScopedCharge(Budget& budget) : budget_(budget) {}
+    ScopedCharge(const ScopedCharge&) = delete;
+    ScopedCharge& operator=(const ScopedCharge&) = delete;
+    ~ScopedCharge() { charge_.release(budget_); }
+    void set(std::size_t bytes) { charge_.set(budget_, bytes); }
+
+private:
+    Budget& budget_;
+    Charge charge_;
+};
+
 }  // namespace penstock::exec

@@ -81,7 +81,7 @@ private:
     }
 
     void describe() {
-        probe_.probe(*run_, dataset_, subjects_, Dir::Out, 0);
+        probe_.probe(*run_, dataset_, subjects_, Dir::Out, 0, 0);
         for (std::size_t i = 0; i < probe_.size();) {
             i = probe_.group(i, sets_, rows_);
             keys_.clear();

@@ -86,6 +86,7 @@ public:
 private:
     bool push(Table& rows) override {
         run_->work(rows.rows);
+        if (hash_.table().rows == 0) return false;
         return hash_.join(*run_, rows, [&](std::span<const std::uint32_t> l, std::span<const std::uint32_t> r) {
             joined(rows, l, r, table_);
             return out_->push(table_);

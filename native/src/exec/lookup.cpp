@@ -161,8 +161,8 @@ LabelProbe::Found& LabelProbe::entry(const EdgeSet& edges) {
     made.keys.clear();
     return made;
 }
-
-void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId graph) {
+void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId predicate,
+                       TermId graph) {
     constexpr std::uint32_t kUnknown = 0, kOutside = 1, kFirst = 2;
     used_ = 0;
     for (std::size_t part = 0; part < dataset.parts(); ++part) {
@@ -176,7 +176,8 @@ void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId>
             std::uint32_t& known = entry_of_label_[labels_[i]];
             if (known == kUnknown) {
                 known = kOutside;
-                if (dataset.classify(run, part, labels_[i], graph, edges)) {
+                if (dataset.classify(run, part, labels_[i], graph, edges) &&
+                    (predicate == 0 || edges.predicate == predicate)) {
                     known = static_cast<std::uint32_t>(used_) + kFirst;
                     entry(edges);
                 }

@@ -50,8 +50,9 @@ public:
         EdgeSet edges;
         std::vector<std::uint32_t> keys;  // indices, ascending
     };
-    /// Looks up each key's labels in the dataset (in the graph of that name, 0 = all). Found edge sets come grouped.
-    void probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId graph);
+    /// Looks up each key's labels in the dataset, of that predicate (0 = any) and in the graph of that name (0 = all).
+    /// Found edge sets come grouped.
+    void probe(Run& run, const Dataset& dataset, std::span<const TermId> keys, Dir dir, TermId predicate, TermId graph);
 
     std::size_t size() const { return order_.size(); }
     /// Leaves in `edges` the group that begins at position i, and in `keys` the keys that any of its sets holds;

@@ -7,91 +7,11 @@ namespace penstock::exec {
 
 namespace {
 
-constexpr std::size_t kMaxPathDepth = 500;
 constexpr std::size_t kFrontier = 4 * kMorsel;  // keys per step of a closure
-
-std::unique_ptr<std::vector<TermId>> id_list(const Spec* spec) {
-    if (spec == nullptr) return nullptr;
-    auto ids = std::make_unique<std::vector<TermId>>();
-    for (const Spec& id : spec->as_list()) ids->push_back(id.as_int());
-    std::sort(ids->begin(), ids->end());
-    return ids;
-}
 
 Dir flip(Dir dir) { return dir == Dir::Out ? Dir::In : Dir::Out; }
 
-/// Bytes of a closure's frontier or result are charged while it is worked on.
-class Scratch {
-public:
-    explicit Scratch(Budget& budget) : budget_(budget) {}
-    ~Scratch() {
-        if (held_ != 0) budget_.charge(-held_);
-    }
-    void set(std::size_t bytes) {
-        auto wanted = static_cast<std::ptrdiff_t>(bytes);
-        std::ptrdiff_t change = wanted - held_;
-        held_ = wanted;
-        if (change != 0) budget_.charge(change);
-    }
-
-private:
-    Budget& budget_;
-    std::ptrdiff_t held_ = 0;
-};
-
 }  // namespace
-
-PathExpression::PathExpression(const Spec& spec, std::size_t depth) : kind(Kind::Link) {
-    if (depth > kMaxPathDepth) throw Error("plan: a property path is nested too deeply");
-    auto list = [&](Kind list_kind, const Spec& items) {
-        kind = list_kind;
-        for (const Spec& item : items.as_list()) parts.emplace_back(item, depth + 1);
-        if (parts.empty()) throw Error("plan: an empty sequence or alternative in a path");
-    };
-    auto one = [&](Kind one_kind, const Spec& item) {
-        kind = one_kind;
-        parts.emplace_back(item, depth + 1);
-    };
-    bool is_negated = false;
-    for (const auto& [name, value] : spec.as_dict()) is_negated = is_negated || name == "nps";
-    if (is_negated) {
-        kind = Kind::Negated;
-        forward = id_list(spec.find("nps"));
-        inverse = id_list(spec.find("inv"));
-    } else if (const Spec* link = spec.find("link")) {
-        predicate = link->as_int();
-        if (predicate == kUnbound) throw Error("plan: a path's predicate has id 0");
-    } else if (const Spec* inv = spec.find("inv")) {
-        one(Kind::Inverse, *inv);
-    } else if (const Spec* seq = spec.find("seq")) {
-        list(Kind::Sequence, *seq);
-    } else if (const Spec* alt = spec.find("alt")) {
-        list(Kind::Alternative, *alt);
-    } else if (const Spec* star = spec.find("star")) {
-        one(Kind::Star, *star);
-    } else if (const Spec* plus = spec.find("plus")) {
-        one(Kind::Plus, *plus);
-    } else {
-        one(Kind::Optional, spec.at("opt"));
-    }
-}
-
-bool PathExpression::nullable() const {
-    auto null = [](const PathExpression& part) { return part.nullable(); };
-    switch (kind) {
-        case Kind::Star:
-        case Kind::Optional:
-            return true;
-        case Kind::Sequence:
-            return std::all_of(parts.begin(), parts.end(), null);
-        case Kind::Inverse:
-        case Kind::Plus:
-        case Kind::Alternative:
-            return std::any_of(parts.begin(), parts.end(), null);
-        default:
-            return false;
-    }
-}
 
 void PathEvaluator::begin(Run& run, TermId graph) {
     run_ = &run;
@@ -143,7 +63,7 @@ void PathEvaluator::link(TermId predicate, std::span<const TermId> keys, Dir dir
 /// graph.
 void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends,
                              Matches& found) {
-    Scratch scratch(run_->budget());
+    ScopedCharge scratch(run_->budget());
     std::size_t n = path.parts.size();
     auto part = [&](std::size_t i) -> const PathExpression& { return path.parts[dir == Dir::Out ? i : n - 1 - i]; };
     step(part(0), keys, dir, {ends.near_term, n == 1 && ends.far_term}, found);
@@ -224,7 +144,7 @@ void PathEvaluator::mark_nodes(std::span<const TermId> keys, std::vector<std::ui
     std::vector<EdgeSet> sets;
     std::vector<std::uint32_t> rows;
     for (Dir dir : {Dir::Out, Dir::In}) {
-        probe.probe(*run_, dataset_, keys, dir, graph_);
+        probe.probe(*run_, dataset_, keys, dir, 0, graph_);
         for (std::size_t i = 0; i < probe.size();) {
             i = probe.group(i, sets, rows);
             for (std::uint32_t row : rows) found[row] = 1;
@@ -235,7 +155,7 @@ void PathEvaluator::mark_nodes(std::span<const TermId> keys, std::vector<std::ui
 void PathEvaluator::negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir,
                             Matches& found) {
     LabelProbe probe;
-    probe.probe(*run_, dataset_, keys, dir, graph_);
+    probe.probe(*run_, dataset_, keys, dir, 0, graph_);
     std::vector<EdgeSet> sets;
     std::vector<std::uint32_t> rows;
     Column nodes;

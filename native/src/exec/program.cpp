@@ -101,6 +101,7 @@ void Program::add_profile(const Profiler& profiler, std::vector<OperatorProfile>
     for (std::size_t i = 0; i < ids.size(); ++i) {
         auto same = std::find_if(out.begin(), out.end(), [&](const OperatorProfile& p) { return p.id == ids[i]; });
         if (same == out.end()) same = out.insert(same, {ids[i], 0, 0});
+        if (i >= profiler.entries().size()) continue;  // compiled during the run, and never reached
         same->rows += profiler.entries()[i].rows;
         same->nanos += profiler.entries()[i].nanos;
     }

@@ -15,6 +15,7 @@ public:
 
 private:
     using Rows = std::span<const std::uint32_t>;
+    static constexpr std::size_t kManyLabels = 16;
 
     void begin() override {
         fixed_.clear();
@@ -31,8 +32,12 @@ private:
     }
 
     bool match(Rows rows, TermId predicate, TermId graph) {
-        if (p_.constant != 0 && g_.column < 0) return match_groups(rows, fixed_);
-        if (predicate == 0 && !(s_.free() && o_.free())) return match_any_label(rows, graph);
+        bool free_ends = s_.free() && o_.free();
+        if (p_.constant != 0 && g_.column < 0) {
+            if (free_ends || fixed_.size() <= kManyLabels) return match_groups(rows, fixed_);
+            return match_found_labels(rows, predicate, graph);
+        }
+        if (predicate == 0 && !free_ends) return match_found_labels(rows, 0, graph);
         sets_.clear();
         dataset_.resolve(*run_, predicate, graph, sets_);
         return match_groups(rows, sets_);
@@ -48,12 +53,13 @@ private:
         return true;
     }
 
-    /// Predicate free, an end bound: the labels at the bound end say where to look.
-    bool match_any_label(Rows rows, TermId graph) {
+    /// Predicate free, or so many graphs that most hold nothing of a vertex: the labels at the bound end say where to
+    /// look.
+    bool match_found_labels(Rows rows, TermId predicate, TermId graph) {
         const End& from = bound_end();
         bool each = s_.column >= 0 || o_.column >= 0;
         std::span<const TermId> keys = each ? cells(from, rows, keys_) : std::span(&from.constant, 1);
-        probe_.probe(*run_, dataset_, keys, &from == &s_ ? Dir::Out : Dir::In, graph);
+        probe_.probe(*run_, dataset_, keys, &from == &s_ ? Dir::Out : Dir::In, predicate, graph);
         for (std::size_t i = 0; i < probe_.size();) {
             i = probe_.group(i, sets_, found_keys_);
             if (!each) {
