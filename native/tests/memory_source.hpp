@@ -20,8 +20,12 @@ public:
     /// Adds a triple to a graph; its latest time is the greatest of those given.
     void add(TermId s, TermId p, TermId o, TermId graph = 0, std::int64_t time = kNever) {
         Label label = labels_.intern(graph, p);
-        if (out_[{label, s}].insert(o).second) ++edges_[label];
-        in_[{label, o}].insert(s);
+        auto &objects = out_[{label, s}], &subjects = in_[{label, o}];
+        LabelStats& stats = stats_[label];
+        stats.subjects += objects.empty();
+        stats.objects += subjects.empty();
+        stats.edges += objects.insert(o).second;
+        subjects.insert(s);
         auto [at, is_new] = times_.try_emplace({s, label, o}, time);
         at->second = std::max(at->second, time);
     }
@@ -39,36 +43,31 @@ public:
             if (neighbours(subjects[i], label, Dir::Out).count(objects[i])) found[i] |= 1;
     }
     void vertices(Label label, Dir dir, std::vector<TermId>& out) const override {
-        for (const auto& [key, list] : index(dir))
-            if (key.first == label) out.push_back(key.second);
+        for (auto at = index(dir).lower_bound({label, 0}); at != index(dir).end() && at->first.first == label; ++at)
+            out.push_back(at->first.second);
     }
     void labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
                    std::vector<Label>& labels) const override {
         for (std::size_t i = 0; i < keys.size(); ++i)
-            for (const auto& [label, count] : edges_)
+            for (const auto& [label, stats] : stats_)
                 if (index(dir).count({label, keys[i]})) {
                     rows.push_back(static_cast<std::uint32_t>(i));
                     labels.push_back(label);
                 }
     }
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override {
-        for (const auto& [key, list] : out_)
-            if (key.first == label)
-                for (TermId object : list) {
-                    subjects.push_back(key.second);
-                    objects.push_back(object);
-                }
+        for (auto at = out_.lower_bound({label, 0}); at != out_.end() && at->first.first == label; ++at)
+            for (TermId object : at->second) {
+                subjects.push_back(at->first.second);
+                objects.push_back(object);
+            }
     }
     void labels(std::vector<Label>& out) const override {
-        for (const auto& [label, count] : edges_) out.push_back(label);
+        for (const auto& [label, stats] : stats_) out.push_back(label);
     }
     LabelStats stats(Label label) const override {
-        auto found = edges_.find(label);
-        if (found == edges_.end()) return {};
-        std::vector<TermId> subjects, objects;
-        vertices(label, Dir::Out, subjects);
-        vertices(label, Dir::In, objects);
-        return {found->second, subjects.size(), objects.size()};
+        auto found = stats_.find(label);
+        return found == stats_.end() ? LabelStats{} : found->second;
     }
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override {
         return neighbours(vertex, label, dir).size();
@@ -89,7 +88,7 @@ private:
 
     LabelTable& labels_;
     Index out_, in_;
-    std::map<Label, std::uint64_t> edges_;
+    std::map<Label, LabelStats> stats_;
     std::map<std::tuple<TermId, Label, TermId>, std::int64_t> times_;
 };
 
