@@ -12,6 +12,8 @@ from penstock.query.ir import RelationToStream
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from penstock.engine.answers import Decoder, Ids
     from penstock.engine.membership import Membership
 
@@ -27,6 +29,14 @@ class Rows:
     def take(self, rows: np.ndarray) -> Rows:
         """Return some of the rows, in the order given."""
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return where each present member's rows begin, and at the end the number of rows."""
+        count = len(self.member)
+        if count == 0 or self.member[0] == self.member[-1]:
+            return np.array([0, count][: 1 + bool(count)], np.int64)
+        changes = np.flatnonzero(self.member[1:] != self.member[:-1]) + 1
+        return np.concatenate(([0], changes, [count]))
 
     def published(self) -> Rows:
         """Return the same rows with ids that other executions understand."""

@@ -77,20 +77,20 @@ class Evaluator:
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
-        starts = np.flatnonzero(np.diff(rows.member, prepend=np.uint64(0)))  # sorted, and no member has number 0
+        starts = rows.starts()
         lease = None
-        for column in rows.columns:
-            self._core.dictionary.touch(column)
         if len(rows.member) and rows.columns:
             lease = self._core.dictionary.lease()
+            for column in rows.columns:
+                self._core.dictionary.touch(column)
         return Block(
             reading=reading,
             form=query.form,
             variables=tuple(variable.name for variable in query.variables),
             columns=rows.columns,
             members=cohort.members,
-            present=rows.member[starts],
-            starts=np.append(starts, len(rows.member)),
+            present=rows.member[starts[:-1]],
+            starts=starts,
             decoder=rows.decoder,
             lease=lease,
             errors=errors,

@@ -6,6 +6,7 @@ Times are integer milliseconds. Nothing here depends on arrival: the same clause
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import gcd, lcm
 
@@ -48,6 +49,8 @@ class Grid:
             after = max(after, self.t0 - 1)
         if until <= after:
             return 0
+        if len(self.steps) == 1:
+            return self._multiples(self.steps[0], after, until)
         steps = _independent(self.steps)
         if len(steps) > _EXACT_STEPS:
             return sum(self._multiples(step, after, until) for step in steps)
@@ -65,6 +68,7 @@ def _floor(time: int, t0: int, step: int) -> int:
     return t0 + (time - t0) // step * step
 
 
+@lru_cache(maxsize=1024)
 def _independent(steps: tuple[int, ...]) -> tuple[int, ...]:
     """Return the steps that are not multiples of another: the rest add no instants."""
     distinct = sorted(set(steps))

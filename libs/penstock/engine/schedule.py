@@ -83,7 +83,7 @@ class Schedule:
         if group.grid is None or until is None:
             return
         last = _last(cohort, points)
-        if last is None:
+        if last is None or (first := group.grid.next_after(last)) > until:
             return
         due = group.grid.count(last, until)
         if due > self._limits.max_catch_up:
@@ -91,12 +91,11 @@ class Schedule:
                 f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
                 "advance in smaller steps, or jump with advance(..., skip=True)"
             )
-        if due:
-            self._check_unpolled(cohort)
-            if (stream := group.publishes) is not None:
-                following = group.grid.next_after(until)
-                targets[stream] = closed_until(following - 1, stream.batch_ms)
-                points.setdefault(stream, batch_start(group.grid.next_after(last), stream.batch_ms))
+        self._check_unpolled(cohort)
+        if (stream := group.publishes) is not None:
+            following = group.grid.next_after(until)
+            targets[stream] = closed_until(following - 1, stream.batch_ms)
+            points.setdefault(stream, batch_start(first, stream.batch_ms))
 
     def _check_unpolled(self, cohort: Cohort) -> None:
         most = self._limits.max_unpolled

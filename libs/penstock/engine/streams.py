@@ -122,8 +122,7 @@ class LiveStream:
         """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
         self.events += len(times)
         beyond = times if self.watermark is None else times[times > self.watermark]
-        for time, n in zip(*np.unique(beyond, return_counts=True), strict=True):
-            self._beyond[int(time)] += int(n)
+        self._beyond.update(beyond.tolist())
 
     @property
     def accepted_beyond(self) -> int:
