@@ -40,8 +40,10 @@ class Scope:
 class BodyMaker:
     """Makes bodies from a random stream; `total` bodies have ORDER BY with a total order and LIMIT in places."""
 
-    def __init__(self, rng: random.Random, places: Places, *, blank_nodes: bool = False) -> None:
-        self.rng, self.places = rng, places
+    def __init__(
+        self, rng: random.Random, places: Places, *, blank_nodes: bool = False, connected: bool = False
+    ) -> None:
+        self.rng, self.places, self.connected = rng, places, connected
         self.sortable = not blank_nodes
         self.fresh = 0
 
@@ -161,7 +163,7 @@ class BodyMaker:
 
     def triple(self, scope: Scope) -> tuple[P.Node, P.Node | P.Path, P.Node]:
         rng = self.rng
-        subject = self.node(scope, constant=0.12)
+        subject = self.node(scope, constant=0.12, known=self.connected)
         kind = rng.random()
         if kind < 0.5:
             return subject, rng.choice(LINKS), self.node(scope, constant=0.1, other=subject)
@@ -177,14 +179,14 @@ class BodyMaker:
             return subject, P.Var("p"), P.Var("o")
         return subject, self.path(2), self.node(scope, constant=0.2, other=subject)
 
-    def node(self, scope: Scope, constant: float, other: P.Node | None = None) -> P.Node:
+    def node(self, scope: Scope, constant: float, other: P.Node | None = None, *, known: bool = False) -> P.Node:
         """Make a node; seldom the same as `other`, the pattern's other end."""
         if self.rng.random() < constant:
             return self.rng.choice(NODES)
         apart = other.name if isinstance(other, P.Var) and self.rng.random() < 0.9 else ""
         names = [n for n in "abc" if n != apart]
-        known = [n for n in scope.of("node") if n in names]
-        name = self.rng.choice(known) if known and self.rng.random() < 0.6 else self.rng.choice(names)
+        bound = [n for n in scope.of("node") if n in names]
+        name = self.rng.choice(bound) if bound and (known or self.rng.random() < 0.6) else self.rng.choice(names)
         scope.kinds[name] = "node"
         return P.Var(name)
 
@@ -199,7 +201,8 @@ class BodyMaker:
         rng = self.rng
         if not depth or rng.random() < 0.3:
             return P.Link(rng.choice(LINKS))
-        kind = rng.choice(["inverse", "sequence", "alternative", "repeat", "repeat", "negated"])
+        kinds = ["inverse", "sequence", "alternative"]
+        kind = rng.choice(kinds if self.connected else [*kinds, "repeat", "repeat", "negated"])
         if kind == "inverse":
             return P.Inverse(self.path(depth - 1))
         if kind == "sequence":

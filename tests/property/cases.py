@@ -11,6 +11,8 @@ from typing import Any
 import pyoxigraph as ox
 
 from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, BodyMaker, Places, X
+from property import profiles
+from property.profiles import Profile
 from property.script import (
     Advance,
     Ask,
@@ -31,7 +33,7 @@ from support.header import STORED
 from support.printing import Printer
 
 GRAPHS = (X + "graph/a", X + "graph/b")
-SPAN_MS = 3000
+STRANGERS = [ox.NamedNode(f"{X}stranger/number/{k}") for k in range(1000)]
 
 
 @dataclass
@@ -64,8 +66,9 @@ class Clauses:
 class CaseMaker:
     """Makes the case of one number."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, profile: Profile | None = None) -> None:
         self.seed, self.rng = seed, random.Random(seed)
+        self.profile = profile or profiles.of(seed)
         self.base = self.rng.choice([0, 0, 730, 100_000, 1_700_000_000_000])
         self.blank_nodes = self.rng.random() < 0.25
         self.durable = self.rng.random() < 0.3
@@ -80,21 +83,21 @@ class CaseMaker:
         for s in self.streams:
             settings = {"batch_ms": s.batch_ms, "lateness_ms": s.lateness_ms, "timing": s.timing}
             self.operations.append(Declare(s.iri, (*settings.items(), ("absorb_into", s.absorb_into))))
-        self.operations.append(Load(self.triples(rng.randint(3, 12), stored=True), None))
+        self.operations.append(Load(self.triples(rng.randint(*self.profile.stored_triples), stored=True), None))
         for graph in GRAPHS:
             self.operations.append(Load(self.triples(rng.randint(1, 8), stored=True), graph))
-        waiting = [r for _ in range(rng.choice([1, 2, 2, 3])) for r in self.queries()]
+        waiting = [r for _ in range(rng.choice(self.profile.queries)) for r in self.queries()]
         first = rng.randint(1, len(waiting))
         self.operations += waiting[:first]
         later = waiting[first:]
         self.registered = [r.name for r in waiting[:first]]
-        for _ in range(rng.randint(20, 60)):
+        for _ in range(rng.randint(*self.profile.actions)):
             self.step()
-            if later and rng.random() < 0.15:
+            if later and rng.random() < (0.15 if len(later) < 5 else 0.9):
                 self.registered.append(later[0].name)
                 self.operations.append(later.pop(0))
         for s in self.streams:
-            self.operations.append(Advance(s.iri, self.base + SPAN_MS))
+            self.operations.append(Advance(s.iri, self.base + self.profile.span_ms))
         return Case(self.seed, rng.choice([1, 3]), self.durable, tuple(self.operations))
 
     # ---- streams
@@ -102,19 +105,19 @@ class CaseMaker:
         rng = self.rng
         timing = rng.choice([(), (), (LINKS[0].value,), (LINKS[1].value, VALUE.value), "all"])
         absorb = rng.choice([None, None, *GRAPHS])
-        batch = rng.choice([50, 70, 100, 100, 130, 250])
+        batch = rng.choice(self.profile.batches_ms)
         return Stream(f"{X}stream/{k}", batch, rng.choice([0, 0, 0, 40, 300]), timing, absorb, self.base)
 
     def step(self) -> None:
         rng = self.rng
         stream = rng.choice(self.streams)
         kind = rng.random()
-        stream.now = min(stream.now + rng.choice([0, 1, 10, 25, 40, 60, 100, 220]), self.base + SPAN_MS)
+        stream.now = min(stream.now + rng.choice(self.profile.pauses_ms), self.base + self.profile.span_ms)
         if kind < 0.12:
             self.operations.append(self.push_many(stream))
         elif kind < 0.75:
             time = stream.now - (rng.randint(0, 400) if rng.random() < 0.2 else 0)
-            self.operations.append(Push(stream.iri, max(time, 1), self.triples(rng.choice([1, 2, 3, 4, 5]))))
+            self.operations.append(Push(stream.iri, max(time, 1), self.triples(rng.choice(self.profile.event_triples))))
         elif kind < 0.86:
             self.advance(stream)
         elif kind < 0.9:
@@ -132,9 +135,9 @@ class CaseMaker:
     def push_many(self, stream: Stream) -> PushMany:
         rng, events = self.rng, []
         for _ in range(rng.randint(1, 6)):
-            stream.now = min(stream.now + rng.choice([0, 1, 10, 40, 90]), self.base + SPAN_MS)
+            stream.now = min(stream.now + rng.choice([0, 1, 10, 40, 90]), self.base + self.profile.span_ms)
             time = stream.now - (rng.randint(0, 300) if rng.random() < 0.2 else 0)
-            events.append((max(time, 1), self.triples(rng.choice([1, 2, 3]))))
+            events.append((max(time, 1), self.triples(rng.choice(self.profile.event_triples))))
         return PushMany(stream.iri, tuple(events))
 
     def advance(self, stream: Stream) -> None:
@@ -152,14 +155,21 @@ class CaseMaker:
     def triple(self, stored: bool) -> str:
         rng = self.rng
         blank = self.blank_nodes and rng.random() < 0.15
-        subject: Any = ox.BlankNode("b") if blank and rng.random() < 0.5 else rng.choice(NODES)
+        subject: Any = ox.BlankNode("b") if blank and rng.random() < 0.5 else self.node()
         kind = rng.random()
         if kind < 0.66:
-            target: Any = ox.BlankNode(rng.choice("bc")) if blank else rng.choice(NODES)
+            target: Any = ox.BlankNode(rng.choice("bc")) if blank else self.node()
             return f"{subject} {rng.choice(LINKS)} {target}"
         if kind < 0.92:
             return f"{subject} {VALUE} {rng.choice(INTEGERS)}"
         return f"{subject} {LABEL} {rng.choice(LABELS)}"
+
+    def node(self) -> ox.NamedNode:
+        """One of the few nodes that queries name, or a stranger; of strangers, the first are the commonest."""
+        rng, strangers = self.rng, self.profile.strangers
+        if not strangers or rng.random() < 0.25:
+            return rng.choice(NODES)
+        return STRANGERS[int(strangers * rng.random() ** 2)]
 
     def update(self) -> Update:
         data = self.triples(self.rng.randint(1, 2))
@@ -172,7 +182,9 @@ class CaseMaker:
             named = rng.sample([*GRAPHS, STORED], rng.randint(0, 2))
             merged = rng.sample([*GRAPHS, STORED], rng.randint(0 if named else 1, 2))
             clauses = " ".join([*(f"FROM <{g}>" for g in merged), *(f"FROM NAMED <{g}>" for g in named)])
-        maker = BodyMaker(rng, Places(tuple(named), (), variable=True), blank_nodes=self.blank_nodes)
+        maker = BodyMaker(
+            rng, Places(tuple(named), (), variable=True), blank_nodes=self.blank_nodes, connected=self.profile.connected
+        )
         body = rng.choice([maker.select, maker.select, maker.ask, maker.construct])()
         head, rest = Printer().head(body)
         return Ask(f"{head} {clauses} {rest}", body, isinstance(body, P.Select) and bool(body.order))
@@ -181,17 +193,17 @@ class CaseMaker:
     def queries(self) -> list[Register]:
         """One query, or a few that differ only in constants, or a derived stream and its reader."""
         rng = self.rng
-        if rng.random() < 0.15:
+        if rng.random() < self.profile.derived_share:
             return self.derived()
         clauses = self.clauses()
         made = [self.query(clauses)]
-        if rng.random() < 0.35:
-            made += [self.sibling(made[0]) for _ in range(rng.randint(1, 2))]
+        if rng.random() < self.profile.sibling_share:
+            made += [self.sibling(made[0]) for _ in range(rng.randint(*self.profile.siblings))]
         return made
 
     def query(self, clauses: Clauses) -> Register:
         rng = self.rng
-        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes)
+        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, connected=self.profile.connected)
         operator = rng.choice(["QUERY", "QUERY", "RSTREAM", "ISTREAM", "DSTREAM"])
         plain = operator in ("QUERY", "RSTREAM")
         kind = rng.random()
@@ -232,7 +244,7 @@ class CaseMaker:
     def derived(self) -> list[Register]:
         rng = self.rng
         clauses = self.clauses(equal_steps=True)
-        maker = BodyMaker(rng, clauses.places)
+        maker = BodyMaker(rng, clauses.places, connected=self.profile.connected)
         self.note_reads(clauses)
         iri = f"{X}stream/derived{self.names}"
         producer = self.registration(rng.choice(["STREAM", "ISTREAM"]), clauses, maker.construct(), iri)
@@ -241,7 +253,9 @@ class CaseMaker:
         reader = self.clauses(of=[stream] if rng.random() < 0.6 else [stream, rng.choice(self.streams)])
         self.note_reads(reader, {s.iri for s in self.streams})
         operator = rng.choice(["QUERY", "ISTREAM"])
-        body = BodyMaker(rng, reader.places).select(sorted_allowed=operator == "QUERY")
+        body = BodyMaker(rng, reader.places, connected=self.profile.connected).select(
+            sorted_allowed=operator == "QUERY"
+        )
         return [producer, self.registration(operator, reader, body)]
 
     def consumers(self) -> bool:
@@ -257,7 +271,7 @@ class CaseMaker:
         rng = self.rng
         streams = of or rng.sample(self.streams, rng.randint(1, min(2, len(self.streams))))
         counts = not equal_steps and of is None and rng.random() < 0.15
-        steps = [rng.choice([100, 150, 200, 300, 500, 700]) for _ in range(6)]
+        steps = [rng.choice(self.profile.steps_ms) for _ in range(6)]
         if equal_steps:
             steps = [steps[0]] * 6
         lines, windows, by_graph, graphs, in_default = [], [], [], [], False
@@ -316,16 +330,18 @@ class CaseMaker:
     def window(self, stream: Stream, step: int, *, counts: bool, plain: bool) -> str:
         rng = self.rng
         if counts:
-            size = rng.randint(1, 5)
+            size = rng.choice(self.profile.counts)
             form = rng.choice(["TRIPLES", "ELEMENTS"])
-            return f"[{form} {size}]" if rng.random() < 0.3 else f"[{form} {size} STEP {rng.randint(1, 4)}]"
+            return (
+                f"[{form} {size}]" if rng.random() < 0.3 else f"[{form} {size} STEP {rng.choice(self.profile.counts)}]"
+            )
         if not plain and rng.random() < 0.07:
             return "[NOW]"
         if not plain and stream.timing == () and not stream.derived and rng.random() < 0.05:
             return f"[ALL STEP {step}ms]"
         if not plain and rng.random() < 0.1:
             return f"[RANGE {step}ms TUMBLING]"
-        length = rng.choice([step, 2 * step, 3 * step, 330, 1000, 1500, 2000, max(step // 2, 1)])
+        length = rng.choice([step, 2 * step, 3 * step, max(step // 2, 1), *self.profile.ranges_ms])
         return f"[RANGE {length}ms {rng.choice(['STEP', 'SLIDE'])} {step}ms]"
 
 
@@ -343,5 +359,5 @@ def _with_constants(value: Any, rng: random.Random) -> Any:
     return value
 
 
-def make(seed: int) -> Case:
-    return CaseMaker(seed).make()
+def make(seed: int, profile: Profile | None = None) -> Case:
+    return CaseMaker(seed, profile).make()

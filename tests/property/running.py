@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from property.script import Ask, Case, Declare, Load, Push, PushMany, Register, Stop
 from support.answers import Rows, difference
+from support.evaluator import TooLarge
 from support.meaning import Tally
 from support.systems import EngineSystem, OracleSystem, Reported
 
@@ -36,6 +37,9 @@ def run(case: Case, tally: Tally | None = None) -> Difference | None:
         engine = EngineSystem(shards=case.shards, data_dir=Path(folder) / "data" if case.durable else None)
         try:
             return _run(case, model, engine, tally)
+        except TooLarge:
+            tally.too_large += 1  # what came before agreed
+            return None
         finally:
             engine.close()
 

@@ -24,6 +24,13 @@ class ExpressionError(Exception):
     """SPARQL's `err`."""
 
 
+class TooLarge(Exception):  # noqa: N818  it is no fault of the query
+    """An intermediate result that brute force will not finish."""
+
+
+ROW_LIMIT = 30_000
+
+
 @dataclass
 class Content:
     """One graph, with its triples by predicate."""
@@ -182,20 +189,38 @@ def _compatible(left: Solution, right: Solution) -> bool:
     return all(left[name] == term for name, term in right.items() if name in left)
 
 
+def _candidates(left: list[Solution], right: list[Solution]) -> Callable[[Solution], list[Solution]]:
+    """Return a function from a row of `left` to the rows of `right` that agree with it on what all rows bind."""
+    if not left or not right:
+        return lambda _: right
+    shared = sorted(set.intersection(*(set(row) for row in left), *(set(row) for row in right)))
+    index: dict[tuple[Term, ...], list[Solution]] = defaultdict(list)
+    for row in right:
+        index[tuple(row[name] for name in shared)].append(row)
+    return lambda row: index.get(tuple(row[name] for name in shared), [])
+
+
 def _join(left: list[Solution], right: list[Solution]) -> list[Solution]:
-    return [a | b for a in left for b in right if _compatible(a, b)]
+    near, joined = _candidates(left, right), list[Solution]()
+    for a in left:
+        joined += [a | b for b in near(a) if _compatible(a, b)]
+        if len(joined) > ROW_LIMIT:
+            raise TooLarge
+    return joined
 
 
 def _left_join(left: list[Solution], right: list[Solution], holds: Callable[[Solution], bool]) -> list[Solution]:
     joined: list[Solution] = []
+    near = _candidates(left, right)
     for a in left:
-        matches = [a | b for b in right if _compatible(a, b)]
+        matches = [a | b for b in near(a) if _compatible(a, b)]
         joined += [row for row in matches if holds(row)] or [a]
     return joined
 
 
 def _minus(left: list[Solution], right: list[Solution]) -> list[Solution]:
-    return [a for a in left if not any(a.keys() & b.keys() and _compatible(a, b) for b in right)]
+    near = _candidates(left, right)
+    return [a for a in left if not any(a.keys() & b.keys() and _compatible(a, b) for b in near(a))]
 
 
 def _extend(row: Solution, name: str, expr: P.Expr, data: Data, active: Content) -> Solution:

@@ -22,6 +22,7 @@ class Tally:
 
     evaluations: int = 0
     third_asked: int = 0
+    too_large: int = 0
     disputed: list[str] = field(default_factory=list)
 
 
