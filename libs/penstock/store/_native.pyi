@@ -52,14 +52,22 @@ class BlankScope:
     def __len__(self) -> int: ...
 
 class ParsedQuads:
-    subjects: Ids
-    predicates: Ids
-    objects: Ids
-    graphs: Ids          # 0 = default graph
-    timestamps: Times    # only where they were asked for
-    bad: list[tuple[int, bytes, str]]  # (line number, bytes of the line, reason), at most max_bad of them
-    bad_count: int       # all bad lines
-    lines: int           # lines read
+    @property
+    def subjects(self) -> Ids: ...
+    @property
+    def predicates(self) -> Ids: ...
+    @property
+    def objects(self) -> Ids: ...
+    @property
+    def graphs(self) -> Ids: ...        # 0 = default graph
+    @property
+    def timestamps(self) -> Times: ...  # only where they were asked for
+    @property
+    def bad(self) -> list[tuple[int, bytes, str]]: ...  # (line number, bytes of the line, reason), at most max_bad
+    @property
+    def bad_count(self) -> int: ...     # all bad lines
+    @property
+    def lines(self) -> int: ...         # lines read
 
 def parse_nquads(
     dictionary: Dictionary,

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "errors.hpp"
 #include "rdf/hash.hpp"
@@ -20,7 +21,8 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20;  // the checksum chain
 constexpr std::uint64_t kChecksumSeed = 0x70656e73746f636bULL;
 
 std::string reason(const std::string& path, const char* what) {
-    return path + ": " + what + (errno != 0 ? std::string(": ") + std::strerror(errno) : std::string());
+    const int code = errno;
+    return path + ": " + what + (code != 0 ? ": " + std::generic_category().message(code) : std::string());
 }
 
 void sync_folder(const std::string& path) {

@@ -253,7 +253,8 @@ std::size_t Dictionary::bytes() const {
     const std::scoped_lock lock(impl_->mutex);
     std::size_t total = sizeof(Impl) + impl_->heap.bytes() + impl_->entries.bytes();
     for (const HashCells& cells : impl_->index) total += cells.bytes();
-    for (const auto& [tick, slots] : impl_->ages) total += sizeof(slots) + slots.capacity() * sizeof(std::uint32_t);
+    for (const auto& [tick, slots] : impl_->ages)
+        total += sizeof(std::vector<std::uint32_t>) + slots.capacity() * sizeof(std::uint32_t);
     return total + impl_->free_slots.capacity() * sizeof(std::uint32_t);
 }
 

@@ -78,7 +78,7 @@ public:
             directory_[segments_].store(new Entry[kSegmentEntries], std::memory_order_release);
         }
     }
-    std::size_t bytes() const { return segments_ * (kSegmentEntries * sizeof(Entry) + sizeof(Entry*)); }
+    std::size_t bytes() const { return segments_ * (kSegmentEntries * sizeof(Entry) + sizeof(void*)); }
 
 private:
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);

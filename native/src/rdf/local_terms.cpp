@@ -77,7 +77,7 @@ TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
 std::size_t LocalTerms::size() const { return impl_->records.size(); }
 
 std::size_t LocalTerms::bytes() const {
-    return sizeof(Impl) + impl_->heap.bytes() + impl_->cells.bytes() + impl_->records.capacity() * sizeof(TermRecord*);
+    return sizeof(Impl) + impl_->heap.bytes() + impl_->cells.bytes() + impl_->records.capacity() * sizeof(void*);
 }
 
 const Dictionary& LocalTerms::dictionary() const { return impl_->dictionary; }

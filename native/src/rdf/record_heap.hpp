@@ -20,7 +20,11 @@ public:
     RecordHeap(const RecordHeap&) = delete;
     RecordHeap& operator=(const RecordHeap&) = delete;
     ~RecordHeap() {
-        while (large_.next != &large_) release_large(large_.next + 1, 0);
+        for (Large* block = large_.next; block != &large_;) {
+            Large* next = block->next;
+            ::operator delete(block);
+            block = next;
+        }
     }
 
     /// 8-aligned memory.
