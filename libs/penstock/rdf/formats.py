@@ -23,9 +23,9 @@ class Format(Enum):
     JSON_LD = "json-ld"
 
     @property
-    def has_graphs(self) -> bool:
-        """Whether a document may name graphs."""
-        return self in {Format.N_QUADS, Format.TRIG, Format.JSON_LD}
+    def is_native(self) -> bool:
+        """Whether the core's own reader takes it: lines that stand alone."""
+        return self is Format.N_TRIPLES or self is Format.N_QUADS
 
     @classmethod
     def named(cls, name: str) -> Format:

@@ -75,8 +75,10 @@ def read(
         raw: IO[bytes] = io.BytesIO(source.data) if source.data is not None else stack.enter_context(_open(source))
         compressed = source.path is not None and source.path.suffix.lower() == ".gz"
         file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if compressed else raw
-        if source.format in {Format.N_TRIPLES, Format.N_QUADS}:
-            parts = _read_lines(dictionary, file, quads=source.format.has_graphs, keep=keep, chunk_bytes=chunk_bytes)
+        if source.format.is_native:
+            parts = _read_lines(
+                dictionary, file, quads=source.format is Format.N_QUADS, keep=keep, chunk_bytes=chunk_bytes
+            )
         else:
             parts = parse_other(dictionary, file, source.format, source.base, keep=keep)
         for part in parts:

@@ -82,8 +82,8 @@ def parse(
     """
     fmt = format if isinstance(format, Format) else Format.named(format)
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
-    if fmt in {Format.N_TRIPLES, Format.N_QUADS}:
-        return Quads.of(parse_nquads(dictionary, raw, quads=fmt.has_graphs, keep=keep))
+    if fmt.is_native:
+        return Quads.of(parse_nquads(dictionary, raw, quads=fmt is Format.N_QUADS, keep=keep))
     return Quads.joined(list(parse_other(dictionary, io.BytesIO(raw), fmt, base, keep=keep)))
 
 

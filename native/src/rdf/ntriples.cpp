@@ -12,13 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kBatchTerms = 4096;  // new spellings that are interned together
-constexpr std::size_t kBytesPerLine = 96;  // a guess, to reserve columns
+constexpr std::size_t kBytesPerLine = 96;  // guesses, to reserve memory
+constexpr std::size_t kBytesPerTerm = 24;
 
 class Reader {
 public:
     Reader(Dictionary& dictionary, std::string_view document, const ParseOptions& options, BlankScope& scope)
-        : dictionary_(dictionary), lexer_(document, options.max_term_bytes), options_(options), scope_(scope) {
-        pending_.reserve(kBatchTerms + 4);
+        : dictionary_(dictionary),
+          lexer_(document, options.max_term_bytes),
+          options_(options),
+          scope_(scope),
+          recent_(document.size()) {
+        pending_.reserve(std::min(kBatchTerms, document.size() / kBytesPerTerm) + 4);
         const std::size_t rows = document.size() / kBytesPerLine + 1;
         for (std::vector<TermId>* column : columns()) column->reserve(rows);
         if (options.timestamps) out_.timestamps.reserve(rows);

@@ -3,7 +3,9 @@
 // misses.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -31,10 +33,12 @@ public:
         bool holds(std::string_view wanted) const { return text == wanted && !text.empty(); }
     };
 
-    RecentIris() : cells_(kCells) {}
+    /// Small for small documents: a message of two triples must not pay for a table that it cannot use.
+    explicit RecentIris(std::size_t document_bytes)
+        : cells_(std::bit_ceil(std::clamp<std::size_t>(document_bytes / 64, 8, kMaxCells))) {}
 
     /// The cell for that text: where it holds(text), cell.term is what is known of it; else the caller may fill it.
-    Cell& cell(std::string_view text) { return cells_[hash_bytes(text.data(), text.size(), 0) % kCells]; }
+    Cell& cell(std::string_view text) { return cells_[hash_bytes(text.data(), text.size(), 0) & (cells_.size() - 1)]; }
     void fill(Cell& cell, std::string_view text, PendingTerm term) {
         cell = {text, term};
         if (term.place != PendingTerm::kKnown) filled_.push_back(&cell);
@@ -52,8 +56,9 @@ public:
     }
 
 private:
-    static constexpr std::size_t kCells = 1024;
-    std::vector<Cell> cells_;
+    static constexpr std::size_t kMaxCells = 1024;
+
+    std::vector<Cell> cells_;    // a power of two of them
     std::vector<Cell*> filled_;  // cells that hold a place
 };
 
