@@ -279,7 +279,7 @@ def _may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scop
 
 
 def _hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
-    if not left.names:  # the unit table
+    if left.pure_seed and not left.names:  # the unit table (a test of constants has no names either, but may be empty)
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))
     rows = max(left.rows, right.rows) if shared else left.rows * right.rows
@@ -370,11 +370,10 @@ def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scop
     """`left` if the stored graph has a triple, else nothing: what GRAPH <g> {} asks."""
     if not scope.parts:
         node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
-        return Relation(node, left.certain, left.maybe, 0.0, pure_seed=left.pure_seed)
+        return Relation(node, left.certain, left.maybe, 0.0)
     variable = Variable(f"#graph{context.slots}")
     named = _graphs(context, left, Scope((Part(0, "named"),), variable.name))
-    kept = _filter(context, Call("sameterm", (variable, name)), named, scope)
-    return replace(kept, pure_seed=left.pure_seed)
+    return _filter(context, Call("sameterm", (variable, name)), named, scope)
 
 
 def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
