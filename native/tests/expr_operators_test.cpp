@@ -224,6 +224,12 @@ TEST_F(Operators, FormsLookAtErrors) {
         {"(notin 2 (/ 1 0) 2)", "false"},
         {"(notin 2 (/ 1 0) 3)", "err"},
         {"(in \"01\"^^integer 1)", "true"},
+        {"(in <a:b> <a:c> <a:b> <a:a>)", "true"},
+        {"(in <a:b> <a:c> \"a\" 1)", "false"},
+        {"(in 1 <a:c> 1.0 <a:b>)", "true"},
+        {"(in err <a:c>)", "err"},
+        {"(notin <a:b> <a:c> err)", "err"},
+        {"(in (iri \"a:b\") <a:b>)", "true"},
         {"(sameterm 1 1)", "true"},
         {"(sameterm 1 \"01\"^^integer)", "false"},
         {"(sameterm (+ 1 1) 2)", "true"},
@@ -277,7 +283,7 @@ TEST_F(Operators, MalformedPlansAreRefused) {
     EXPECT_THROW(Expression::compile(parse("(nonsense 1)")), Error);
     EXPECT_THROW(Expression::compile(Spec::Dict{}), Error);
     std::string deep = "1";
-    for (int i = 0; i < 300; ++i) deep = "(neg " + deep + ")";
+    for (int i = 0; i < 600; ++i) deep = "(neg " + deep + ")";
     EXPECT_THROW(Expression::compile(parse(deep)), LimitError);
 }
 

@@ -236,7 +236,7 @@ TEST_F(Values, OrderIsTotalAndAgreesWithLess) {
         for (const TermId b : pool) {
             const int ab = order_compare(a, b, local);
             EXPECT_EQ(ab == 0, a == b) << terms.show(a) << " " << terms.show(b);
-            EXPECT_EQ(ab<0, order_compare(b, a, local)> 0) << terms.show(a) << " " << terms.show(b);
+            EXPECT_EQ(ab < 0, order_compare(b, a, local) > 0) << terms.show(a) << " " << terms.show(b);
             const Value x = frame.decode(a), y = frame.decode(b);
             if (compare(Comparison::Less, x, y) == Truth::True && x.type != ValueType::Duration) {
                 EXPECT_LT(ab, 0) << terms.show(a) << " " << terms.show(b);

@@ -136,6 +136,7 @@ public:
         }
         if (!seen_) choose_slots(rows, hidden);
         std::vector<const Column*> columns;
+        columns.reserve(slots_.size());
         for (const Slot slot : slots_) columns.push_back(rows.find(slot));
         std::vector<TermId> row(columns.size() + 1);
         for (std::size_t i = 0; i < rows.rows; ++i) {

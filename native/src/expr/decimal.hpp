@@ -9,18 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include "expr/int128.hpp"
+
 namespace penstock::expr {
-
-__extension__ using Int128 = __int128;
-__extension__ using UInt128 = unsigned __int128;
-
-inline constexpr Int128 kMaxInt128 = static_cast<Int128>(~UInt128{0} >> 1);
 
 struct Decimal {
     Int128 mantissa = 0;     // never the most negative number, so that negation is safe
     std::uint8_t scale = 0;  // digits after the point, at most kMaxScale
 
-    static constexpr int kMaxScale = 38;
+    static constexpr int kMaxScale = kMaxPowerOfTen;
     /// Fraction digits, and significant digits, that a division that does not come out even has at least.
     static constexpr int kDivisionDigits = 18;
 };

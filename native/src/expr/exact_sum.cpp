@@ -7,22 +7,9 @@
 #include "expr/wide_int.hpp"
 
 namespace penstock::expr {
-namespace {
-
-UInt128 magnitude(Int128 value) {
-    return value < 0 ? UInt128{0} - static_cast<UInt128>(value) : static_cast<UInt128>(value);
-}
-
-UInt128 power_of_ten(int exponent) {
-    UInt128 power = 1;
-    for (; exponent > 0; --exponent) power *= 10;
-    return power;
-}
-
-}  // namespace
-
 void ExactDecimalSum::accumulate(Wide& wide, Decimal value) {
-    const UInt256 size = multiply_wide(magnitude(value.mantissa), power_of_ten(Decimal::kMaxScale - value.scale));
+    const UInt256 size =
+        multiply_wide(magnitude(value.mantissa), static_cast<UInt128>(power_of_ten(Decimal::kMaxScale - value.scale)));
     const std::array<std::uint64_t, kLimbs> limbs{
         static_cast<std::uint64_t>(size.low), static_cast<std::uint64_t>(size.low >> 64),
         static_cast<std::uint64_t>(size.high), static_cast<std::uint64_t>(size.high >> 64), 0};

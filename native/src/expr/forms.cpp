@@ -84,22 +84,31 @@ private:
     std::vector<NodePtr> operands_;
 };
 
-/// x IN (a, b, …) is x = a || x = b || … (§17.4.1.9).
+/// x IN (a, b, …) is x = a || x = b || … (§17.4.1.9). IRIs among the list's constants are looked up by id, so that long
+/// lists of them cost one search a row.
 class InNode final : public LogicNode {
 public:
-    InNode(bool negated, NodePtr needle, std::vector<NodePtr> list)
-        : negated_(negated), needle_(std::move(needle)), list_(std::move(list)) {}
+    InNode(bool negated, NodePtr needle, std::vector<NodePtr> list) : negated_(negated), needle_(std::move(needle)) {
+        for (NodePtr& member : list) {
+            const auto id = member->constant();
+            if (id && is_name(*id))
+                names_.push_back(*id);
+            else
+                others_.push_back(std::move(member));
+        }
+        std::sort(names_.begin(), names_.end());
+    }
+
     void test(Frame& frame, Rows rows, Truth* out) const override {
         ValueColumn needles(frame);
         needle_->evaluate(frame, rows, needles.data());
-        std::fill_n(out, rows.size(), Truth::False);
-        for (const NodePtr& member : list_) {
+        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = among_names(frame, needles[k]);
+        for (const NodePtr& member : others_) {
             Selection open;
             for (std::size_t k = 0; k < rows.size(); ++k)
                 if (out[k] != Truth::True) open.add(rows[k], k);
             if (open.size == 0) break;
-            ValueColumn values(frame);
-            member->evaluate(frame, open.span(), values.data());
+            Operand values(frame, *member, open.span());
             for (std::size_t j = 0; j < open.size; ++j) {
                 const Truth equal = compare(Comparison::Equal, needles[open.places[j]], values[j]);
                 Truth& any = out[open.places[j]];
@@ -112,9 +121,19 @@ public:
     }
 
 private:
+    static bool is_name(TermId id) { return id != kUnbound && tag_of(id) == Tag::Iri; }
+    /// An error only where there is something to compare an error with.
+    Truth among_names(Frame& frame, const Value& needle) const {
+        if (names_.empty()) return Truth::False;
+        if (needle.error()) return Truth::Error;
+        if (needle.type != ValueType::Iri) return Truth::False;
+        return truth(std::binary_search(names_.begin(), names_.end(), frame.intern(needle)));
+    }
+
     bool negated_;
     NodePtr needle_;
-    std::vector<NodePtr> list_;
+    std::vector<TermId> names_;  // sorted
+    std::vector<NodePtr> others_;
 };
 
 class SameTermNode final : public LogicNode {

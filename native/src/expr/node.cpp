@@ -95,8 +95,8 @@ NodePtr make_constant(TermId id) { return std::make_unique<ConstantNode>(id); }
 NodePtr make_exists(std::size_t subplan, bool negated) { return std::make_unique<ExistsNode>(subplan, negated); }
 
 NodePtr compile_node(const Spec& spec, int depth) {
-    constexpr int kMaxDepth = 256;
-    if (depth > kMaxDepth) throw LimitError("an expression is nested more than 256 levels deep");
+    constexpr int kMaxDepth = 500;
+    if (depth > kMaxDepth) throw LimitError("an expression is nested more than 500 levels deep");
     if (const Spec* slot = spec.find("var")) return make_variable(slot_of(*slot));
     if (const Spec* id = spec.find("id")) return make_constant(id->as_int());
     if (const Spec* subplan = spec.find("exists")) {

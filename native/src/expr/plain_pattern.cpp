@@ -11,19 +11,16 @@ constexpr std::string_view kSpecial = "\\.?*+{}()[]|^$";
 
 /// The text of a pattern whose only special characters are escaped ones; empty where there are others.
 std::optional<std::string> unescape(std::string_view pattern) {
+    const auto special = [](char c) { return kSpecial.find(c) != std::string_view::npos; };
     std::string out;
-    for (std::size_t at = 0; at < pattern.size(); ++at) {
-        char c = pattern[at];
-        if (c == '\\') {
-            if (++at == pattern.size() || (pattern[at] != '-' && kSpecial.find(pattern[at]) == std::string_view::npos))
-                return std::nullopt;  // \n, \d …
-            c = pattern[at];
-        } else if (kSpecial.find(c) != std::string_view::npos) {
-            return std::nullopt;
-        }
-        out += c;
+    bool escaped = false;
+    for (const char c : pattern) {
+        if (escaped && c != '-' && !special(c)) return std::nullopt;  // \n, \d …
+        if (!escaped && c != '\\' && special(c)) return std::nullopt;
+        escaped = !escaped && c == '\\';
+        if (!escaped) out += c;
     }
-    return out;
+    return escaped ? std::nullopt : std::optional(std::move(out));
 }
 
 /// Letters with a partner of the same folded case outside ASCII: k (KELVIN SIGN) and s (LONG S).

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "expr/decimal.hpp"
+#include "expr/int128.hpp"
 
 namespace penstock::expr {
 
