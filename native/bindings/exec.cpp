@@ -143,8 +143,7 @@ void bind_exec(nb::module_& m) {
     using namespace penstock;
     nb::class_<Plan>(m, "Plan",
                      "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
-        .def(
-            "__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
+        .def("__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
 
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
         .def_prop_ro(

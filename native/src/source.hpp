@@ -27,7 +27,10 @@ struct LabelStats {
 struct Matches {
     std::vector<std::uint32_t> rows;
     std::vector<TermId> values;
-    void clear() { rows.clear(); values.clear(); }
+    void clear() {
+        rows.clear();
+        values.clear();
+    }
 };
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();

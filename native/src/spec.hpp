@@ -1,5 +1,5 @@
-// A plan or expression as it arrives from Python: JSON's data model. bindings/spec.cpp converts dicts and lists once per
-// registered template; native tests build it with the constructors.
+// A plan or expression as it arrives from Python: JSON's data model. bindings/spec.cpp converts dicts and lists once
+// per registered template; native tests build it with the constructors.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,9 @@ public:
 
     bool as_bool() const { return get<bool>("a boolean"); }
     std::uint64_t as_int() const { return get<std::uint64_t>("an integer"); }
-    double as_double() const { return std::holds_alternative<double>(value_) ? std::get<double>(value_) : static_cast<double>(as_int()); }
+    double as_double() const {
+        return std::holds_alternative<double>(value_) ? std::get<double>(value_) : static_cast<double>(as_int());
+    }
     const std::string& as_string() const { return get<std::string>("a string"); }
     const List& as_list() const { return get<List>("a list"); }
     const Dict& as_dict() const { return get<Dict>("a dict"); }

@@ -119,7 +119,7 @@ std::size_t CheckedReader::fill(std::size_t bytes) {
 }
 
 void CheckedReader::verify() {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file_, &status) != 0) fail("cannot be read");
     errno = 0;
     const auto size = static_cast<std::uint64_t>(status.st_size);

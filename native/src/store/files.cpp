@@ -39,7 +39,7 @@ public:
         }
     }
     std::size_t size() const {
-        struct stat info {};
+        struct stat info{};
         if (::fstat(fd_, &info) != 0) fail("read", path_);
         return static_cast<std::size_t>(info.st_size);
     }
