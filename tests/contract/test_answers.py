@@ -8,10 +8,10 @@ import json
 import xml.etree.ElementTree as ET
 from typing import Any
 
-import penstock
 import pytest
 import rdflib
 
+import penstock
 from support.brief import PREFIX, S, T, nt, timeline
 
 W = "[RANGE 1s STEP 1s]"

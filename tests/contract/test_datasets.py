@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import penstock
 import pytest
 
+import penstock
 from support.brief import PREFIX, S, T, nt, timeline
 
 STORED = "<urn:x-penstock:stored>"
-W = f"[RANGE 1s STEP 1s]"
+W = "[RANGE 1s STEP 1s]"
 G, H = "urn:x:g", "urn:x:h"
 
 

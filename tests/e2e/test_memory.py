@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import penstock
 import pytest
 import rdflib
+
+import penstock
 
 S = "urn:x:stream/gps"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import penstock
-
 from fuzz.mutation import mutated
 from property import cases
 from property.script import Ask, Register

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import penstock
 import pyoxigraph as ox
 
+import penstock
 from fuzz.mutation import mutated
 from support.answers import isomorphic
 from support.terms import from_rdflib, parse_triples

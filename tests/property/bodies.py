@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyoxigraph as ox
 
 from support import patterns as P
 from support.evaluator import integer
+
+if TYPE_CHECKING:
+    import random
 
 X = "urn:x:"
 NODES = [ox.NamedNode(f"{X}n{k}") for k in range(4)]

@@ -60,7 +60,7 @@ def duration(text: str) -> int:
 def _instant(text: str) -> int:
     if re.fullmatch(r"\d+", text):
         return int(text)
-    moment = datetime.datetime.fromisoformat(text.split("^^", maxsplit=1)[0].strip('"').replace("Z", "+00:00"))
+    moment = datetime.datetime.fromisoformat(text.split("^^", maxsplit=1)[0].strip('"'))
     return int(moment.timestamp() * 1000)
 
 

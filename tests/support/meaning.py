@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from support import evaluator
 from support.answers import Answer, Rows, difference
-from support.evaluator import Data
 from support.printing import Printer
 from support.references import by_pyoxigraph, by_rdflib
 
 if TYPE_CHECKING:
     from support import patterns as P
+    from support.evaluator import Data
 
 
 @dataclass

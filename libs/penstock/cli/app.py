@@ -143,7 +143,8 @@ def boolean(answer: bool, answer_format: AnswerFormat) -> str:
         return json.dumps({"head": {}, "boolean": answer})
     if answer_format is AnswerFormat.xml:
         namespace = "http://www.w3.org/2005/sparql-results#"
-        return f'<?xml version="1.0"?>\n<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
+        document = f'<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
+        return f'<?xml version="1.0"?>\n{document}'
     return "yes" if answer else "no"
 
 
