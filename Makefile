@@ -59,7 +59,7 @@ lint: setup $(VENV)/.dev ## ruff, mypy --strict, stubtest, import-linter, clang-
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=libs $(BIN)/lint-imports --no-logo
 	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format --dry-run -Werror
 	PYTHON=$(PY) tools/clang_tidy.sh
 

@@ -12,6 +12,8 @@ launcher=()
 if command -v ccache >/dev/null 2>&1; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 generator=()
 if command -v ninja >/dev/null 2>&1 || "$python" -c 'import ninja' 2>/dev/null; then generator=(-G Ninja); fi
+# -O1: compiles faster than -O2, and the sanitizers' reports stay readable.
+checked=(-DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1")
 bin=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
 PATH="$bin:$PATH"
 configure() { cmake -S . -B "$1" "${generator[@]}" "${launcher[@]}" "${@:2}" >/dev/null; }
@@ -25,11 +27,11 @@ case "$mode" in
     cmake --build build/native-test
     ctest --test-dir build/native-test --output-on-failure -R "${2:-.}" ;;
   asan)
-    configure build/native-asan -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=address,undefined
+    configure build/native-asan "${checked[@]}" -DPENSTOCK_SANITIZE=address,undefined
     cmake --build build/native-asan
     ctest --test-dir build/native-asan --output-on-failure -R "${2:-.}" ;;
   tsan)
-    configure build/native-tsan -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=thread
+    configure build/native-tsan "${checked[@]}" -DPENSTOCK_SANITIZE=thread
     cmake --build build/native-tsan
     ctest --test-dir build/native-tsan --output-on-failure -R "${2:-.}" ;;
   fuzz)

@@ -33,7 +33,7 @@ def run() -> Iterator[Row]:
     sample = lsbench._module(folder / "make_events.py")  # noqa: SLF001
     stored = "".join(
         "<{}> <{}> <{}> .\n".format(*map(lsbench._iri, row)) for row in sample.rows("id_mr0_sibdataset.nt")
-    )  # noqa: SLF001
+    )
     for scale in (1, 20):
         with penstock.Engine() as engine:
             engine.load(stored.encode(), format="nt")
