@@ -12,7 +12,7 @@ namespace {
 /// Above this many possible matches of a batch, equal keys are looked up once: then a batch gives at most the label's
 /// edges.
 constexpr std::uint64_t kFoldAbove = std::uint64_t{1} << 20;
-constexpr std::size_t kChargeAbove = 64 * 1024;  // smaller scratch is not worth accounting for
+constexpr std::size_t kChargeAbove = std::size_t{64} << 10;  // smaller scratch is not worth accounting for
 
 std::size_t bytes_of(const Matches& m) {
     return m.rows.capacity() * sizeof(m.rows[0]) + m.values.capacity() * sizeof(m.values[0]);

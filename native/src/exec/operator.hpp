@@ -61,12 +61,13 @@ struct Run {
     /// Counts work and looks at the clock and the cancellation flag now and then: about every 16 K rows.
     void work(std::size_t rows) {
         work_ += rows + 16;
-        if (work_ < 16 * 1024) return;
+        if (work_ < kCheckEvery) return;
         work_ = 0;
         expressions.budget.check();
     }
 
 private:
+    static constexpr std::size_t kCheckEvery = std::size_t{16} << 10;
     std::size_t work_ = 0;
 };
 
