@@ -1,9 +1,13 @@
 """The embedded engine: declarations, registration, triggers, evaluation, answers, checkpoints.
 
-`engine` is the face; `runtime` puts the parts together. Input: `declaration`, `streams`, `events`, `intake`, `refused`.
-Queries: `registry`, `groups`, `cohorts`, `membership`, `planning`, `standing`. Time: `grid`, `pace`, `schedule`,
-`windows`, `releasing`. Evaluation: `firing`, `evaluate`, `difference`, `derived`, `oneshot`. Answers: `blocks`,
-`answers`, `formats`, `terms`. Keeping: `checkpoint`, `directory`, `forgetting`, `storing`.
+`engine` is the face, `runtime` puts the parts together.
+
+- input: `declaration`, `streams`, `events`, `intake`, `refused`, `storing`
+- queries: `registry`, `groups`, `cohorts`, `member`, `membership`, `planning`, `explaining`
+- time: `grid`, `pace`, `schedule`, `windows`, `releasing`
+- evaluation: `firing`, `evaluate`, `difference`, `derived`, `oneshot`
+- answers: `blocks`, `inbox`, `standing`, `answers`, `formats`
+- keeping: `checkpoint`, `saving`, `restoring`, `arrays`, `directory`, `forgetting`
 
 Not here: what queries mean (`penstock.query`), and what touches every tuple (the core, `penstock.store._native`).
 """
@@ -13,8 +17,9 @@ from penstock.engine.blocks import Evaluation
 from penstock.engine.declaration import Declaration
 from penstock.engine.engine import Engine
 from penstock.engine.limits import Limits
+from penstock.engine.member import Gap
 from penstock.engine.refused import DeadLetter, LateEvent
-from penstock.engine.standing import Gap, Query
+from penstock.engine.standing import Query
 
 __all__ = [
     "DeadLetter",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers import Decoder, Ids
     from penstock.engine.membership import Membership
-    from penstock.engine.standing import Query
     from penstock.errors import PenstockError
 
     Bounds: TypeAlias = tuple[int | None, int]
@@ -193,16 +192,9 @@ class BlockLog:
                 del self._blocks[number]
 
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Take over the blocks of a checkpoint; `expect` then says who has yet to take them."""
+        """Take over the blocks of a checkpoint; `Inbox.restore` then says who has yet to take them."""
         self.next = following
         self._blocks = blocks
-
-    def expect(self, query: Query, first: int, end: int) -> None:
-        """Note that a restored query has yet to take its part of the blocks from `first` up to `end`."""
-        for _, block in self.blocks(first, end):
-            member = block.members.number_of(query)
-            if member is not None and block.concerns(member):
-                block.waiting += 1
 
     def drop_read(self) -> None:
         """Forget restored blocks that nobody has yet to take."""

@@ -10,12 +10,12 @@ from penstock.engine.pace import GridPace
 from penstock.engine.windows import SlidingWindow, counted_windows, cuts, window_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator
 
     from penstock.engine.difference import Predecessor
     from penstock.engine.groups import Group
+    from penstock.engine.member import Member
     from penstock.engine.pace import Pace
-    from penstock.engine.standing import Query
     from penstock.engine.windows import Window, WindowPool
 
 
@@ -37,30 +37,28 @@ class Cohort:
         self.predecessor: Predecessor | None = None
         self.executions = 0
         self.dissolved = False
-        self._queries: dict[Query, None] = {}
+        self._all: dict[Member, None] = {}
         self._members: Membership | None = None
 
     def __repr__(self) -> str:
         return f"<Cohort {self.number}: {len(self)} members, P={self.point}, next={self.next}>"
 
     def __len__(self) -> int:
-        return len(self._queries)
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._all)
 
     @property
-    def queries(self) -> tuple[Query, ...]:
-        """The members, oldest first."""
-        return tuple(self._queries)
-
-    @property
-    def first(self) -> Query:
+    def first(self) -> Member:
         """The oldest member."""
-        return next(iter(self._queries))
+        return next(iter(self._all))
 
     @property
     def members(self) -> Membership:
         """The members as of now, numbered."""
         if self._members is None:
-            self._members = Membership(self._queries)
+            self._members = Membership(self._all)
         return self._members
 
     @property
@@ -69,16 +67,16 @@ class Cohort:
         return None if self.pace is None else self.pace.next
 
     # ---- members
-    def add(self, queries: Sequence[Query]) -> None:
+    def add(self, members: Iterable[Member]) -> None:
         """Take in members; from now on they are evaluated here."""
-        for query in queries:
-            self._queries[query] = None
-            query.joins(self)
+        for member in members:
+            self._all[member] = None
+            member.joins(self)
         self._members = None
 
-    def remove(self, query: Query) -> None:
+    def remove(self, member: Member) -> None:
         """Let a member go."""
-        del self._queries[query]
+        del self._all[member]
         self._members = None
 
     # ---- time
@@ -88,7 +86,7 @@ class Cohort:
         """
         assert self.point is None, self
         self.point = point
-        for member in self._queries:
+        for member in self._all:
             if member.point is None:
                 member.point = point
         group = self.group
@@ -118,7 +116,7 @@ class Cohort:
     def absorb(self, other: Cohort, pool: WindowPool) -> None:
         """Take over the members of a cohort that has come to the same instant with the same windows."""
         assert self.next == other.next, (self, other)
-        self.add(other.queries)
+        self.add(list(other))
         if self.predecessor is not None and other.predecessor is not None:
             self.predecessor = self.predecessor.merged(other.predecessor, self.members)
         elif other.predecessor is not None:
@@ -132,5 +130,5 @@ class Cohort:
             if isinstance(window, SlidingWindow):
                 pool.release(window)
         self.windows = ()
-        self._queries.clear()
+        self._all.clear()
         self._members = None

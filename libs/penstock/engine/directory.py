@@ -48,6 +48,10 @@ class WorkingDirectory:
         self.path = Path(tempfile.mkdtemp(prefix=self._PREFIX, dir=parent))
         self._descriptor = _lock(self.path / "LOCK")
 
+    def fresh(self) -> Path:
+        """Return a new folder within."""
+        return Path(tempfile.mkdtemp(dir=self.path))
+
     def close(self) -> None:
         """Remove the folder; what is mapped stays readable."""
         if self._descriptor is not None:
@@ -106,6 +110,11 @@ class DataDirectory:
             self._descriptor = None
 
     # ---- the checkpoint in force
+    def pointer(self) -> bytes:
+        """Return what names the checkpoint in force; empty where there is none."""
+        path = self.path / "CURRENT"
+        return _read(path) if path.exists() else b""
+
     def current(self) -> Path | None:
         """Return the folder of the checkpoint in force, every file of it verified; None where there is none."""
         pointer = self.path / "CURRENT"

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from penstock.engine import checkpoint
+from penstock.engine.checkpoint import restored, save
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
 from penstock.engine.directory import DataDirectory, WorkingDirectory
@@ -23,7 +24,6 @@ from penstock.engine.intake import check_columns
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.refused import DeadLetter
-from penstock.engine.runtime import Runtime
 from penstock.engine.standing import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.storing import Document, LoadReport, insert
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers import Ids, Solutions
     from penstock.engine.events import EventData
+    from penstock.engine.member import Member
     from penstock.engine.refused import LateEvent
+    from penstock.engine.runtime import Runtime
     from penstock.engine.streams import LiveStream
     from penstock.rdf.terms import RdflibTerm
 
@@ -73,24 +75,21 @@ class Engine:
     ) -> None:
         self._lock = threading.RLock()
         self._open = False
-        self.listeners: set[Query] = set()
-        self._directory = None if data_dir is None else DataDirectory(data_dir, read_only=read_only)
-        self._working = WorkingDirectory()
         self._read_only = read_only
+        self._working = WorkingDirectory()
+        self._directory: DataDirectory | None = None
         try:
-            saved = None if self._directory is None else self._directory.current()
-            core = _core(self._working, saved, shards, limits or Limits(), clock, random.Random(seed))  # noqa: S311
-            self._runtime = Runtime(core)
-            self._texts = Texts(core.limits.text_cache)
-            self._one_shot = OneShot(core, self._runtime.streams, self._texts)
-            self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
-            if saved is not None:
-                checkpoint.load(self._runtime, saved, self)
-            if self._directory is not None and self._directory.crashed:
-                core.attempt += 1
+            if data_dir is not None:
+                self._directory = DataDirectory(data_dir, read_only=read_only)
+            make = partial(_core, self._working, shards, limits or Limits(), clock, random.Random(seed))  # noqa: S311
+            self._runtime = restored(self._directory, make)
         except BaseException:
             self._release(clean=False)
             raise
+        core = self._runtime.core
+        self._texts = Texts(core.limits.text_cache)
+        self._one_shot = OneShot(core, self._runtime.streams, self._texts)
+        self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
         self._open = True
 
     # ---- stored data
@@ -249,21 +248,13 @@ class Engine:
         """
         statement = self._texts.parse(text, base)
         with self._writing() as runtime:
-            return runtime.registry.register(statement, name, base, self)
+            return self._handle(runtime.registry.register(statement, name, base))
 
     @property
     def queries(self) -> Mapping[str, Query]:
         """Standing queries by name."""
         with self._lock:
-            return dict(self._runtime.registry.queries)
-
-    def stop(self, query: Query) -> None:
-        """End a standing query (what `query.stop()` calls)."""
-        with self._writing() as runtime:
-            if runtime.registry.queries.get(query.name) is query:
-                runtime.stop(query)
-                self.listeners.discard(query)
-        self._deliver()
+            return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
         """Return the plan: operators, estimates, and what the last run really did. Nothing is registered or run."""
@@ -294,9 +285,8 @@ class Engine:
         with self._writing() as runtime:
             if self._directory is None or self._read_only:
                 raise StorageError("this engine has no data_dir of its own")
-            folder = self._directory.begin()
-            checkpoint.save(runtime, folder)
-            self._directory.publish(folder)
+            runtime.progress(())  # a pass that was interrupted comes to its end first
+            save(runtime, self._directory)
 
     def stats(self) -> dict[str, Any]:
         """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
@@ -309,15 +299,17 @@ class Engine:
         with self._lock:
             if not self._open:
                 return
+            kept = False
             try:
                 if self._directory is not None and not self._read_only:
                     self.checkpoint()
+                kept = True
             finally:
                 self._open = False
-                self._release(clean=True)
-                queries = list(self._runtime.registry.queries.values())
-        for query in queries:
-            query.ended()
+                self._release(clean=kept)
+                members = list(self._runtime.registry.members.values())
+        for member in members:
+            member.inbox.end()
 
     def __enter__(self) -> Self:
         return self
@@ -349,8 +341,19 @@ class Engine:
 
     def _deliver(self) -> None:
         """Hand what has fired to subscribers, outside of the lock: they may call the engine."""
-        for query in list(self.listeners):
-            query.deliver()
+        for inbox in list(self._runtime.registry.listeners):
+            inbox.deliver()
+
+    def _handle(self, member: Member) -> Query:
+        if member.handle is None:
+            member.handle = Query(member, self._stop)
+        return member.handle
+
+    def _stop(self, member: Member) -> None:
+        with self._writing() as runtime:
+            if runtime.registry.members.get(member.name) is member:
+                runtime.stop(member)
+        self._deliver()
 
     def _release(self, *, clean: bool) -> None:
         self._working.close()
@@ -359,14 +362,17 @@ class Engine:
 
 
 def _core(
-    working: WorkingDirectory, saved: Path | None, shards: int, limits: Limits, clock: Callable[[], int], rng: Random
+    working: WorkingDirectory, shards: int, limits: Limits, clock: Callable[[], int], rng: Random, saved: Path | None
 ) -> Core:
-    dictionary = native.Dictionary()
+    """The native parts: empty ones, or those of a checkpoint."""
+    if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
+        raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
+    dictionary, regions = native.Dictionary(), str(working.fresh())
     if saved is None:
-        store = native.Store(str(working.path), shards)
+        store = native.Store(regions, shards)
     else:
         dictionary.load(str(saved / "dictionary.bin"))
-        store = native.Store.open(str(saved / "store"), str(working.path))
+        store = native.Store.open(str(saved / "store"), regions)
     return Core(store, dictionary, limits, clock, rng, functions.call)
 
 

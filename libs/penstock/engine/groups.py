@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.engine.core import Core
-    from penstock.engine.standing import Query
+    from penstock.engine.member import Member
     from penstock.engine.streams import LiveStream, Streams
     from penstock.engine.windows import WindowPool
     from penstock.query.ir import ContinuousQuery
@@ -94,11 +94,11 @@ class Group:
             if cohort is not self.main:
                 self.main.absorb(cohort, pool)
 
-    def leave(self, query: Query, pool: WindowPool) -> Cohort | None:
+    def leave(self, member: Member, pool: WindowPool) -> Cohort | None:
         """Take a member out; returns its cohort where that is now empty and gone."""
-        cohort = query.cohort
+        cohort = member.cohort
         assert cohort is not None
-        cohort.remove(query)
+        cohort.remove(member)
         if len(cohort):
             return None
         cohort.dissolve(pool)

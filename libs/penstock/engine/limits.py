@@ -18,6 +18,7 @@ class Limits:
     max_streams, max_queries, max_windows: declarations, registrations, and windows in one query.
     evaluation_timeout_s, query_timeout_s: time of one evaluation of a standing query, and of a one-shot (0 = no limit).
     evaluation_memory_mb: memory of either (0 = no limit).
+    max_shards: of one stored graph.
     text_cache, plan_cache: one-shot texts kept parsed and planned.
     """
 
@@ -29,6 +30,7 @@ class Limits:
     max_streams: int = 65_536
     max_queries: int = 1_000_000
     max_windows: int = 64
+    max_shards: int = 1_024
     evaluation_timeout_s: float = 10.0
     query_timeout_s: float = 60.0
     evaluation_memory_mb: int = 4_096

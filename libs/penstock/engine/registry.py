@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.engine.cohorts import Cohort
 from penstock.engine.derived import check_publication, publish_stream, set_depths
 from penstock.engine.groups import Group
+from penstock.engine.member import Member
 from penstock.engine.planning import EngineCatalogue
-from penstock.engine.standing import Query
 from penstock.engine.windows import WindowPool
 from penstock.errors import LimitError, QueryError
 from penstock.query.ir import ContinuousQuery
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers import Ids
     from penstock.engine.core import Core
+    from penstock.engine.inbox import Inbox
     from penstock.engine.schedule import Schedule
-    from penstock.engine.standing import Owner
     from penstock.engine.streams import LiveStream, Streams
     from penstock.query.ir import Statement
     from penstock.query.templates import Template
@@ -38,7 +38,8 @@ class Registry:
         self._groups: dict[Template, Group] = {}
         self._cohorts = count()
         self._names = count(1)
-        self.queries: dict[str, Query] = {}
+        self.members: dict[str, Member] = {}
+        self.listeners: set[Inbox] = set()
         self.pool = WindowPool()
 
     @property
@@ -57,17 +58,17 @@ class Registry:
             yield from group.cohorts
 
     # ---- coming
-    def register(self, statement: Statement, name: str | None, base: str | None, owner: Owner) -> Query:
+    def register(self, statement: Statement, name: str | None, base: str | None) -> Member:
         """Add a standing query; QueryError (and nothing changes) where it cannot be one."""
         ir = self._checked(statement)
         name = self._name(ir, name)
-        query = self._enrol(ir, name, base, owner)
-        point = self.registration_point(query.group.streams)
-        cohort, _ = query.group.cohort_for(point, next(self._cohorts), self.pool)
-        query.point = cohort.point
-        cohort.add([query])
-        query.group.settle(self.pool)
-        return query
+        member = self._enrol(ir, name, base)
+        point = self.registration_point(member.group.streams)
+        cohort, _ = member.group.cohort_for(point, next(self._cohorts), self.pool)
+        member.point = cohort.point
+        cohort.add([member])
+        member.group.settle(self.pool)
+        return member
 
     def _checked(self, statement: Statement) -> ContinuousQuery:
         if not isinstance(statement, ContinuousQuery):
@@ -78,23 +79,23 @@ class Registry:
         if len(statement.windows) > self._core.limits.max_windows:
             message = f"more than {self._core.limits.max_windows} windows (max_windows)"
             raise error_at(statement, statement.windows[self._core.limits.max_windows].at, message)
-        if len(self.queries) >= self._core.limits.max_queries:
-            raise LimitError(f"there are already {len(self.queries)} standing queries (max_queries)")
+        if len(self.members) >= self._core.limits.max_queries:
+            raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
         return statement
 
     def _name(self, ir: ContinuousQuery, name: str | None) -> str:
         name = name or ir.name
         if name is None:
-            name = next(made for n in self._names if (made := f"q{n}") not in self.queries)
-        if name in self.queries:
+            name = next(made for n in self._names if (made := f"q{n}") not in self.members)
+        if name in self.members:
             raise error_at(ir, ir.at, f"there is already a query named {name}", name)
         return name
 
-    def restore(self, ir: ContinuousQuery, name: str, base: str | None, owner: Owner) -> Query:
+    def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:
         """Add a query of a checkpoint to its group, but to no cohort yet; the stream that it publishes is there."""
-        return self._enrol(ir, name, base, owner, restored=True)
+        return self._enrol(ir, name, base, restored=True)
 
-    def restore_cohort(self, members: Sequence[Query], point: int | None, last: int | None, *, main: bool) -> Cohort:
+    def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
         """Put queries of one group into a cohort as a checkpoint has it."""
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
@@ -108,9 +109,7 @@ class Registry:
             group.apart[point] = cohort
         return cohort
 
-    def _enrol(
-        self, ir: ContinuousQuery, name: str, base: str | None, owner: Owner, *, restored: bool = False
-    ) -> Query:
+    def _enrol(self, ir: ContinuousQuery, name: str, base: str | None, *, restored: bool = False) -> Member:
         resolved = resolve(ir, EngineCatalogue(self._core, self._streams))
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
@@ -129,8 +128,8 @@ class Registry:
             self._groups[template] = group
             self._schedule.add(group)
             set_depths(group, self._schedule.readers)
-        query = self.queries[name] = Query(name, base, ir, group, constants, parameters, owner)
-        return query
+        member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
+        return member
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
@@ -146,11 +145,11 @@ class Registry:
                 group.settle(self.pool)
 
     # ---- going
-    def remove(self, query: Query) -> LiveStream | None:
+    def remove(self, member: Member) -> LiveStream | None:
         """Let a query go; returns the stream that ends with it, where it published one."""
-        group = query.group
-        group.leave(query, self.pool)
-        del self.queries[query.name]
+        group = member.group
+        group.leave(member, self.pool)
+        del self.members[member.name]
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.core import Core
     from penstock.engine.events import BadEvent, Events
-    from penstock.engine.standing import Query
+    from penstock.engine.member import Member
     from penstock.engine.streams import LiveStream
 
 
@@ -71,8 +71,8 @@ class Runtime:
 
     def _skip(self, moved: Iterable[LiveStream]) -> None:
         for cohort, gap in self.schedule.skip(moved):
-            for query in cohort.queries:
-                query.gaps.append(gap)
+            for member in cohort:
+                member.gaps.append(gap)
             self.firing.skipped(cohort)
 
     def progress(self, moved: Iterable[LiveStream]) -> None:
@@ -83,10 +83,10 @@ class Runtime:
             self.firing.tidy()
 
     # ---- queries
-    def stop(self, query: Query) -> None:
+    def stop(self, member: Member) -> None:
         """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
-        ended = self.registry.remove(query)
-        query.ended()
+        ended = self.registry.remove(member)
+        member.inbox.end()
         if ended is not None and self.schedule.readers(ended):
             self.progress([ended])
         self._drop_unread()
@@ -102,7 +102,7 @@ class Runtime:
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")
-        readers = [query.name for group in self.schedule.readers(stream) for c in group.cohorts for query in c.queries]
+        readers = [member.name for group in self.schedule.readers(stream) for c in group.cohorts for member in c]
         if readers:
             raise DataError(f"stream <{iri}> is read by {len(readers)} queries ({readers[0]}, …): stop them first")
         self.streams.drop(iri)

@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.member import Gap
 from penstock.engine.pace import CountPace, GridPace
-from penstock.engine.standing import Gap
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class Schedule:
         most = self._limits.max_unpolled
         if len(cohort.log) < most:
             return
-        for query in cohort.queries:
-            if not query.subscribed and query.unpolled() >= most:
+        for member in cohort:
+            if not member.inbox.subscribed and len(member.inbox) >= most:
                 raise LimitError(
-                    f"query {query.name} holds {most} evaluations that nobody polled (max_unpolled): poll or stop it"
+                    f"query {member.name} holds {most} evaluations that nobody polled (max_unpolled): poll or stop it"
                 )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.engine.member import Member
     from penstock.engine.runtime import Runtime
-    from penstock.engine.standing import Query
     from penstock.engine.streams import LiveStream
 
 
@@ -17,7 +17,7 @@ def stream_stats(stream: LiveStream) -> dict[str, Any]:
     which (in the order of the first time) are already here.
     """
     watermark = stream.watermark
-    resume = None if watermark is None else {"from": watermark + 1, "skip": stream.accepted_beyond}
+    resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.accepted_beyond}
     return {
         "watermark": watermark,
         "closed": stream.closed_ms,
@@ -33,7 +33,7 @@ def stream_stats(stream: LiveStream) -> dict[str, Any]:
     }
 
 
-def query_stats(query: Query) -> dict[str, Any]:
+def query_stats(query: Member) -> dict[str, Any]:
     """Return one query's numbers."""
     cohort = query.cohort
     pace = None if cohort is None else cohort.pace
@@ -42,7 +42,7 @@ def query_stats(query: Query) -> dict[str, Any]:
         "last": None if pace is None else pace.last,
         "next": None if pace is None else pace.next,
         "members": 0 if cohort is None else len(cohort),
-        "unpolled": query.unpolled(),
+        "unpolled": len(query.inbox),
         "gaps": [(gap.after, gap.until, gap.count) for gap in query.gaps],
     }
 
@@ -66,5 +66,5 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "windows": len(registry.pool),
         "window_bytes": registry.pool.bytes(),
         "streams": {stream.iri: stream_stats(stream) for stream in streams},
-        "queries": {name: query_stats(query) for name, query in registry.queries.items()},
+        "queries": {name: query_stats(query) for name, query in registry.members.items()},
     }

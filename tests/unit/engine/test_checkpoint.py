@@ -116,9 +116,9 @@ def test_cohorts_merge_after_a_restart_as_they_would_have(bench):
     bench.advance("s", 200)
     bench.reopen()
     x, y = bench.engine.queries["x"], bench.engine.queries["y"]
-    assert x.cohort is not y.cohort
+    assert x._member.cohort is not y._member.cohort
     bench.advance("s", 600)
-    assert x.cohort is y.cohort
+    assert x._member.cohort is y._member.cohort
     assert timeline(x)[400] == ["a"]
     assert timeline(y)[400] == ["b"]
 
@@ -134,7 +134,7 @@ def test_partly_polled_blocks_come_back_for_those_who_did_not_poll(bench):
     bench.reopen()
     assert timeline(bench.engine.queries["x"]) == {200: []}
     assert timeline(bench.engine.queries["y"]) == {100: ["b"], 200: []}
-    assert len(bench.engine.queries["y"].cohort.log) == 0
+    assert len(bench.engine.queries["y"]._member.cohort.log) == 0
 
 
 def test_a_query_that_took_a_stopped_ones_name_is_not_taken_for_it(bench):

@@ -10,7 +10,7 @@ def groups(bench):
 
 
 def members(query):
-    return len(query.cohort)
+    return len(query._member.cohort)
 
 
 def test_queries_that_differ_in_constants_are_one_group(bench):
@@ -35,9 +35,9 @@ def test_a_later_member_stands_apart_while_its_point_cuts_its_window(bench):
     assert second.registration_point == 200
     bench.push("s", 250, "y p e")
     bench.advance("s", 300)
-    assert first.cohort is not second.cohort
+    assert first._member.cohort is not second._member.cohort
     bench.advance("s", 500)
-    assert first.cohort is second.cohort
+    assert first._member.cohort is second._member.cohort
     assert members(first) == 2
     assert timeline(first) == {100: ["a"], 200: ["a", "c"], 300: ["a", "c"], 400: ["c"], 500: []}
     assert timeline(second) == {300: ["e"], 400: ["e"], 500: ["e"]}
@@ -86,7 +86,7 @@ def test_differences_survive_merging_and_leaving(bench):
     gone.stop()
     bench.push("s", 250, "x p a", "y p b", "y p c")
     bench.advance("s", 600)
-    assert first.cohort is second.cohort
+    assert first._member.cohort is second._member.cohort
     assert timeline(first) == {100: ["a"], 200: [], 300: [], 400: [], 500: [], 600: []}
     assert timeline(second) == {200: ["b"], 300: ["c"], 400: [], 500: [], 600: []}
 
@@ -116,7 +116,7 @@ def test_count_windows_of_different_points_never_merge(bench):
     for i, time in enumerate(range(150, 650, 100)):
         bench.push("s", time, f"x p v{i}")
     bench.advance("s", 700)
-    assert first.cohort is not second.cohort
+    assert first._member.cohort is not second._member.cohort
     assert timeline(first) == {150: ["a", "v0"], 350: ["v1", "v2"], 550: ["v3", "v4"]}
     assert timeline(second) == {250: ["v0", "v1"], 450: ["v2", "v3"]}
 
@@ -137,7 +137,7 @@ def test_ten_thousand_members_cost_one_block_an_instant(bench):
     queries = [bench.register(f":u{i} :p ?o", "s RANGE 100ms") for i in range(300)]
     bench.advance("s", 0)
     bench.advance("s", 1000)
-    log = queries[0].cohort.log
+    log = queries[0]._member.cohort.log
     assert len(log) == 10
     for query in queries[:-1]:
         query.poll()

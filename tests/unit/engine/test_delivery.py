@@ -187,7 +187,7 @@ def test_a_sparse_query_is_not_blamed_for_what_others_of_its_group_hold(make_ben
         bench.push("s", time, "loud p b")
         assert len(loud.poll()) == (time > 50)
     assert quiet.poll() == []
-    assert len(loud.cohort.log) == 0
+    assert len(loud._member.cohort.log) == 0
 
 
 def test_nonempty_reports_only_answers_with_something_in_them(bench):

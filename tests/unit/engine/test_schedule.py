@@ -19,14 +19,26 @@ from penstock.engine.streams import Streams
 from penstock.store import _native as native
 
 
+class FakeInbox:
+    subscribed = False
+
+    def __init__(self, log: BlockLog) -> None:
+        self.log = log
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+
 class FakeCohort:
     def __init__(self, group: FakeGroup, number: int, point: int | None) -> None:
         self.group, self.number, self.point = group, number, point
         self.pace = None if point is None else GridPace(group.grid, point)
         self.dissolved = False
         self.log = BlockLog()
-        self.first = SimpleNamespace(name=f"q{number}", subscribed=False, unpolled=lambda: len(self.log))
-        self.queries = (self.first,)
+        self.first = SimpleNamespace(name=f"q{number}", inbox=FakeInbox(self.log))
+
+    def __iter__(self) -> Any:
+        return iter((self.first,))
 
     @property
     def next(self) -> int | None:

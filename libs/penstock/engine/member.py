@@ -1,0 +1,58 @@
+"""A member of a group: one registered query as the engine keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.engine.inbox import Inbox
+
+if TYPE_CHECKING:
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.groups import Group
+    from penstock.engine.standing import Query
+    from penstock.query.ir import ContinuousQuery
+    from penstock.query.templates import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Instants that `advance(skip=True)` jumped over: `count` of them in (after, until]."""
+
+    after: int
+    until: int
+    count: int
+
+
+class Member:
+    """`constants` and their ids, `parameters`, are in the order of the template's parameters. `point` is P."""
+
+    def __init__(
+        self,
+        name: str,
+        base: str | None,
+        ir: ContinuousQuery,
+        group: Group,
+        constants: tuple[Constant, ...],
+        parameters: tuple[int, ...],
+        listeners: set[Inbox],
+    ) -> None:
+        self.name = name
+        self.base = base
+        self.ir = ir
+        self.group = group
+        self.constants = constants
+        self.parameters = parameters
+        self.inbox = Inbox(self, listeners)
+        self.point: int | None = None
+        self.gaps: list[Gap] = []
+        self.cohort: Cohort | None = None
+        self.handle: Query | None = None
+
+    def __repr__(self) -> str:
+        return f"<Member {self.name}>"
+
+    def joins(self, cohort: Cohort) -> None:
+        """Take part in a cohort's executions from now on."""
+        self.cohort = cohort
+        self.inbox.follow(cohort.log)

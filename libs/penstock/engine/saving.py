@@ -1,0 +1,154 @@
+"""Writing a checkpoint's folder: the other side of `restoring`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.answers import publish
+from penstock.engine.arrays import ArrayWriter
+from penstock.engine.pace import CountPace, GridPace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.engine.blocks import Block, BlockLog
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.difference import Rows
+    from penstock.engine.member import Member
+    from penstock.engine.membership import Membership
+    from penstock.engine.refused import DeadLetter
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.streams import LiveStream
+
+VERSION = 1
+
+
+def write(runtime: Runtime, folder: Path) -> None:
+    """Write the whole state into a folder. The caller holds the engine's lock and makes the folder durable."""
+    writer = _Writer(runtime, folder)
+    state = writer.state()
+    writer.arrays.close()
+    (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "store").mkdir()
+    runtime.core.store.save(str(folder / "store"))
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may have interned terms
+
+
+class _Writer:
+    def __init__(self, runtime: Runtime, folder: Path) -> None:
+        self._runtime = runtime
+        self._folder = folder
+        self.arrays = ArrayWriter(folder / "arrays.bin")
+        self._memberships: dict[Membership, int] = {}
+        self._logs: dict[BlockLog, int] = {}
+
+    def state(self) -> dict[str, Any]:
+        runtime = self._runtime
+        queries = [self._member(member) for member in runtime.registry.members.values()]
+        cohorts = [self._cohort(cohort) for cohort in runtime.registry.cohorts]
+        return {
+            "version": VERSION,
+            "attempt": runtime.core.attempt,
+            "tick": runtime.core.dictionary.tick(),
+            "blanks": runtime.core.dictionary.blank_count(),
+            "next_stream": runtime.streams.next_number,
+            "streams": [self._stream(stream) for stream in runtime.streams],
+            "queries": queries,
+            "cohorts": cohorts,
+            "logs": [self._log(log) for log in self._logs],
+            "memberships": [self._names(members) for members in self._memberships],
+            "dead_letters": [_letter(letter) for letter in runtime.dead_letters.entries()],
+        }
+
+    def _names(self, members: Membership) -> list[str | None]:
+        """The members' names, None for those that are gone (another query may have the name by now)."""
+        standing = self._runtime.registry.members
+        return [m.name if m is not None and standing.get(m.name) is m else None for m in members.all]
+
+    def _stream(self, stream: LiveStream) -> dict[str, Any]:
+        (self._folder / stream_file(stream.number)).write_bytes(stream.core.save())
+        return {
+            "number": stream.number,
+            "declaration": stream.declaration.as_json(),
+            "watermark": stream.watermark,
+            "closed_ms": stream.closed_ms,
+            "publisher": stream.publisher,
+            "ended": stream.ended,
+            "events": stream.events,
+            "tuples": stream.tuples,
+            "beyond": list(stream.beyond.items()),
+            "late": [[e.timestamp, e.watermark, _text(e.data)] for e in stream.late.entries()],
+            "late_total": stream.late.total,
+        }
+
+    def _member(self, member: Member) -> dict[str, Any]:
+        segments = member.inbox.segments()
+        return {
+            "name": member.name,
+            "text": member.ir.text,
+            "base": member.base,
+            "point": member.point,
+            "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],
+            "segments": [[self._logs.setdefault(log, len(self._logs)), first, end] for log, first, end in segments],
+        }
+
+    def _cohort(self, cohort: Cohort) -> dict[str, Any]:
+        pace = cohort.pace
+        before = cohort.predecessor
+        return {
+            "members": [member.name for member in cohort],
+            "main": cohort is cohort.group.main,
+            "point": cohort.point,
+            "last": pace.last if isinstance(pace, GridPace) else None,
+            "counted": pace.save() if isinstance(pace, CountPace) else None,
+            "log": self._logs.setdefault(cohort.log, len(self._logs)),
+            "executions": cohort.executions,
+            "predecessor": None if before is None else self._rows(before.members, before.rows),
+        }
+
+    def _rows(self, members: Membership, rows: Rows) -> dict[str, Any]:
+        return {
+            "members": self._membership(members),
+            "member": self.arrays.add(rows.member),
+            "columns": [self.arrays.add(column) for column in rows.published().columns],
+        }
+
+    def _membership(self, members: Membership) -> int:
+        return self._memberships.setdefault(members, len(self._memberships))
+
+    def _log(self, log: BlockLog) -> dict[str, Any]:
+        return {"next": log.next, "blocks": [[n, self._block(block)] for n, block in log.blocks(0, log.next)]}
+
+    def _block(self, block: Block) -> dict[str, Any]:
+        columns = block.columns if block.decoder is None else publish(block.columns, block.decoder)
+        reading = block.reading
+        return {
+            "time": reading.time,
+            "windows": list(reading.windows.items()),
+            "snapshot": reading.snapshot,
+            "vts": dict(reading.vts),
+            "attempt": reading.attempt,
+            "form": block.form.value,
+            "variables": block.variables,
+            "columns": [self.arrays.add(column) for column in columns],
+            "members": self._membership(block.members),
+            "present": self.arrays.add(block.present),
+            "starts": self.arrays.add(block.starts),
+            "errors": [[member, type(e).__name__, str(e)] for member, e in block.errors.items()],
+            "sparse": block.sparse,
+        }
+
+
+def stream_file(number: int) -> str:
+    """Return the name of a stream's file."""
+    return f"stream-{number}.bin"
+
+
+def _letter(letter: DeadLetter) -> list[Any]:
+    return [letter.timestamp, letter.stream, letter.reason, _text(letter.data)]
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
