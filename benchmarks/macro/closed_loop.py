@@ -1,6 +1,7 @@
 """L1-L3 over random start constants, new ones each execution, answers counted: executions a second by group size.
 
-One core; windows stand still at one instant of LSBench. A group of n is one columnar execution over n members (DESIGN §6.2).
+One core; windows stand still at one instant of LSBench. A group of n is one columnar execution over n members
+(DESIGN §6.2).
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ def run() -> Iterator[Row]:
     folder = shared("data/lsbench-ids")
     if folder is None:
         return
-    sample = lsbench._module(folder / "make_events.py")  # noqa: SLF001
+    sample = lsbench._module(folder / "make_events.py")
     stored = "".join(
         "<{}> <{}> <{}> .\n".format(*map(lsbench._iri, row)) for row in sample.rows("id_mr0_sibdataset.nt")
     )
     for scale in (1, 20):
         with penstock.Engine() as engine:
             engine.load(stored.encode(), format="nt")
-            columns = {name: lsbench._columns(engine, sample, name, scale, 20) for name in sample.RATE}  # noqa: SLF001
-            encoded = lsbench._encoded(engine, columns)  # noqa: SLF001
+            columns = {name: lsbench._columns(sample, name, scale, 20) for name in sample.RATE}
+            encoded = lsbench._encoded(engine, columns)
             for name in columns:
                 engine.declare_stream(lsbench.STREAMS + name, timing="all" if name == "gps" else ())
             captured = _Captured(engine, folder)
             for name in columns:
                 engine.advance(lsbench.STREAMS + name, 0)
             for k in range(1, 21):
-                lsbench._push(engine, encoded, 100 * (k - 1), 100 * k)  # noqa: SLF001
+                lsbench._push(engine, encoded, 100 * (k - 1), 100 * k)
                 engine.advance(None, 100 * k)
             users, persons = _constants(engine, sample)
             for size, target in TARGETS.items():
@@ -66,7 +67,7 @@ def run() -> Iterator[Row]:
 def _constants(engine: penstock.Engine, sample: object) -> tuple[np.ndarray, np.ndarray]:
     """Ids of users and of the persons whose accounts they are (LSBench predicate 18, account_of)."""
     pairs = [(s, o) for s, p, o in sample.rows("id_mr0_sibdataset.nt") if p == 18]  # type: ignore[attr-defined]
-    terms = [[rdflib.URIRef(lsbench._iri(pair[i])) for pair in pairs] for i in (0, 1)]  # noqa: SLF001
+    terms = [[rdflib.URIRef(lsbench._iri(pair[i])) for pair in pairs] for i in (0, 1)]
     return engine.encode(terms[0]), engine.encode(terms[1])
 
 
@@ -82,7 +83,7 @@ class _Captured:
 
     def rate(self, which: int, size: int, constants: np.ndarray) -> float:
         """Executions a second over random constants, answers counted."""
-        runtime = self._engine._runtime  # noqa: SLF001
+        runtime = self._engine._runtime
         core = runtime.core
         query = self._queries[which]
         cohort = next(c for c in runtime.registry.cohorts if query in c.queries)

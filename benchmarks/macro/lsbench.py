@@ -1,7 +1,7 @@
 """L1-L6 of LSBench, as Wukong+S measured them (SOSP'17 §6.2), on its id-coded sample.
 
-Windows 1 s / 100 ms; rows of every window are checked against brute force. Targets are those of the floors issue; the peer is
-the original engine on this kind of machine (shared notes), at the same rates.
+Windows 1 s / 100 ms; rows of every window are checked against brute force. Targets are those of the floors issue;
+the peer is the original engine on this kind of machine (shared notes), at the same rates.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _at_rate(folder: Path, scale: int, windows: int) -> Iterator[Row]:
     with penstock.Engine() as engine:
         stored = "".join("<{}> <{}> <{}> .\n".format(*map(_iri, row)) for row in sample.rows("id_mr0_sibdataset.nt"))
         engine.load(stored.encode(), format="nt")
-        columns = {name: _columns(engine, sample, name, scale, windows) for name in sample.RATE}
+        columns = {name: _columns(sample, name, scale, windows) for name in sample.RATE}
         for name in columns:
             engine.declare_stream(STREAMS + name, timing="all" if name == "gps" else ())
         found, times, closing = {}, {}, {}
@@ -95,7 +95,7 @@ def _iri(number: int) -> str:
     return f"http://lsbench.example/{number}"
 
 
-def _columns(engine: penstock.Engine, sample: Any, name: str, scale: int, windows: int) -> tuple[Any, ...]:
+def _columns(sample: Any, name: str, scale: int, windows: int) -> tuple[Any, ...]:
     """(times, s, p, o) of the stream, as numbers of the sample."""
     events = [(t, triple) for t, triple in sample.stamped(name, scale) if t <= windows * 100]
     return np.array([t for t, _ in events], np.int64), np.array([triple for _, triple in events], np.int64).reshape(

@@ -1,4 +1,4 @@
-"""Wukong's q1-q7 on LUBM-10 (OSDI'16 §6.1), beside pyoxigraph in the same run: in the core, and through the Python API."""
+"""Wukong's q1-q7 on LUBM-10 (OSDI'16 §6.1), beside pyoxigraph in the same run: in the core, and through Python."""
 
 from __future__ import annotations
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import penstock
 import pytest
+
+import penstock
 
 DATA = b"<urn:a> <urn:q> <urn:b> .\n<urn:b> <urn:q> <urn:a> .\n<urn:b> <urn:q> <urn:b> ."
 

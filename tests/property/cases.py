@@ -6,13 +6,12 @@ import dataclasses
 import datetime
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyoxigraph as ox
 
-from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, BodyMaker, Places, X
 from property import profiles
-from property.profiles import Profile
+from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, BodyMaker, Places, X
 from property.script import (
     Advance,
     Ask,
@@ -31,6 +30,9 @@ from property.script import (
 from support import patterns as P
 from support.header import STORED
 from support.printing import Printer
+
+if TYPE_CHECKING:
+    from property.profiles import Profile
 
 GRAPHS = (X + "graph/a", X + "graph/b")
 STRANGERS = [ox.NamedNode(f"{X}stranger/number/{k}") for k in range(1000)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.panel import Panel
+from rich.text import Text
 
 from penstock.cli.display import answer_table, clock, size
 from penstock.cli.recording import Recording, replay
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine import Evaluation, Query
 
 BASE = "http://penstock.example/aarhus/"
+MAX_ROWS = 8  # of an answer on the live screen
 MORNING = 1_409_616_000_000 + 5 * 3_600_000  # 2014-09-02T05:00Z: the city wakes up
 
 
@@ -51,17 +53,15 @@ def demo(*, seconds: float, speed: float, plain: bool) -> None:
         live = not plain and console.is_terminal
         screen = LiveScreen(texts, console) if live else PlainScreen(texts, console)
         deadline = time.monotonic() + seconds if seconds > 0 else float("inf")
-        with screen:
-            pushed = replay(
+        with screen, suppress(KeyboardInterrupt):  # the way to end it, not an error
+            replay(
                 engine,
                 recordings,
                 speed=speed,
                 start_ms=MORNING,
                 after_step=lambda t: _step(screen, queries, t, deadline),
             )
-        console.print(
-            f"{pushed} events, {screen.evaluations} evaluations. Queries and data: {folder.name}/ in examples."
-        )
+        console.print(f"{screen.evaluations} evaluations. Queries and data: {folder.name}/ in examples.")
 
 
 def _step(screen: LiveScreen | PlainScreen, queries: dict[str, Query], t: int, deadline: float) -> bool:
@@ -115,6 +115,7 @@ class LiveScreen:
         """`texts`: the queries by file name."""
         self._purposes = {stem: _purpose(text) for stem, text in texts.items()}
         self._latest: dict[str, Evaluation] = {}
+        self._console = console
         self._live = Live(console=console, refresh_per_second=8, transient=False, vertical_overflow="crop")
         self._changed = True
         self.evaluations = 0
@@ -136,19 +137,26 @@ class LiveScreen:
         """Redraw, with the replay's clock."""
         if self._changed:
             self._changed = False
-            self._live.update(Group(f"[bold]{clock(t)}[/bold]  Ctrl-C to stop", *self._panels()))
+            self._live.update(Group(_line(f"{clock(t)}  Ctrl-C to stop", "bold"), *self._sections()))
 
-    def _panels(self) -> list[RenderableType]:
-        panels: list[RenderableType] = []
+    def _sections(self) -> list[RenderableType]:
+        """Every query on as many lines as its share of the screen has: its purpose, then its latest answer."""
+        lines = (self._console.height - 2) // max(1, len(self._purposes))
+        sections: list[RenderableType] = []
         for stem, purpose in self._purposes.items():
             evaluation = self._latest.get(stem)
-            if evaluation is None:
-                panels.append(
-                    Panel("nothing yet", title=stem, title_align="left", subtitle=purpose, border_style="dim")
-                )
+            state = f" @ {clock(evaluation.time)[11:16]}: {size(evaluation)}" if evaluation else ": nothing yet"
+            sections.append(_line(f"{stem}{state} · {purpose}", "reverse"))
+            if evaluation is None or isinstance(evaluation.answer, bool) or lines < 3:
                 continue
-            title = f"{stem} @ {clock(evaluation.time)[11:16]}: {size(evaluation)}"
-            empty = not isinstance(evaluation.answer, bool) and not len(evaluation.answer)
-            body: RenderableType = "no rows" if empty else answer_table(evaluation, rows=4)
-            panels.append(Panel(body, title=title, title_align="left", subtitle=purpose, subtitle_align="left"))
-        return panels
+            table = answer_table(evaluation, rows=MAX_ROWS)
+            table.box, table.caption, table.header_style = None, None, "dim"
+            table.padding = (0, 2, 0, 0)
+            drawn = self._console.render_lines(table, pad=False)[: lines - 1]
+            sections += [Text.assemble(*((piece.text, piece.style or "") for piece in line)) for line in drawn]
+        return sections
+
+
+def _line(text: str, style: str) -> Text:
+    """One line, cut where the screen ends."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
