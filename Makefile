@@ -10,7 +10,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native test-tsan test-long lint format bench wheel clean
+.PHONY: help setup demo test test-python test-native test-tsan test-long lint tidy format bench wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -55,12 +55,14 @@ test-long: setup $(VENV)/.dev test-tsan ## Thousands of random cases, fuzzing, m
 	$(PY) -m pytest -m long
 	tools/fuzz.sh
 
-lint: setup $(VENV)/.dev ## ruff, mypy --strict, stubtest, import-linter, clang-format, clang-tidy
+lint: setup $(VENV)/.dev ## ruff, mypy --strict, import-linter, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=libs $(BIN)/lint-imports --no-logo
 	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format --dry-run -Werror
+
+tidy: $(VENV)/.dev ## clang-tidy over the native sources (minutes)
 	PYTHON=$(PY) tools/clang_tidy.sh
 
 format: $(VENV)/.dev ## Rewrite sources in the house style

@@ -114,7 +114,9 @@ TEST(Region, slices_can_be_read_by_whoever_maps_it) {
 
 TEST(Region, its_file_goes_with_the_stream_and_a_left_one_is_replaced) {
     World world;
-    { std::ofstream(region(world)) << "left by a process that crashed"; }
+    {
+        std::ofstream(region(world)) << "left by a process that crashed";
+    }
     {
         Stream stream(world.store, world.dictionary, World::timing(100));
         append(stream, {{50, 1, 7, 1}});
