@@ -1,6 +1,7 @@
 // Plain saved bytes: magic, fixed-width values and columns in the machine's order, and a checksum behind them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -86,7 +87,7 @@ private:
         static_assert(std::is_arithmetic_v<T>);
         const std::size_t size = count * sizeof(T);
         if (size > bytes_.size()) fail("is cut short");
-        if (size > 0) std::memcpy(to, bytes_.data(), size);
+        std::copy_n(bytes_.begin(), size, reinterpret_cast<char*>(to));
         bytes_.remove_prefix(size);
     }
     [[noreturn]] void fail(const char* how) const { throw StorageError("the saved " + what_ + " " + how); }

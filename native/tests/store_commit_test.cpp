@@ -45,6 +45,22 @@ TEST(StoreCommit, KeepsLabelsApart) {
     EXPECT_EQ(view->stats(a).edges, 1u);
 }
 
+TEST(StoreCommit, AppendsToAnObjectInAShardWithoutSubjects) {
+    World world(2);
+    const Label l = world.label(0);
+    const auto in_shard = [&](std::size_t shard, std::uint64_t from) {
+        while (world.store->shard_of(iri(from)) != shard) ++from;
+        return from;
+    };
+    const TermId object = iri(in_shard(1, 0));
+    const std::uint64_t first = in_shard(0, 100), second = in_shard(0, first + 1);
+    world.add({{iri(first), l, object}});
+    world.add({{iri(second), l, object}});
+    const auto view = world.store->view();
+    EXPECT_EQ(neighbours(*view, object, l, Dir::In), (std::vector{iri(first), iri(second)}));
+    EXPECT_EQ(vertices(*view, l, Dir::In), std::vector{object});
+}
+
 TEST(StoreCommit, RefusesWhatIsNoTermAndChangesNothing) {
     World world;
     const Label l = world.label(0);

@@ -6,20 +6,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "errors.hpp"
 
 namespace penstock::files {
 
+void fail(const std::string& do_what, const std::string& path) {
+    throw StorageError("cannot " + do_what + " " + path + ": " + std::generic_category().message(errno));
+}
+
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // read and write move at most 2 GiB at once
-
-[[noreturn]] void fail(const char* what, const std::string& path) {
-    throw StorageError(std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
-}
 
 class File {
 public:

@@ -165,6 +165,7 @@ void CommitHistory::collect() {
 std::vector<CommitHistory::Hold> CommitHistory::holds() const {
     std::scoped_lock lock(mutex_);
     std::vector<Hold> holds;
+    holds.reserve(streams_.size());
     for (const auto& [number, stream] : streams_) holds.push_back({number, stream.released});
     return holds;
 }

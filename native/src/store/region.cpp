@@ -30,10 +30,6 @@ constexpr std::uint64_t kMinRemainder = 128;  // of a recycled span: less is not
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t align) { return (value + align - 1) / align * align; }
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
-    throw StorageError(what + " " + path + ": " + std::strerror(errno));
-}
-
 std::uint64_t random_word() {
     std::random_device device;
     return (std::uint64_t{device()} << 32) | device();
@@ -59,11 +55,11 @@ Region::Region(Region&& other) noexcept
 
 void Region::map() {
     // Unlinked, not truncated: a reader of an old file of that name would be killed by SIGBUS.
-    if (::unlink(path_.c_str()) != 0 && errno != ENOENT) fail("cannot replace region", path_);
+    if (::unlink(path_.c_str()) != 0 && errno != ENOENT) files::fail("replace region", path_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
-    if (fd_ < 0) fail("cannot create region", path_);
+    if (fd_ < 0) files::fail("create region", path_);
     void* address = ::mmap(nullptr, reserve_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
-    if (address == MAP_FAILED) fail("cannot map region", path_);
+    if (address == MAP_FAILED) files::fail("map region", path_);
     base_ = static_cast<char*>(address);
 }
 
@@ -127,10 +123,10 @@ void Region::extend_file(std::uint64_t from, std::uint64_t to) {
     // fallocate takes the pages now: a full disk is an error here instead of a SIGBUS at some later store.
     const int error = ::posix_fallocate(fd_, static_cast<off_t>(from), static_cast<off_t>(to - from));
     if (error == EOPNOTSUPP || error == EINVAL) {
-        if (::ftruncate(fd_, static_cast<off_t>(to)) != 0) fail("cannot grow region", path_);
+        if (::ftruncate(fd_, static_cast<off_t>(to)) != 0) files::fail("grow region", path_);
     } else if (error != 0) {
         errno = error;
-        fail("cannot grow region", path_);
+        files::fail("grow region", path_);
     }
     // All page faults together cost two thirds of one by one. Before Linux 5.14 they come one by one.
     ::madvise(base_ + from, to - from, MADV_POPULATE_WRITE);

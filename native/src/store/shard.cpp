@@ -60,7 +60,7 @@ void Shard::begin(Snapshot snapshot, CommitSource source) {
 }
 
 void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated) {
-    const bool empty = header().edges == 0;
+    const bool empty = header().published == 0;
     Run runs[kGroup];
     for (std::size_t at = 0; at < ends.size();) {
         std::size_t n = 0;

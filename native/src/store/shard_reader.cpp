@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "errors.hpp"
+#include "store/files.hpp"
 #include "store/lookup.hpp"
 
 namespace penstock {
@@ -54,9 +54,8 @@ private:
 
 ShardReader::ShardReader(const std::string& path, std::chrono::milliseconds patience)
     : path_(path), patience_(patience) {
-    const auto fail = [&] { throw StorageError("cannot map region " + path + ": " + std::strerror(errno)); };
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) fail();
+    if (fd < 0) files::fail("open region", path);
     // The header says how much address space the region may grow into.
     char bytes[sizeof(Header)];
     const bool whole = ::pread(fd, bytes, sizeof bytes, 0) == static_cast<ssize_t>(sizeof bytes);
@@ -69,7 +68,7 @@ ShardReader::ShardReader(const std::string& path, std::chrono::milliseconds pati
     reserve_bytes_ = header.reserve_bytes;
     void* address = ::mmap(nullptr, reserve_bytes_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
     ::close(fd);
-    if (address == MAP_FAILED) fail();
+    if (address == MAP_FAILED) files::fail("map region", path);
     base_ = static_cast<const char*>(address);
 }
 

@@ -57,9 +57,9 @@ void StoreView::find_lists(std::span<const TermId> keys, Label label, Dir dir, L
 }
 
 StoreView::List StoreView::find_list(TermId vertex, Label label, Dir dir) const {
-    List list;
-    find_lists({&vertex, 1}, label, dir, &list);
-    return list;
+    const Shard& shard = shard_for(vertex);
+    const Offset record = vertex == kUnbound ? 0 : shard.find_record(vertex, dir);
+    return load(shard, record == 0 ? 0 : shard.find_entry(record, vertex, label, dir));
 }
 
 // ---- visibility

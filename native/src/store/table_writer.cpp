@@ -166,6 +166,7 @@ void TableWriter::collect(Snapshot oldest_reader) {
 
 std::vector<Span> TableWriter::retired() const {
     std::vector<Span> blocks;
+    blocks.reserve(retired_.size());
     for (const Retired& old : retired_) blocks.push_back(old.block);
     return blocks;
 }
