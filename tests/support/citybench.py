@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from support import shared
 from support.answers import Answer, Rows
 from support.header import Header, parse
-from support.terms import parse_triples
+from support.terms import XSD, Term, parse_triples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +92,19 @@ def observed(stream: str, start: str, end: str) -> list[Event]:
     found = _events(stream, time="obtime", start=start, end=end)
     last = int(shared.module("data/citybench/citybench2nq.py").ms(end, "T"))
     return sorted((event for event in found if event[0] <= last + 1), key=lambda event: event[0])
+
+
+def folded(answer: Answer) -> Answer:
+    """Return the answer with xsd:long as xsd:integer: pyoxigraph stores them so."""
+    if not isinstance(answer, Rows):
+        return answer
+    return Rows(answer.variables, tuple(tuple(map(_folded, row)) for row in answer.rows))
+
+
+def _folded(term: Term | None) -> Term | None:
+    if isinstance(term, ox.Literal) and term.datatype.value == XSD + "long":
+        return ox.Literal(term.value, datatype=ox.NamedNode(XSD + "integer"))
+    return term
 
 
 class Expectation:
