@@ -73,6 +73,10 @@ private:
         if (file < 0) return false;
         struct stat status;
         ::fstat(file, &status);
+        if (status.st_size == 0) {  // made, but not laid out yet
+            ::close(file);
+            return false;
+        }
         if (static_cast<std::size_t>(status.st_size) != bytes_) {
             unmap();
             bytes_ = static_cast<std::size_t>(status.st_size);
