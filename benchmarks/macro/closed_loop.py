@@ -86,7 +86,7 @@ class _Captured:
         runtime = self._engine._runtime
         core = runtime.core
         query = self._queries[which]
-        cohort = next(c for c in runtime.registry.cohorts if query in c.queries)
+        cohort = query._member.cohort
         plan = cohort.group.current_plan(cohort, core, runtime.streams)
         sources = [core.store.view(()), *(window.source for window in cohort.windows)]
         windows = [(native_start(0), 2000) for _ in cohort.windows]
