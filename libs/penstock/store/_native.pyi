@@ -168,6 +168,7 @@ class Result:
     local: LocalTerms
     profile: list[tuple[int, int, int]]  # (node id, rows, nanoseconds); empty unless asked for
     nanos: int  # time inside the core
+    cpu_nanos: int  # the thread's processor time in there, the clock's own call included; 0 unless asked for
     def column(self, i: int) -> Ids: ...  # a view, valid while the Result lives
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)
@@ -187,6 +188,7 @@ def execute(
     random_seed: int = 0,
     foreign: Foreign | None = None,
     profile: bool = False,
+    cpu_time: bool = False,
 ) -> Result: ...
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
