@@ -1,0 +1,229 @@
+"""The log in memory: the embedded engine's, the tests' and the simulation's.
+
+It keeps Kafka's promises and its awkward sides: gaps in offsets behind each transaction, compaction, fencing, group
+rebalances, records that become visible late. Time comes from the clock it is given, faults from a `Faults`; without
+other threads, the same calls give the same results.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from threading import Condition
+from typing import TYPE_CHECKING
+
+from penstock.log.clock import SystemClock
+from penstock.log.errors import Backpressure, FencedError, UnknownTopicError
+from penstock.log.faults import Faults, NoFaults, Point
+from penstock.log.memory_readers import MemoryGroupReader, MemoryReader
+from penstock.log.memory_state import Group, PartitionLog, record_bytes
+from penstock.log.port import Partition, Record, Span, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.log.clock import Clock
+
+MAX_BYTES = 1 << 30
+"""What one memory log may hold before appends meet `Backpressure`; `trim` and `compact` make room."""
+MAX_IN_FLIGHT = 100_000
+"""Records that one writer may have submitted without a flush."""
+
+
+class MemoryLog:
+    """A log in this process's memory."""
+
+    def __init__(self, clock: Clock | None = None, faults: Faults | None = None, max_bytes: int = MAX_BYTES) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.faults: Faults = faults or NoFaults()
+        self.changed = Condition()
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._topics: dict[str, tuple[Topic, list[PartitionLog]]] = {}
+        self._groups: dict[str, Group] = {}
+        self._epochs: dict[str, int] = {}
+        self._members = count(1)
+
+    # ---- topics
+    def create(self, topics: Iterable[Topic]) -> None:
+        """Create those that do not exist yet."""
+        with self.changed:
+            for topic in topics:
+                if topic.name not in self._topics:
+                    partitions = [PartitionLog(Partition(topic.name, i)) for i in range(topic.partitions)]
+                    self._topics[topic.name] = (topic, partitions)
+            self.reshare()
+            self.changed.notify_all()
+
+    def topics(self) -> dict[str, int]:
+        """Return the number of partitions of every topic."""
+        with self.changed:
+            return {name: len(partitions) for name, (_, partitions) in self._topics.items()}
+
+    def partition(self, name: Partition) -> PartitionLog:
+        """Return a partition; UnknownTopicError where there is none."""
+        _, partitions = self._topics.get(name.topic, (None, []))
+        if not 0 <= name.number < len(partitions):
+            raise UnknownTopicError(f"unknown topic or partition {name.topic}[{name.number}]")
+        return partitions[name.number]
+
+    def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
+        """Return start and end of each partition."""
+        with self.changed:
+            return {name: self.partition(name).span for name in partitions}
+
+    def trim(self, name: Partition, before: int) -> None:
+        """Remove the records below an offset, as retention does."""
+        with self.changed:
+            self._bytes -= self.partition(name).trim(before)
+
+    def compact(self, topic: str) -> None:
+        """Run compaction on a topic now."""
+        with self.changed:
+            for partition in self._topics[topic][1]:
+                self._bytes -= partition.compact()
+
+    # ---- writing
+    def check(self, records: Sequence[Record], in_flight: int = 0) -> None:
+        """UnknownTopicError or Backpressure where these records, and so many bytes more, cannot be taken now."""
+        with self.changed:
+            for record in records:
+                self.partition(Partition(record.topic, record.partition))
+            if self._bytes + in_flight + sum(map(record_bytes, records)) > self._max_bytes:
+                raise Backpressure(f"the memory log holds {self._bytes} bytes (max_bytes is {self._max_bytes})")
+
+    def append(self, record: Record) -> int:
+        """Add one record; the caller has checked it."""
+        with self.changed:
+            partition = self.partition(Partition(record.topic, record.partition))
+            message = partition.append(record, self.clock.now_ms())
+            delay_ms = self.faults.delay_ms(message)
+            if delay_ms:
+                partition.hold_back(self.clock.now_ms() + delay_ms)
+            self._bytes += record_bytes(record)
+            self.changed.notify_all()
+            return message.offset
+
+    def writer(self) -> MemoryWriter:
+        """Open a writer."""
+        return MemoryWriter(self)
+
+    def transactional(self, transactional_id: str) -> MemoryTransactionalWriter:
+        """Open the writer of that id; the one before is fenced."""
+        with self.changed:
+            epoch = self._epochs.get(transactional_id, 0) + 1
+            self._epochs[transactional_id] = epoch
+            return MemoryTransactionalWriter(self, transactional_id, epoch)
+
+    def commit_transaction(
+        self,
+        transactional_id: str,
+        epoch: int,
+        records: Sequence[Record],
+        progress: Mapping[Partition, int],
+        group: str,
+    ) -> list[int]:
+        """Add all records and the progress at once."""
+        with self.changed:
+            if self._epochs[transactional_id] != epoch:
+                raise FencedError(f"a younger writer with the transactional id {transactional_id} has begun")
+            self.check(records)
+            self.faults.at(Point.COMMIT, transactional_id)
+            offsets = [self.append(record) for record in records]
+            for name in dict.fromkeys(Partition(record.topic, record.partition) for record in records):
+                self.partition(name).mark()
+            if progress:
+                self.group(group).progress.update(progress)
+            self.faults.at(Point.COMMITTED, transactional_id)
+            return offsets
+
+    # ---- reading
+    def reader(self, positions: Mapping[Partition, int] | None = None) -> MemoryReader:
+        """Open a reader on these partitions."""
+        reader = MemoryReader(self)
+        reader.assign(positions or {})
+        return reader
+
+    def join(self, group: str, topics: Sequence[str]) -> MemoryGroupReader:
+        """Become a member of a group."""
+        with self.changed:
+            member = next(self._members)
+            self.group(group).enter(member, topics)
+            self.reshare()
+            return MemoryGroupReader(self, group, member)
+
+    def group(self, name: str) -> Group:
+        """Return a group, made at its first mention."""
+        return self._groups.setdefault(name, Group())
+
+    def reshare(self) -> None:
+        """Deal partitions out anew in every group."""
+        every = [partition.name for _, partitions in self._topics.values() for partition in partitions]
+        for group in self._groups.values():
+            group.share(every)
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the group's progress, where there is any."""
+        with self.changed:
+            progress = self.group(group).progress
+            return {name: progress[name] for name in partitions if name in progress}
+
+    def close(self) -> None:
+        """Nothing to let go of: the records live as long as the log is referenced."""
+
+
+class MemoryWriter:
+    """Appends single records; what was submitted and not flushed is lost with the writer."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._pending: deque[Record] = deque()
+        self._bytes = 0
+
+    def submit(self, record: Record) -> None:
+        """Hand a record over."""
+        if len(self._pending) >= MAX_IN_FLIGHT:
+            raise Backpressure(f"{MAX_IN_FLIGHT} records are in flight")
+        self._log.check([record], self._bytes)
+        self._pending.append(record)
+        self._bytes += record_bytes(record)
+
+    def flush(self) -> None:
+        """Make durable, one by one, what was submitted."""
+        while self._pending:
+            self._log.faults.at(Point.APPEND, "")
+            self._log.append(self._pending[0])
+            self._bytes -= record_bytes(self._pending.popleft())
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Submit and flush all."""
+        self._log.check(records)
+        for record in records:
+            if len(self._pending) >= MAX_IN_FLIGHT:
+                self.flush()
+            self.submit(record)
+        self.flush()
+
+    def close(self) -> None:
+        """Lose what was not flushed."""
+        self._pending.clear()
+        self._bytes = 0
+
+
+class MemoryTransactionalWriter:
+    """Appends several records at once, as long as no younger writer has its id."""
+
+    def __init__(self, log: MemoryLog, transactional_id: str, epoch: int) -> None:
+        self._log = log
+        self._id = transactional_id
+        self._epoch = epoch
+
+    def commit(
+        self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
+    ) -> list[int]:
+        """Write all, or nothing."""
+        assert not consumed or group, "progress is stored for a group"
+        return self._log.commit_transaction(self._id, self._epoch, records, consumed or {}, group)
+
+    def close(self) -> None:
+        """Nothing to let go of."""

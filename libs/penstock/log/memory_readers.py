@@ -1,0 +1,145 @@
+"""Readers of a memory log."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.log.errors import RebalancedError
+from penstock.log.faults import Point
+from penstock.log.port import END, START, Message, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.log.memory import MemoryLog
+
+
+class MemoryReader:
+    """Reads partitions from given offsets. A poll begins where the last one stopped, so that no partition starves."""
+
+    def __init__(self, log: MemoryLog, owner: str = "") -> None:
+        self._log = log
+        self._owner = owner
+        self._positions: dict[Partition, int] = {}
+        self._paused: set[Partition] = set()
+        self._turn = 0
+
+    def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
+        """Return what has come."""
+        self._log.faults.at(Point.POLL, self._owner)
+        return wait_for(self._log, lambda: self._take(max_records), timeout_s)
+
+    def _take(self, max_records: int) -> list[Message]:
+        now_ms = self._log.clock.now_ms()
+        names = [name for name in self._positions if name not in self._paused]
+        self._turn += 1
+        taken: list[Message] = []
+        for i in range(len(names)):
+            name = names[(i + self._turn) % len(names)]
+            messages, position = self._log.partition(name).read(self._positions[name], max_records - len(taken), now_ms)
+            self._positions[name] = position
+            taken += messages
+        return taken
+
+    def assign(self, positions: Mapping[Partition, int]) -> None:
+        """Read these partitions too, or from there on."""
+        with self._log.changed:
+            for name, offset in positions.items():
+                span = self._log.partition(name).span
+                known = {START: span.start, END: span.end}.get(offset)
+                self._positions[name] = max(offset, span.start) if known is None else known
+
+    def unassign(self, partitions: Iterable[Partition]) -> None:
+        """Read these no more."""
+        for name in partitions:
+            self._positions.pop(name, None)
+            self._paused.discard(name)
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        """Return nothing of these for now."""
+        self._paused.update(name for name in partitions if name in self._positions)
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Go on with these."""
+        self._paused.difference_update(partitions)
+
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each partition is read next."""
+        return dict(self._positions)
+
+    def caught_up(self) -> bool:
+        """Whether each partition has been polled up to its end."""
+        with self._log.changed:
+            return all(position >= self._log.partition(name).end for name, position in self._positions.items())
+
+    def close(self) -> None:
+        """Forget the assignment."""
+        self._positions.clear()
+
+
+class MemoryGroupReader:
+    """A member of a group."""
+
+    def __init__(self, log: MemoryLog, group: str, member: int) -> None:
+        self._log = log
+        self._group = group
+        self._member = member
+        self._reader = MemoryReader(log, group)
+        self._assigned: frozenset[Partition] = frozenset()
+        self.generation = 0
+
+    def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
+        """Take over a new assignment where there is one, then return what has come."""
+
+        def take() -> list[Message]:
+            self._rebalance()
+            return self._reader._take(max_records)  # noqa: SLF001 - the two are one module
+
+        self._log.faults.at(Point.POLL, self._group)
+        return wait_for(self._log, take, timeout_s)
+
+    def _rebalance(self) -> None:
+        group = self._log.group(self._group)
+        owned = group.owned(self._member)
+        if owned == self._assigned:
+            return
+        self._reader.unassign(self._assigned - owned)
+        self._reader.assign({name: group.progress.get(name, START) for name in owned - self._assigned})
+        self._assigned = owned
+        self.generation += 1
+
+    def assigned(self) -> frozenset[Partition]:
+        """Return the partitions of this member as of the last poll."""
+        return self._assigned
+
+    def commit(self, positions: Mapping[Partition, int]) -> None:
+        """Store the group's progress."""
+        self._log.faults.at(Point.PROGRESS, self._group)
+        with self._log.changed:
+            group = self._log.group(self._group)
+            lost = set(positions) - (group.owned(self._member) & self._assigned)
+            if lost:
+                raise RebalancedError(f"{sorted(lost)} are read by another member of {self._group} now")
+            group.progress.update(positions)
+
+    def close(self) -> None:
+        """Leave the group."""
+        with self._log.changed:
+            self._log.group(self._group).leave(self._member)
+            self._log.reshare()
+            self._reader.close()
+            self._assigned = frozenset()
+            self._log.changed.notify_all()
+
+
+def wait_for(log: MemoryLog, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
+    """Call `take` until it gives something or the time is over. Under a virtual clock nothing comes by waiting."""
+    deadline = time.monotonic() + timeout_s
+    with log.changed:
+        while not (taken := take()):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            log.changed.wait(left)
+        return taken

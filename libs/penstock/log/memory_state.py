@@ -1,0 +1,119 @@
+"""What a memory log holds: partitions and groups. No locks here; `memory.MemoryLog` has the one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from penstock.log.port import Message, Partition, Record, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ENVELOPE_BYTES = 64  # of a record beside its own bytes, as an estimate
+_AT_ONCE = -(1 << 63)
+
+
+def record_bytes(record: Record | Message) -> int:
+    """Return what a record counts against the log's bound."""
+    headers = sum(len(name) + len(value) for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers + _ENVELOPE_BYTES
+
+
+class PartitionLog:
+    """The records of one partition, by rising offset."""
+
+    def __init__(self, name: Partition) -> None:
+        self.name = name
+        self.start = 0
+        self.end = 0
+        self._offsets: list[int] = []
+        self._messages: list[Message] = []
+        self._readable_at: list[int] = []
+
+    @property
+    def span(self) -> Span:
+        """Start and end."""
+        return Span(self.start, self.end)
+
+    def append(self, record: Record, now_ms: int) -> Message:
+        """Add a record at the end."""
+        timestamp = now_ms if record.timestamp_ms is None else record.timestamp_ms
+        message = Message(
+            record.topic, record.partition, self.end, timestamp, record.key, record.value, tuple(record.headers)
+        )
+        self._offsets.append(self.end)
+        self._messages.append(message)
+        self._readable_at.append(self._readable_at[-1] if self._readable_at else _AT_ONCE)
+        self.end += 1
+        return message
+
+    def hold_back(self, until_ms: int) -> None:
+        """Let the last record, and so all that follow, be readable only from then on."""
+        self._readable_at[-1] = max(self._readable_at[-1], until_ms)
+
+    def mark(self) -> None:
+        """Leave a transaction's marker: an offset without a record."""
+        self.end += 1
+
+    def read(self, offset: int, limit: int, now_ms: int) -> tuple[list[Message], int]:
+        """Return up to `limit` records from `offset` on that are readable now, and where to read on."""
+        first = bisect_left(self._offsets, offset)
+        last = first
+        while last < len(self._offsets) and last - first < limit and self._readable_at[last] <= now_ms:
+            last += 1
+        messages = self._messages[first:last]
+        if last == len(self._offsets):
+            return messages, max(offset, self.end)
+        return messages, self._offsets[last] if last > first or offset < self._offsets[first] else offset
+
+    def trim(self, before: int) -> int:
+        """Remove records below an offset, as retention does; returns the bytes let go."""
+        self.start = min(max(self.start, before), self.end)
+        return self._keep(range(bisect_left(self._offsets, self.start), len(self._offsets)))
+
+    def compact(self) -> int:
+        """Keep the last record of each key (deletions go too); returns the bytes let go."""
+        last: dict[bytes, int] = {m.key: i for i, m in enumerate(self._messages) if m.key is not None}
+        kept = [i for i, m in enumerate(self._messages) if m.key is None or (last[m.key] == i and m.value is not None)]
+        return self._keep(kept)
+
+    def _keep(self, rows: Sequence[int]) -> int:
+        before = sum(map(record_bytes, self._messages))
+        self._offsets = [self._offsets[i] for i in rows]
+        self._messages = [self._messages[i] for i in rows]
+        self._readable_at = [self._readable_at[i] for i in rows]
+        return before - sum(map(record_bytes, self._messages))
+
+
+class Group:
+    """Members of a consumer group, who reads what, and the progress stored."""
+
+    def __init__(self) -> None:
+        self.progress: dict[Partition, int] = {}
+        self.generation = 0
+        self._members: dict[int, tuple[str, ...]] = {}
+        self._owners: dict[Partition, int] = {}
+
+    def enter(self, member: int, topics: Iterable[str]) -> None:
+        """Add a member; `share` must follow."""
+        self._members[member] = tuple(topics)
+
+    def leave(self, member: int) -> None:
+        """Remove a member; `share` must follow."""
+        self._members.pop(member, None)
+
+    def share(self, partitions: Iterable[Partition]) -> None:
+        """Deal the partitions out among the members that want them; a new generation where anything changes."""
+        owners: dict[Partition, int] = {}
+        for i, partition in enumerate(sorted(partitions)):
+            wanting = sorted(m for m, topics in self._members.items() if partition.topic in topics)
+            if wanting:
+                owners[partition] = wanting[i % len(wanting)]
+        if owners != self._owners:
+            self._owners = owners
+            self.generation += 1
+
+    def owned(self, member: int) -> frozenset[Partition]:
+        """Return what a member reads."""
+        return frozenset(p for p, owner in self._owners.items() if owner == member)

@@ -1,0 +1,85 @@
+"""What is the same over any back end: the compacted view of a topic, and single records by their offset."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.log.errors import TransientError
+from penstock.log.port import START, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.log.port import Log, Message, Reader
+
+_POLL_S = 0.2
+_BATCH = 10_000
+
+
+class CompactedView:
+    """The last record of each key of some partitions: what compaction would leave, whether it has run or not.
+
+    Records without a key are passed over. Memory is that of the live keys.
+    """
+
+    def __init__(self, log: Log, partitions: Iterable[Partition]) -> None:
+        self._reader: Reader = log.reader(dict.fromkeys(partitions, START))
+        self.latest: dict[bytes, Message] = {}
+
+    def catch_up(self, timeout_s: float = 60.0) -> dict[bytes, Message]:
+        """Read on to the end of each partition as it is now; TransientError where that takes too long."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self.refresh(_POLL_S)
+            if self._reader.caught_up():
+                return self.latest
+            if time.monotonic() > deadline:
+                raise TransientError(f"the compacted view was not read to its end within {timeout_s} s")
+
+    def refresh(self, timeout_s: float = 0.0) -> list[Message]:
+        """Take in what has come, and return it in order."""
+        messages = self._reader.poll(_BATCH, timeout_s)
+        for message in messages:
+            if message.key is None:
+                continue
+            if message.value is None:
+                self.latest.pop(message.key, None)
+            else:
+                self.latest[message.key] = message
+        return messages
+
+    def positions(self) -> dict[Partition, int]:
+        """Return how far each partition has been read."""
+        return self._reader.positions()
+
+    def close(self) -> None:
+        """Let go of the reader; `latest` stays."""
+        self._reader.close()
+
+
+def fetch(log: Log, partition: Partition, offsets: Iterable[int], timeout_s: float = 10.0) -> dict[int, Message]:
+    """Return the records at these offsets; those that retention or compaction removed are left out.
+
+    TransientError where the log does not answer in time.
+    """
+    wanted = sorted(set(offsets))
+    found: dict[int, Message] = {}
+    if not wanted:
+        return found
+    span = log.spans([partition])[partition]
+    wanted = [offset for offset in wanted if span.start <= offset < span.end]
+    deadline = time.monotonic() + timeout_s
+    reader = log.reader()
+    try:
+        for offset in wanted:
+            if offset in found or (found and offset < reader.positions()[partition]):
+                continue
+            reader.assign({partition: offset})
+            while reader.positions()[partition] <= offset and not reader.caught_up():
+                if time.monotonic() > deadline:
+                    raise TransientError(f"{partition.topic}[{partition.number}]: no answer within {timeout_s} s")
+                found.update((m.offset, m) for m in reader.poll(_BATCH, _POLL_S))
+    finally:
+        reader.close()
+    return {offset: found[offset] for offset in wanted if offset in found}
