@@ -293,14 +293,14 @@ def _aggregate(call: P.Aggregate, members: list[Solution], data: Data, active: C
         return integer(len(values))
     if errors or (call.name in ("MIN", "MAX") and not values):
         raise ExpressionError
+    if call.name in ("MIN", "MAX"):  # ORDER BY's order: IRIs before literals (SPARQL 1.1 §18.5.1.5, §18.5.1.6)
+        return (min if call.name == "MIN" else max)(values, key=_term_key)
     numbers = [number(value) for value in values]
     if call.name == "SUM":
         return integer(sum(numbers))
-    if call.name == "AVG":
-        if not numbers:
-            return integer(0)
-        return ox.Literal(f"{sum(numbers) / len(numbers):.12f}", datatype=ox.NamedNode(XSD + "decimal"))
-    return integer(min(numbers) if call.name == "MIN" else max(numbers))
+    if not numbers:
+        return integer(0)
+    return ox.Literal(f"{sum(numbers) / len(numbers):.12f}", datatype=ox.NamedNode(XSD + "decimal"))
 
 
 def _ordered(select: P.Select, rows: list[Solution], data: Data, active: Content) -> list[Solution]:
@@ -319,6 +319,10 @@ def _sort_key(expr: P.Expr, row: Solution, data: Data, active: Content) -> tuple
         term = _value(expr, row, data, active)
     except ExpressionError:
         return (0, 0, "")
+    return _term_key(term)
+
+
+def _term_key(term: Term) -> tuple[int, float, str]:
     if isinstance(term, ox.BlankNode):
         return (1, 0, term.value)
     if isinstance(term, ox.NamedNode):
