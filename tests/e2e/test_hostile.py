@@ -423,11 +423,10 @@ def test_a_pattern_that_backtracks_for_ever_is_stopped_or_answered() -> None:
     assert done.stdout.strip() == "fine", done.stderr[-1000:]
 
 
-@pytest.mark.xfail(reason="open: dead letters are bounded by count, not by bytes: 1.8 GB", strict=False)
 def test_a_flood_of_bad_events_is_bounded() -> None:
     done = alone(
         """
-        import resource, penstock
+        import penstock
         with penstock.Engine() as engine:
             engine.declare_stream("urn:s")
             bad = "x" * 10_000
@@ -436,8 +435,9 @@ def test_a_flood_of_bad_events_is_bounded() -> None:
                     engine.push_events("urn:s", [(k, bad)] * 100)
                 except penstock.LimitError:
                     engine.dead_letters()
-            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            assert used < 1000, used
+            # Not ru_maxrss: a process that pytest starts inherits pytest's own.
+            peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+            assert int(peak.split()[1]) < 400 << 10, peak
         print("fine")
         """,
         seconds=120,
