@@ -45,7 +45,8 @@ public:
         slots_.each([&](Slot& slot) { f(slot.vertex, slot.list.values()); });
     }
 
-    /// Adds an edge that is not there yet; true where it is the vertex's first. Ids ascend from call to call.
+    /// Adds an edge that is not there yet; true where it is the vertex's first. Ids ascend from call to call where
+    /// edges are ever refreshed.
     bool add(TermId vertex, TermId neighbour, std::uint32_t id = 0);
     /// The edge that was added (or last refreshed) with id `before` came again.
     void refresh(TermId vertex, TermId neighbour, std::uint32_t before, std::uint32_t id);
@@ -69,6 +70,7 @@ private:
     Slot* find(TermId vertex, std::uint32_t hash) {
         return slots_.find(hash, [vertex](const Slot& slot) { return slot.vertex == vertex; });
     }
+
     HashGroups<Slot> slots_;
     std::size_t list_bytes_ = 0;
 };

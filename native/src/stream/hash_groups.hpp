@@ -1,6 +1,6 @@
-// The hash table of windows: groups of fourteen slots behind sixteen bytes that say what is in them. One comparison of
-// those bytes finds a slot, so a look-up hardly ever branches on data: that, not cache misses, is what linear probing
-// and its deletions cost in small windows (ADR 4 has the figures).
+// The hash table of windows: groups of slots behind a few bytes that say what is in them. One comparison of those bytes
+// finds a slot, so a look-up hardly ever branches on data: that, not cache misses, is what linear probing and its
+// deletions cost in small windows (ADR 4 has the figures).
 #pragma once
 
 #ifdef __SSE2__
@@ -107,7 +107,7 @@ private:
         std::uint8_t overflow = 0;        // how many slots passed this group because it was full; stays at 255
         Slot slots[kSlots];
 
-        unsigned match(std::uint8_t mark) const { return compare(mark) & kAll; }
+        unsigned match(std::uint8_t mark) const { return compare(mark); }
         unsigned used() const { return compare(0) ^ kAll; }
         bool holds(const Slot* slot) const {
             return !std::less<>()(slot, slots) && std::less<>()(slot, slots + kSlots);
@@ -121,10 +121,9 @@ private:
         unsigned compare(std::uint8_t with) const {
 #ifdef __SSE2__
             const auto* const from = reinterpret_cast<const __m128i*>(marks);
+            const __m128i key = _mm_set1_epi8(static_cast<char>(with));
             const __m128i all = kSlots == 7 ? _mm_loadl_epi64(from) : _mm_load_si128(from);
-            return static_cast<unsigned>(
-                       _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(static_cast<char>(with))))) &
-                   kAll;
+            return static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(all, key))) & kAll;
 #else
             unsigned equal = 0;
             for (unsigned slot = 0; slot < kSlots; ++slot) equal |= static_cast<unsigned>(marks[slot] == with) << slot;

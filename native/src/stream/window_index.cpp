@@ -119,10 +119,7 @@ void WindowIndex::remove_edge(RecordId id) {
 
 void WindowIndex::rebuild(std::uint64_t until) {
     records_.drop(until);
-    RecordQueue stay;
-    std::swap(stay, records_);
-    clear(0);
-    std::swap(stay, records_);
+    clear_tables();
     edges_.reserve(records_.size());
     for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
         if (records_.at(i).is_edge()) add_edge(static_cast<RecordId>(i));
@@ -131,6 +128,10 @@ void WindowIndex::rebuild(std::uint64_t until) {
 
 void WindowIndex::clear(std::uint64_t next) {
     records_.reset(next);
+    clear_tables();
+}
+
+void WindowIndex::clear_tables() {
     edges_.clear();
     for (const auto& index : labels_.all()) {
         if (!index) continue;

@@ -58,6 +58,7 @@ private:
     void supersede(RecordId old, RecordId young);
     void expire_items(std::uint64_t until);
     void rebuild(std::uint64_t until);
+    void clear_tables();
     void remove_edge(RecordId id);
     void link(RecordId id, int dir);
     void unlink(const Record& edge, int dir);
@@ -73,8 +74,7 @@ private:
     RecordQueue records_;
     HashGroups<HashedNumber> edges_;  // distinct; numbers are ids of the youngest records
     LabelIndexes labels_;
-    // Vertex -> its labels, where there are many labels and a query has a variable predicate. Values are labels,
-    // records their numbers; the slot of (label, vertex) keeps its place in `link`.
+    // Vertex -> its labels, where there are many labels and a query has a variable predicate.
     std::unique_ptr<Adjacency> labels_by_[2];
 };
 
