@@ -73,6 +73,46 @@ TEST(Close, absorbs_timeless_tuples_and_no_timing_ones) {
     EXPECT_EQ(tuples_of(world, stream).size(), 4u);
 }
 
+TEST(Close, a_view_bound_to_a_batch_sees_what_it_absorbed_and_nothing_later) {
+    World world;
+    Stream stream(world.store, world.dictionary, mixed(9));
+    append(stream, {{50, 1, 7, 2}, {150, 1, 7, 3}});
+    stream.close(1);
+    const StreamBound bound{1, 0};
+    const auto degree = [&](const Source& view) { return view.degree(iri(1), world.label(7), Dir::Out); };
+    EXPECT_EQ(degree(*world.store.view({&bound, 1})), 1u);
+    EXPECT_EQ(degree(*world.store.view()), 2u);
+}
+
+TEST(Close, keeps_the_terms_it_absorbs_and_lets_others_be_forgotten) {
+    World world;
+    const auto term = [&](std::string_view text) { return world.dictionary.intern({Kind::Iri, text, {}, {}}); };
+    const auto known = [&](std::string_view text) {
+        return world.dictionary.find({Kind::Iri, text, {}, {}}) != kUnbound;
+    };
+    const TermId timing = term("urn:at"), timeless = term("urn:knows");
+    StreamOptions options = World::timing(100);
+    options.all_timing = false;
+    options.timing = {timing};
+    Stream stream(world.store, world.dictionary, options);
+    const std::vector<std::int64_t> ts{50, 50};
+    const std::vector<TermId> s{term("urn:s"), term("urn:car")}, p{timeless, timing},
+        o{term("urn:o"), term("urn:place")};
+    stream.append(ts, s, p, o);
+    stream.close(0);
+    const auto sweep = [&](Tick now) {  // looking a term up counts as use
+        world.dictionary.set_tick(now);
+        world.dictionary.sweep(std::min(now, stream.oldest_tick()));
+    };
+    sweep(5);
+    EXPECT_TRUE(known("urn:car") && known("urn:place"));  // its slice is live
+    stream.release(0);
+    sweep(10);
+    EXPECT_FALSE(known("urn:car") || known("urn:place"));
+    EXPECT_TRUE(known("urn:s") && known("urn:knows") && known("urn:o"));
+    EXPECT_TRUE(known("urn:at"));  // its label is for ever
+}
+
 TEST(Close, absorbs_into_the_declared_graph) {
     World world;
     StreamOptions options = mixed(9);
