@@ -91,6 +91,9 @@ TEST_F(Values, LexicalFormsDecideTheType) {
         {"P1M1Y", "duration", ValueType::Opaque},
         {"P1.5D", "duration", ValueType::Opaque},
         {"P99999999999999999999Y", "duration", ValueType::Opaque},
+        {"P99999999999999D", "duration", ValueType::Opaque},
+        {"P99999999999999999D", "duration", ValueType::Opaque},
+        {"P99999999999D", "duration", ValueType::Duration},
         {"2008", "gYear", ValueType::Opaque},
     };
     for (const auto& [lexical, xsd, type] : cases)

@@ -162,7 +162,7 @@ bool parse_time(std::string_view text, Moment& out) {
 }
 
 bool parse_duration(std::string_view text, DurationKind kind, Duration& out) {
-    constexpr std::size_t kDigits = 17;  // a field of more digits is left opaque
+    constexpr std::size_t kDigits = 14;  // a field of more digits is left opaque; 10^14 days fit 128 bits
     constexpr std::int64_t kMaxMonths = kMaxYear * 2;
     Scanner scan(text);
     const bool negative = scan.take('-');
@@ -193,7 +193,7 @@ bool parse_duration(std::string_view text, DurationKind kind, Duration& out) {
         last = field;
         any = true;
     }
-    if (!scan.done() || !any || months > kMaxMonths || seconds > kMaxYear * 366 * kDay) return false;
+    if (!scan.done() || !any || months > kMaxMonths || seconds > Int128{kMaxYear} * 366 * kDay) return false;
     out = {static_cast<std::int32_t>(negative ? -months : months), negative ? -seconds : seconds};
     return true;
 }
