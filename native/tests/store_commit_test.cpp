@@ -239,6 +239,25 @@ TEST(StoreViews, ShowWhatASecondStreamSaysAgain) {
     EXPECT_EQ(world.store->edge_count(), 1u);
 }
 
+TEST(StoreViews, ShowWhatIsSaidAgainOfAHubThatGrowsInTheSameCommit) {
+    World world;
+    const Label l = world.label(0);
+    const TermId hub = iri(0);
+    std::uint64_t next = 1000;
+    const auto fresh = [&] { return Edge{iri(--next), l, hub}; };  // descending: no sorted run grows
+    for (int i = 0; i < 200; ++i) world.add({fresh()});
+    const Edge early = fresh();
+    world.add({early}, 1, 1);
+    const Edge late = fresh();
+    world.add({late, early}, 2, 1);  // appends to the hub and says `early` again
+    world.add({late}, 3, 1);         // says `late` again
+    const StreamBound without[] = {{1, 0}, {2, 0}};
+    const auto seen = neighbours(*world.store->view(without), hub, l, Dir::In);
+    EXPECT_TRUE(std::find(seen.begin(), seen.end(), late.subject) != seen.end());
+    EXPECT_TRUE(std::find(seen.begin(), seen.end(), early.subject) == seen.end());
+    EXPECT_EQ(seen.size(), 201u);
+}
+
 TEST(StoreViews, RefuseABoundThatWasReleased) {
     World world;
     world.add({{iri(1), world.label(0), iri(2)}}, 1, 10);

@@ -75,6 +75,11 @@ class Block:
         rows = self.rows_of(member)
         return bool(rows.stop > rows.start)
 
+    def triples(self) -> Triples:
+        """Return all rows of a CONSTRUCT's block."""
+        assert self.decoder is not None
+        return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
+
     def readers(self) -> int:
         """Return how many members have an evaluation here."""
         return len({*self.present.tolist(), *self.errors}) if self.sparse else len(self.members)

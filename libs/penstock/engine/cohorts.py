@@ -81,9 +81,7 @@ class Cohort:
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:
-        """Fix the registration point, and with it the instants and the windows. `last`: the last instant already
-        taken.
-        """
+        """Fix the registration point, and with it instants and windows. `last`: the last instant already taken."""
         assert self.point is None, self
         self.point = point
         for member in self._all:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
+import weakref
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 from penstock.errors import StorageError
 
 _MANIFEST = "manifest.json"
+_CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - regions are files in shared memory (DESIGN §4)
 _ENOUGH_SHARED_MEMORY = 1 << 30
 
@@ -46,18 +49,21 @@ class WorkingDirectory:
         parent = _regions_parent()
         _remove_abandoned(parent, self._PREFIX)
         self.path = Path(tempfile.mkdtemp(prefix=self._PREFIX, dir=parent))
-        self._descriptor = _lock(self.path / "LOCK")
+        self._remove = weakref.finalize(self, _remove, self.path, _lock(self.path / "LOCK"))
 
     def fresh(self) -> Path:
         """Return a new folder within."""
         return Path(tempfile.mkdtemp(dir=self.path))
 
     def close(self) -> None:
-        """Remove the folder; what is mapped stays readable."""
-        if self._descriptor is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Remove the folder; what is mapped stays readable. (Also done when the engine is collected.)"""
+        self._remove()
+
+
+def _remove(folder: Path, descriptor: int | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if descriptor is not None:
+        os.close(descriptor)
 
 
 def _regions_parent() -> Path:
@@ -133,8 +139,9 @@ class DataDirectory:
 
     def begin(self) -> Path:
         """Return a new folder to write a checkpoint into."""
-        numbers = [int(f.name.rpartition("-")[2].removesuffix(".new")) for f in self.path.glob("checkpoint-*")]
-        folder = self.path / f"checkpoint-{max(numbers, default=0) + 1:06d}.new"
+        names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
+        number = max((int(name[1]) for name in names if name is not None), default=0) + 1
+        folder = self.path / f"checkpoint-{number:06d}.new"
         folder.mkdir()
         return folder
 

@@ -20,7 +20,7 @@ from penstock.engine.declaration import Declaration
 from penstock.engine.directory import DataDirectory, WorkingDirectory
 from penstock.engine.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.explaining import explain
-from penstock.engine.intake import check_columns
+from penstock.engine.intake import as_column, check_columns
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.refused import DeadLetter
@@ -203,8 +203,8 @@ class Engine:
 
         DataError, and nothing is taken, where a column cannot be that.
         """
-        times = np.ascontiguousarray(timestamps, np.int64)
-        s, p, o = (np.ascontiguousarray(column, np.uint64) for column in (subjects, predicates, objects))
+        times = as_column(timestamps, np.int64)
+        s, p, o = (as_column(column, np.uint64) for column in (subjects, predicates, objects))
         check_columns(times, s, p, o)
         with self._writing() as runtime:
             stream = runtime.streams.get(iri)
@@ -275,7 +275,7 @@ class Engine:
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
         """Return the rdflib terms of ids, None for 0; DataError for an id that names nothing."""
         self._check_open()
-        wanted = np.ascontiguousarray(ids, np.uint64)
+        wanted = as_column(ids, np.uint64)
         self._runtime.core.dictionary.check(wanted)
         return terms_of.decode(native.LocalTerms(self._runtime.core.dictionary), wanted)
 

@@ -134,9 +134,7 @@ class _Run:
             return self._no_rows(), {int(member): failure for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Halve the group until only the guilty members err (DESIGN §6.2); past a bound of work, all that is left
-        errs.
-        """
+        """Halve the group until only the guilty err (DESIGN §6.2); past a bound of work, all that is left errs."""
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
             return self._no_rows(), {int(member): error for member in seed[0]}

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.derived import move_on, publish
+from penstock.engine.refused import DeadLetter
 from penstock.engine.releasing import release
+from penstock.errors import LimitError
 
 if TYPE_CHECKING:
+    from penstock.engine.blocks import Block
     from penstock.engine.cohorts import Cohort
     from penstock.engine.core import Core
     from penstock.engine.evaluate import Evaluator
     from penstock.engine.forgetting import Forgetting
+    from penstock.engine.refused import Output
     from penstock.engine.registry import Registry
     from penstock.engine.schedule import Schedule
     from penstock.engine.streams import LiveStream, Streams
@@ -30,6 +34,7 @@ class Firing:
         forgetting: Forgetting,
         registry: Registry,
         schedule: Schedule,
+        dead: Output[DeadLetter],
     ) -> None:
         self._core = core
         self._streams = streams
@@ -37,6 +42,7 @@ class Firing:
         self._forgetting = forgetting
         self._registry = registry
         self._schedule = schedule
+        self._dead = dead
         self._touched: dict[LiveStream, None] = {}
         self._since_release = 0
         self.evaluations = 0
@@ -51,10 +57,19 @@ class Firing:
         cohort.log.append(block)
         self.evaluations += len(cohort)
         if group.publishes is not None:
-            publish(cohort, block, self._registry.begin)
-            self._touched[group.publishes] = None
+            self._publish(cohort, block, group.publishes)
         if group.apart:
             group.settle(self._registry.pool)
+
+    def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
+        """Feed the derived stream; what its memory budget has no room for becomes a dead letter, and time goes on."""
+        self._touched[stream] = None
+        try:
+            publish(cohort, block, self._registry.begin)
+        except LimitError as error:
+            data = block.triples().to_ntriples().encode()
+            self._dead.put(DeadLetter(stream.iri, block.reading.time, str(error), data))
+            move_on(cohort, self._registry.begin)
 
     def skipped(self, cohort: Cohort) -> None:
         """Move the stream of a cohort that jumped over instants."""

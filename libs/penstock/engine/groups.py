@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from penstock.engine.cohorts import Cohort
 from penstock.engine.pace import grid_of
 from penstock.engine.planning import EngineCatalogue, Planned, make_plan
+from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant, Template
 
+_log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # executions between looks at whether the counts still fit the plan
 
 
@@ -59,25 +62,28 @@ class Group:
         if executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
             catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
             if self.plan.physical.replan_needed(catalogue):
-                sample = cohort.first.constants
-                self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample)
+                self._replan(catalogue, cohort.first.constants)
         return self.plan
 
-    # ---- members
-    def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> tuple[Cohort, bool]:
-        """Return the cohort of members registered at a point (None = no progress yet), and whether it is new."""
-        cohort = self.apart.get(point)
-        if cohort is not None:
-            return cohort, False
-        cohort = self.apart[point] = Cohort(self, number)
-        if point is not None:
-            cohort.start(point, pool)
-        return cohort, True
+    def _replan(self, catalogue: EngineCatalogue, sample: Sequence[Constant]) -> None:
+        try:
+            self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample)
+        except PenstockError:
+            _log.exception("a query could not be planned anew: it keeps its plan")
 
-    def begin(self, cohort: Cohort, point: int, pool: WindowPool) -> None:
+    # ---- members
+    def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
+        """Return the cohort of members registered at a point (None = no progress yet); a new one gets the number."""
+        cohort = self.apart.get(point)
+        if cohort is None:
+            cohort = self.apart[point] = Cohort(self, number)
+            if point is not None:
+                cohort.start(point, pool)
+        return cohort
+
+    def begin(self, point: int, pool: WindowPool) -> None:
         """Fix the registration point of the cohort that waited for the first progress."""
-        del self.apart[None]
-        self.apart[point] = cohort
+        cohort = self.apart[point] = self.apart.pop(None)
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
@@ -94,16 +100,15 @@ class Group:
             if cohort is not self.main:
                 self.main.absorb(cohort, pool)
 
-    def leave(self, member: Member, pool: WindowPool) -> Cohort | None:
-        """Take a member out; returns its cohort where that is now empty and gone."""
+    def leave(self, member: Member, pool: WindowPool) -> None:
+        """Take a member out, and its cohort where that is empty then."""
         cohort = member.cohort
         assert cohort is not None
         cohort.remove(member)
         if len(cohort):
-            return None
+            return
         cohort.dissolve(pool)
         if cohort is self.main:
             self.main = None
         else:
-            self.apart = {point: other for point, other in self.apart.items() if other is not cohort}
-        return cohort
+            del self.apart[cohort.point]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from penstock.store import _native as native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from penstock.engine.core import Core
     from penstock.engine.events import BadEvent, Events
@@ -76,6 +76,17 @@ class Intake:
                 reason = f"its time {time} is further ahead than {limit} (max_ahead_ms)"
                 letters.append(DeadLetter(stream.iri, time, reason, data))
         return letters
+
+
+def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
+    """Return a column of integers; DataError where it is none, or a number does not fit."""
+    column = np.asarray(values)
+    if column.ndim != 1 or (len(column) and column.dtype.kind not in "iu"):
+        raise DataError(f"not a column of integers: {column.ndim} dimensions of {column.dtype}")
+    limits = np.iinfo(dtype)
+    if len(column) and not limits.min <= int(column.min()) <= int(column.max()) <= limits.max:
+        raise DataError(f"a number does not fit into {np.dtype(dtype)}")
+    return np.ascontiguousarray(column, dtype)
 
 
 def check_columns(

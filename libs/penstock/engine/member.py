@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from penstock.engine.standing import Query
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant
+
+
+MAX_GAPS = 10_000
+"""Gaps that a query remembers; the oldest make room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Member:
         self.parameters = parameters
         self.inbox = Inbox(self, listeners)
         self.point: int | None = None
-        self.gaps: list[Gap] = []
+        self.gaps: deque[Gap] = deque(maxlen=MAX_GAPS)
         self.cohort: Cohort | None = None
         self.handle: Query | None = None
 

@@ -38,6 +38,7 @@ class Registry:
         self._groups: dict[Template, Group] = {}
         self._cohorts = count()
         self._names = count(1)
+        self._waiting: dict[Group, None] = {}
         self.members: dict[str, Member] = {}
         self.listeners: set[Inbox] = set()
         self.pool = WindowPool()
@@ -64,9 +65,11 @@ class Registry:
         name = self._name(ir, name)
         member = self._enrol(ir, name, base)
         point = self.registration_point(member.group.streams)
-        cohort, _ = member.group.cohort_for(point, next(self._cohorts), self.pool)
-        member.point = cohort.point
+        cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
+        member.point = point
         cohort.add([member])
+        if point is None:
+            self._waiting[member.group] = None
         member.group.settle(self.pool)
         return member
 
@@ -102,6 +105,8 @@ class Registry:
         cohort.add(members)
         if point is not None:
             cohort.start(point, self.pool, last)
+        else:
+            self._waiting[group] = None
         if main:
             group.main = cohort
             cohort.uncut(self.pool)
@@ -138,17 +143,18 @@ class Registry:
 
     def begin(self, stream: LiveStream, point: int) -> None:
         """Give a registration point to those that waited for the first progress of any of their streams."""
-        for group in self._schedule.readers(stream):
-            waiting = group.apart.get(None)
-            if waiting is not None:
-                group.begin(waiting, point, self.pool)
-                group.settle(self.pool)
+        for group in [group for group in self._waiting if stream.iri in group.by_iri]:
+            del self._waiting[group]
+            group.begin(point, self.pool)
+            group.settle(self.pool)
 
     # ---- going
     def remove(self, member: Member) -> LiveStream | None:
         """Let a query go; returns the stream that ends with it, where it published one."""
         group = member.group
         group.leave(member, self.pool)
+        if None not in group.apart:
+            self._waiting.pop(group, None)
         del self.members[member.name]
         if any(True for _ in group.cohorts):
             return None

@@ -95,7 +95,7 @@ class _Reader:
         except QueryError as error:
             raise StorageError(f"{self._folder / 'engine.json'}: query {saved['name']}: {error}") from error
         member.point = saved["point"]
-        member.gaps = [Gap(*gap) for gap in saved["gaps"]]
+        member.gaps.extend(Gap(*gap) for gap in saved["gaps"])
 
     def _cohort(self, saved: dict[str, Any], logs: list[BlockLog]) -> None:
         registry = self._runtime.registry

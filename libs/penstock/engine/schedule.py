@@ -108,9 +108,7 @@ class Schedule:
                 )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
-        """Yield the groups that read one of the streams, or what such groups publish: those nearer to the input
-        first.
-        """
+        """Yield the groups that read one of the streams, or what such groups publish, in order of depth."""
         queue: list[tuple[int, int, Group]] = []
         seen: set[Group] = set()
 
@@ -266,9 +264,7 @@ class _Pass:
         self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close what an instant still waits for. False where a count window's report came up: the order may be
-        another.
-        """
+        """Close what an instant still waits for. False where a count window's report came up: it may be earlier."""
         before = len(self._due)
         for stream in due.cohort.group.streams:
             if not stream.has_closed(due.time):

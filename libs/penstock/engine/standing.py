@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,7 +81,12 @@ class Query:
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         """Yield evaluations as they fire; ends when the query is stopped and all was taken."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
-        forget = self._member.inbox.wake(lambda: loop.call_soon_threadsafe(ready.set))
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop was closed under the iteration
+                loop.call_soon_threadsafe(ready.set)
+
+        forget = self._member.inbox.wake(wake)
         try:
             while True:
                 ready.clear()

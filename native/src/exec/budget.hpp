@@ -15,11 +15,12 @@ class Budget {
 public:
     using Clock = std::chrono::steady_clock;
     Budget() = default;
-    Budget(double seconds, std::size_t bytes)
-        : deadline_(seconds > 0 ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                     std::chrono::duration<double>(seconds))
-                                : Clock::time_point::max()),
-          limit_bytes_(bytes) {}
+    /// Seconds from now (0 or less, or more than some thirty years: no limit) and bytes (0: no limit).
+    Budget(double seconds, std::size_t bytes) : limit_bytes_(bytes) {
+        if (seconds > 0 && seconds < kForever)
+            deadline_ =
+                Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    }
 
     /// Throws LimitError where the time is over or the evaluation was cancelled.
     void check() const {
@@ -37,6 +38,7 @@ public:
     std::ptrdiff_t used() const { return used_; }
 
 private:
+    static constexpr double kForever = 1e9;
     Clock::time_point deadline_ = Clock::time_point::max();
     std::size_t limit_bytes_ = 0;
     std::ptrdiff_t used_ = 0;

@@ -1,6 +1,7 @@
 #include "exec/pattern.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
 #include "exec/kernels.hpp"
@@ -63,10 +64,12 @@ bool PatternOperator::finish_input() { return table_.rows == 0 || out_->push(tab
 TermId PatternOperator::value(const MatchBatch& batch, Position position, std::size_t i) const {
     switch (position) {
         case S:
+            assert(batch.s != nullptr);  // only free positions are compared
             return batch.s[i];
         case P:
             return batch.p;
         case O:
+            assert(batch.o != nullptr);
             return batch.o[i];
         default:
             return batch.g;
