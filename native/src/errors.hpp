@@ -17,5 +17,8 @@ struct LimitError : Error {
 struct StorageError : Error {
     using Error::Error;
 };
+struct DataPlaneError : Error {
+    using Error::Error;
+};
 
 }  // namespace penstock

@@ -1,0 +1,108 @@
+// Regions of a store read through the local data plane.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "dataplane/local_plane.hpp"
+#include "store/layout.hpp"
+#include "store_world.hpp"
+
+namespace penstock::test {
+namespace {
+
+using dataplane::Fault;
+using dataplane::LocalPlane;
+using dataplane::Read;
+using dataplane::RegionEntry;
+using dataplane::RegionKind;
+
+RegionEntry entry_of(const std::string& path, std::uint32_t number) {
+    const dataplane::MappedRegion region(path, kReserve);
+    layout::Header header{};
+    std::memcpy(&header, region.data(), sizeof header);
+    RegionEntry entry;
+    entry.id = {0, number};
+    entry.kind = RegionKind::Shard;
+    entry.epoch = header.epoch;
+    entry.reserve_bytes = header.reserve_bytes;
+    entry.device = region.device();
+    entry.inode = region.inode();
+    entry.path = path;
+    return entry;
+}
+
+Fault fault_of(LocalPlane& plane, const Read& read) {
+    try {
+        plane.read({&read, 1});
+    } catch (const dataplane::Error& error) {
+        return error.fault;
+    }
+    return Fault{};
+}
+
+struct LocalPlaneTest : ::testing::Test {
+    World world;
+    std::string path = world.scratch / "regions/shard-0.region";
+    RegionEntry entry = entry_of(path, 7);
+    LocalPlane plane;
+    layout::Header header{};
+
+    Read header_read() { return {entry.id, 0, sizeof(layout::Header) / 8 * 8, reinterpret_cast<std::byte*>(&header)}; }
+};
+
+TEST_F(LocalPlaneTest, ReadsWhatTheWriterPublishes) {
+    plane.attach(entry);
+    const Read read = header_read();
+    plane.read({&read, 1});
+    EXPECT_EQ(header.magic, layout::kMagic);
+    EXPECT_EQ(header.published, 0u);
+    world.add({{iri(1), world.label(0), iri(2)}});
+    plane.read({&read, 1});
+    EXPECT_EQ(header.published, world.store->latest());
+    EXPECT_EQ(header.edges, 1u);
+}
+
+TEST_F(LocalPlaneTest, FollowsAFileThatGrows) {
+    plane.attach(entry);
+    const std::uint64_t before = plane.directory(0).at(0).bytes;
+    std::vector<Edge> edges;
+    for (std::uint64_t i = 0; i < 100'000; ++i) edges.push_back({iri(i), world.label(i % 3), iri(i + 1)});
+    world.add(edges);
+    std::uint64_t word = 0;
+    const Read read{entry.id, before, 8, reinterpret_cast<std::byte*>(&word)};
+    plane.read({&read, 1});
+    EXPECT_GT(plane.directory(0).at(0).bytes, before);
+}
+
+TEST_F(LocalPlaneTest, RefusesWhatLiesOutside) {
+    plane.attach(entry);
+    Read read = header_read();
+    read.offset = kReserve;
+    EXPECT_EQ(fault_of(plane, read), Fault::OutOfRange);
+    read.offset = ~std::uint64_t{7};
+    EXPECT_EQ(fault_of(plane, read), Fault::OutOfRange);
+    read.offset = 4;
+    EXPECT_EQ(fault_of(plane, read), Fault::OutOfRange);
+    read.offset = 0;
+    read.length = 0;
+    EXPECT_EQ(fault_of(plane, read), Fault::OutOfRange);
+    read.region.number = 8;
+    read.length = 8;
+    EXPECT_EQ(fault_of(plane, read), Fault::Retired);
+}
+
+TEST_F(LocalPlaneTest, AnotherIncarnationIsAnotherRegion) {
+    world.store.reset();
+    world.store = std::make_unique<Store>(world.scratch / "regions", 1, kReserve);
+    try {
+        plane.attach(entry);
+        FAIL() << "attached a file of another epoch";
+    } catch (const dataplane::Error& error) {
+        EXPECT_EQ(error.fault, Fault::Retired);
+    }
+    plane.attach(entry_of(path, 8));
+    EXPECT_EQ(plane.directory(0).size(), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::test
