@@ -1,0 +1,48 @@
+"""Records that services exchange: their Avro codecs (schemas/ is the contract), and which shard a vertex belongs to.
+
+`records` has one frozen class a record, `codec` turns them into bytes and back, `library` finds schemas by
+fingerprint, `sharding` deals vertices out to shards. Not here: topics and transactions (`penstock.log`), and what
+records mean to whom.
+"""
+
+from penstock.wire.codec import WireError, decode, encode
+from penstock.wire.records import (
+    BucketProgress,
+    CoordinatorState,
+    DeadLetter,
+    DictionaryEntry,
+    GroupProgress,
+    Heartbeat,
+    LateEvent,
+    Placement,
+    QueryRegistration,
+    QueryStop,
+    ShardBatch,
+    ShardInsertion,
+    StreamDeclaration,
+    StreamDrop,
+    Tuples,
+)
+from penstock.wire.sharding import shard_of
+
+__all__ = [
+    "BucketProgress",
+    "CoordinatorState",
+    "DeadLetter",
+    "DictionaryEntry",
+    "GroupProgress",
+    "Heartbeat",
+    "LateEvent",
+    "Placement",
+    "QueryRegistration",
+    "QueryStop",
+    "ShardBatch",
+    "ShardInsertion",
+    "StreamDeclaration",
+    "StreamDrop",
+    "Tuples",
+    "WireError",
+    "decode",
+    "encode",
+    "shard_of",
+]

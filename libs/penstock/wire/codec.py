@@ -1,0 +1,113 @@
+"""Records to bytes and back.
+
+The bytes are Avro's single-object encoding: a marker, the fingerprint of the schema that wrote them, the body. A reader
+therefore knows a record's kind and version from its first ten bytes, without a registry, and old records stay readable.
+Columns are bytes inside the envelope: numpy views them where they lie, nothing loops over tuples (DESIGN §2).
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import fastavro
+import numpy as np
+
+from penstock.errors import DataError
+from penstock.wire import records
+from penstock.wire.library import library
+
+if TYPE_CHECKING:
+    from penstock.wire.library import Library
+
+_MARKER = b"\xc3\x01"
+_HEAD = len(_MARKER) + 8
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        records.DeadLetter,
+        records.LateEvent,
+        records.Tuples,
+        records.ShardBatch,
+        records.ShardInsertion,
+        records.DictionaryEntry,
+        records.StreamDeclaration,
+        records.StreamDrop,
+        records.QueryRegistration,
+        records.QueryStop,
+        records.Heartbeat,
+        records.Placement,
+        records.CoordinatorState,
+        records.BucketProgress,
+    )
+}
+Wire: TypeAlias = (
+    records.DeadLetter
+    | records.LateEvent
+    | records.Tuples
+    | records.ShardBatch
+    | records.ShardInsertion
+    | records.DictionaryEntry
+    | records.StreamDeclaration
+    | records.StreamDrop
+    | records.QueryRegistration
+    | records.QueryStop
+    | records.Heartbeat
+    | records.Placement
+    | records.CoordinatorState
+    | records.BucketProgress
+)
+
+
+class WireError(DataError):
+    """Bytes that are no record that this version knows, or not a whole one."""
+
+
+def encode(record: Wire) -> bytes:
+    """Return the record's bytes, written with today's schema."""
+    schema = library().current[type(record).__name__]
+    body = {f.name: _plain(getattr(record, f.name)) for f in fields(record)}
+    for name, dtype in schema.columns.items():
+        body[name] = np.ascontiguousarray(getattr(record, name), dtype).tobytes()
+    out = io.BytesIO()
+    out.write(_MARKER + schema.print)
+    fastavro.schemaless_writer(out, schema.parsed, body)
+    return out.getvalue()
+
+
+def decode(data: bytes, known: Library | None = None) -> Wire:
+    """Return the record that the bytes hold, whichever known schema wrote them; WireError for anything else."""
+    known = known or library()
+    writer = known.by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
+    if writer is None:
+        raise WireError(f"{len(data)} bytes that are no record of a known schema (they begin {data[:_HEAD].hex()})")
+    reader = known.current[writer.name]
+    body = io.BytesIO(data)
+    body.seek(_HEAD)
+    try:
+        found = fastavro.schemaless_reader(body, writer.parsed, reader.parsed)
+        assert isinstance(found, dict)
+        columns = {name: np.frombuffer(found[name], dtype) for name, dtype in reader.columns.items()}
+    except (EOFError, ValueError, IndexError, OverflowError, MemoryError, TypeError) as error:
+        raise WireError(f"a damaged {writer.name}: {error!r}") from error
+    if body.tell() != len(data):
+        raise WireError(f"{len(data) - body.tell()} bytes behind the end of a {writer.name}")
+    return _made(_CLASSES[writer.name], found | columns)
+
+
+def _plain(value: Any) -> Any:
+    """A field as fastavro writes it: nested records as dicts."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, records.GroupProgress):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    return value
+
+
+def _made(cls: type, found: dict[str, Any]) -> Wire:
+    """The record of a class from what fastavro read."""
+    if cls is records.BucketProgress:
+        found["groups"] = [records.GroupProgress(**group) for group in found["groups"]]
+    made: Wire = cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in found.items()})
+    return made

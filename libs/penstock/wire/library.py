@@ -1,0 +1,55 @@
+"""The schemas: today's, one file a record, and every older one that records in some log may still be written with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
+
+FOLDER = Path(__file__).parent / "schemas"
+_COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<i8"), "u32": np.dtype("<u4")}
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One version of a record's schema. `columns` are the fields that hold numbers as bytes."""
+
+    name: str
+    print: bytes
+    parsed: dict[str, Any]
+    columns: dict[str, np.dtype[Any]]
+
+    @classmethod
+    def of(cls, source: dict[str, Any]) -> Schema:
+        """Read a schema's JSON."""
+        print_ = bytes.fromhex(fingerprint(to_parsing_canonical_form(source), "CRC-64-AVRO"))
+        columns: dict[str, np.dtype[Any]] = {
+            f["name"]: _COLUMNS[f["column"]] for f in source["fields"] if "column" in f
+        }
+        parsed = parse_schema(source, named_schemas={})
+        assert isinstance(parsed, dict)
+        return cls(source["name"], print_, parsed, columns)
+
+
+class Library:
+    """Schemas by record name (today's), and by fingerprint (all)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.current = {schema.name: schema for schema in map(_read, sorted(folder.glob("*.avsc")))}
+        self.by_print = {schema.print: schema for schema in map(_read, sorted(folder.glob("history/*.avsc")))}
+        self.by_print |= {schema.print: schema for schema in self.current.values()}
+
+
+@cache
+def library() -> Library:
+    """Return the schemas that this package comes with."""
+    return Library(FOLDER)
+
+
+def _read(path: Path) -> Schema:
+    return Schema.of(json.loads(path.read_text(encoding="utf-8")))

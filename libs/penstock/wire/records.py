@@ -1,0 +1,195 @@
+"""One frozen class a record of schemas/, with the same fields; the schemas' docs say what they mean.
+
+Columns are little-endian numpy arrays: read-only views of the bytes that came, where they came from the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids: TypeAlias = NDArray[np.uint64]
+    Numbers: TypeAlias = NDArray[np.int64]
+    Positions: TypeAlias = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Input that could not be used."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    data: bytes
+    stream: str | None = None
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LateEvent:
+    """An event whose time had been closed when it came."""
+
+    stream: str
+    topic: str
+    partition: int
+    offset: int
+    time_ms: int
+    watermark_ms: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuples:
+    """Parsed events of one source partition."""
+
+    stream: str
+    partition: int
+    offsets: Numbers
+    times: Numbers
+    counts: Numbers
+    subjects: Ids
+    predicates: Ids
+    objects: Ids
+    advance_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardBatch:
+    """One shard's part of closed batches."""
+
+    stream: str
+    first: int
+    last: int
+    positions: Positions
+    times: Numbers
+    subjects: Ids
+    predicates: Ids
+    objects: Ids
+    begin_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardInsertion:
+    """One shard's part of what a user stored."""
+
+    number: int
+    part: int
+    parts: int
+    subjects: Ids
+    predicates: Ids
+    objects: Ids
+    graphs: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryEntry:
+    """A term and its id."""
+
+    id: int
+    kind: int
+    lexical: str
+    datatype: str
+    lang: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDeclaration:
+    """A stream exists from here on."""
+
+    number: int
+    iri: str
+    name: str
+    batch_ms: int
+    lateness_ms: int
+    timing_all: bool
+    timing: tuple[str, ...]
+    retention_ms: int
+    idle_timeout_ms: int
+    max_ahead_ms: int
+    absorb_into: str | None = None
+    slice_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDrop:
+    """A stream exists no more."""
+
+    number: int
+    iri: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRegistration:
+    """A standing query exists from here on."""
+
+    number: int
+    name: str
+    text: str
+    group: int
+    streams: tuple[str, ...]
+    base: str | None = None
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStop:
+    """A standing query exists no more."""
+
+    number: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A process lives."""
+
+    service: str
+    instance: str
+    incarnation: str
+    time_ms: int
+    url: str | None = None
+    holds: tuple[int, ...] = ()
+    vts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Who serves what from now on."""
+
+    epoch: int
+    shards: dict[str, str]
+    buckets: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorState:
+    """What a coordinator that takes over must know beside the commands."""
+
+    epoch: int
+    commands: int
+    insertions: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """Up to where a group's results are committed."""
+
+    group: int
+    last_ms: int | None
+    needs: dict[str, int]
+    counted: str | None = None
+    predecessor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketProgress:
+    """Progress of the groups of a bucket."""
+
+    bucket: int
+    epoch: int
+    groups: tuple[GroupProgress, ...]

@@ -1,0 +1,41 @@
+"""One example of every record, as `python -m unit.wire.examples FOLDER` keeps them for readers to come."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from penstock import wire
+
+IDS = np.array([1, 2**63 + 5, 2**64 - 1], np.uint64)
+NUMBERS = np.array([-(2**62), 0, 1_700_000_000_000], np.int64)
+NONE = np.empty(0, np.uint64)
+
+EXAMPLES: tuple = (
+    wire.DeadLetter("penstock.events.posts", 3, 17, "line 1, column 4: no term", b"\xff\x00", "http://x/posts", 5),
+    wire.LateEvent("http://x/posts", "penstock.events.posts", 0, 9, 1000, 1999, b"<a> <b> <c> ."),
+    wire.Tuples("http://x/posts", 2, NUMBERS, NUMBERS, np.array([1, 0, 2]), IDS, IDS, IDS, 1999),
+    wire.ShardBatch("http://x/posts", -3, 7, np.array([0, 4, 9], np.uint32), NUMBERS, IDS, IDS, IDS, 700),
+    wire.ShardInsertion(4, 0, 1, IDS, IDS, IDS, NONE),
+    wire.DictionaryEntry(-5, 3, "grün", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "de-AT"),
+    wire.StreamDeclaration(1, "http://x/posts", "posts", 100, 0, False, ("http://x/gps",), 0, 10_000, 86_400_000, None),
+    wire.StreamDrop(2, "http://x/posts"),
+    wire.QueryRegistration(3, "q", "REGISTER QUERY q AS SELECT *", 3, ("http://x/posts",), "http://x/", "own.topic"),
+    wire.QueryStop(4, "q"),
+    wire.Heartbeat("store", "a", "a-1", 12, "http://localhost:1", (0, 2), {"http://x/posts": 7}),
+    wire.Placement(9, {"0": "a"}, {"0": "b", "1": "b"}),
+    wire.CoordinatorState(9, 12, 3),
+    wire.BucketProgress(1, 9, (wire.GroupProgress(3, 4000, {"http://x/posts": 1000}, None, "[]"),)),
+)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for example in EXAMPLES:
+        (folder / f"{type(example).__name__}.avro").write_bytes(wire.encode(example))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
