@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "DataError",
+    "DataPlaneError",
     "LimitError",
     "PenstockError",
     "QueryError",
@@ -56,3 +57,15 @@ class LimitError(PenstockError):
 
 class StorageError(PenstockError):
     """A checkpoint or region that cannot be read or written."""
+
+
+class DataPlaneError(PenstockError):
+    """Another node's memory could not be read: an error of one evaluation, never of the engine.
+
+    `fault` says why: "disconnected", "timed out", "out of range", "retired" (the region has gone: ask for the
+    directory again) or "refused" (another secret or version, or a limit).
+    """
+
+    def __init__(self, message: str, fault: str) -> None:
+        super().__init__(message)
+        self.fault = fault

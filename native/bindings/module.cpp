@@ -7,6 +7,7 @@ void bind_terms(nb::module_& m);
 void bind_store(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_exec(nb::module_& m);
+void bind_dataplane(nb::module_& m);
 
 // Until every area has landed, one that is missing is left out.
 __attribute__((weak)) void bind_exec(nb::module_&);
@@ -15,5 +16,6 @@ NB_MODULE(_native, m) {
     bind_terms(m);
     bind_store(m);
     bind_stream(m);
+    bind_dataplane(m);
     if (bind_exec != nullptr) bind_exec(m);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "dataplane/plane.hpp"
 #include "errors.hpp"
 #include "rdf/dictionary.hpp"
 #include "term_tuples.hpp"
@@ -24,6 +25,12 @@ void raise(const char* name, const std::exception& error) {
     PyErr_SetString(cls.ptr(), error.what());
 }
 
+void raise(const dataplane::Error& error) {
+    const nb::object cls = nb::module_::import_("penstock.errors").attr("DataPlaneError");
+    const nb::object raised = cls(error.what(), dataplane::name_of(error.fault));
+    PyErr_SetObject(cls.ptr(), raised.ptr());
+}
+
 void translate(const std::exception_ptr& pending, void*) {
     try {
         std::rethrow_exception(pending);
@@ -33,6 +40,8 @@ void translate(const std::exception_ptr& pending, void*) {
         raise("LimitError", error);
     } catch (const StorageError& error) {
         raise("StorageError", error);
+    } catch (const dataplane::Error& error) {
+        raise(error);
     } catch (const Error& error) {
         raise("PenstockError", error);
     }

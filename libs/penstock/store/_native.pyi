@@ -1,6 +1,6 @@
 """The native core. Private: users touch `penstock.Engine`. Arrays are numpy; term ids are uint64, times int64 ms.
 
-Heavy calls release the GIL. Errors: DataError, LimitError, StorageError of `penstock.errors`.
+Heavy calls release the GIL. Errors: DataError, LimitError, StorageError, DataPlaneError of `penstock.errors`.
 """
 
 import builtins
@@ -193,3 +193,66 @@ def execute(
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
     """Row numbers of a that remain when b's rows are taken away one for one (ISTREAM, DSTREAM)."""
+
+# ---- data plane (bindings/dataplane.cpp)
+
+class RegionEntry:
+    @property
+    def node(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def kind(self) -> int: ...           # 1 shard, 2 slices, 3 other
+    @property
+    def subject(self) -> int: ...        # number of the shard or stream
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...          # readable when it was asked
+    @property
+    def reserve_bytes(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def stable(self) -> bool: ...
+
+class ServedRegions:
+    def __init__(self) -> None: ...
+    def publish(
+        self, path: str, kind: int = 3, subject: int = 0, epoch: int = 0, reserve_bytes: int = 0, stable: bool = False
+    ) -> int: ...
+    def withdraw(self, number: int) -> None: ...
+    def directory(self) -> list[RegionEntry]: ...
+
+class DataPlaneServer:
+    def __init__(
+        self, regions: ServedRegions, host: str, port: int, secret: builtins.bytes, connections: int = 256,
+        handshake_ms: int = 5000, stalled_ms: int = 30000,
+    ) -> None: ...
+    @property
+    def port(self) -> int: ...
+    def counters(self) -> dict[str, int]: ...
+
+class Plane:
+    def directory(self, node: int) -> list[RegionEntry]: ...
+    # offsets and lengths are multiples of 8; returns the words, read behind read
+    def read(self, node: int, regions: NDArray[np.uint32], offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Ids: ...
+    def transport(self, node: int) -> str: ...
+
+class TcpPlane(Plane):
+    def __init__(
+        self, node: int, host: str, port: int, secret: builtins.bytes, connect_timeout_ms: int = 2000,
+        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
+    ) -> None: ...
+    def is_on_this_machine(self) -> bool: ...
+
+class SharedPlane(Plane):
+    def __init__(
+        self, node: int, host: str, port: int, secret: builtins.bytes, connect_timeout_ms: int = 2000,
+        read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
+    ) -> None: ...
+
+class Router(Plane):
+    def __init__(self) -> None: ...
+    def add(self, node: int, plane: Plane) -> None: ...
+    def remove(self, node: int) -> None: ...

@@ -33,7 +33,17 @@ MappedRegion::MappedRegion(std::string path, std::uint64_t reserve_bytes)
     files::fail("map region", path_);
 }
 
+MappedRegion::MappedRegion(MappedRegion&& other) noexcept
+    : path_(std::move(other.path_)),
+      reserve_bytes_(other.reserve_bytes_),
+      device_(other.device_),
+      inode_(other.inode_),
+      file_(std::exchange(other.file_, -1)),
+      base_(std::exchange(other.base_, nullptr)),
+      known_bytes_(other.known_bytes_.load(std::memory_order_relaxed)) {}
+
 MappedRegion::~MappedRegion() {
+    if (base_ == nullptr) return;
     ::munmap(const_cast<std::byte*>(base_), reserve_bytes_);
     ::close(file_);
 }

@@ -14,8 +14,8 @@ public:
     /// Takes `reserve_bytes` of address space, at least the file's size. StorageError.
     MappedRegion(std::string path, std::uint64_t reserve_bytes);
     ~MappedRegion();
-    MappedRegion(const MappedRegion&) = delete;
-    MappedRegion& operator=(const MappedRegion&) = delete;
+    MappedRegion(MappedRegion&& other) noexcept;
+    MappedRegion& operator=(MappedRegion&&) = delete;
 
     /// Whether these bytes are there. Asks for the file's size only beyond what was there last time.
     bool has(std::uint64_t offset, std::uint64_t length) const;

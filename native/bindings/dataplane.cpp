@@ -1,0 +1,172 @@
+// Bindings of the data plane: a node's served regions and server, and the planes that read them.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "arrays.hpp"
+#include "dataplane/router.hpp"
+#include "dataplane/shared_plane.hpp"
+#include "dataplane/tcp_plane.hpp"
+#include "dataplane/tcp_server.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace penstock::dataplane;  // NOLINT(google-build-using-namespace)
+using std::chrono::milliseconds;
+
+namespace {
+
+std::vector<std::byte> to_bytes(const nb::bytes& secret) {
+    const auto* data = static_cast<const std::byte*>(secret.data());
+    return {data, data + secret.size()};
+}
+
+RegionKind kind_of(std::uint32_t kind) {
+    if (kind < 1 || kind > 3) throw penstock::DataError("a region's kind is 1 (shard), 2 (slices) or 3 (other)");
+    return static_cast<RegionKind>(kind);
+}
+
+std::uint32_t publish(ServedRegions& regions, const std::string& path, std::uint32_t kind, std::uint32_t subject,
+                      std::uint64_t epoch, std::uint64_t reserve_bytes, bool stable) {
+    RegionEntry entry;
+    entry.path = path;
+    entry.kind = kind_of(kind);
+    entry.subject = subject;
+    entry.epoch = epoch;
+    entry.reserve_bytes = reserve_bytes;
+    entry.stable = stable;
+    return regions.publish(entry);
+}
+
+template <class Made>
+void construct(Made* self, Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
+               std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
+    TcpOptions options;
+    options.secret = to_bytes(secret);
+    options.connect_timeout = milliseconds(connect_timeout_ms);
+    options.read_timeout = milliseconds(read_timeout_ms);
+    options.bytes_in_flight = bytes_in_flight;
+    new (self) Made(node, {host, port}, std::move(options));
+}
+
+/// All planes that reach a node over the network are made alike.
+template <class Made>
+nb::class_<Made, Plane> bind_plane(nb::module_& m, const char* name, const char* text) {
+    return nb::class_<Made, Plane>(m, name, text)
+        .def("__init__", &construct<Made>, "node"_a, "host"_a, "port"_a, "secret"_a, "connect_timeout_ms"_a = 2000,
+             "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
+}
+
+/// The reads of three columns, one behind the other in one array.
+struct Gathered {
+    std::vector<Read> reads;
+    std::vector<std::uint64_t> words;
+};
+
+Gathered gather(Node node, const penstock::ColumnIn<std::uint32_t>& regions,
+                const penstock::ColumnIn<std::uint64_t>& offsets, const penstock::ColumnIn<std::uint32_t>& lengths) {
+    const std::size_t n = regions.size();
+    if (offsets.size() != n || lengths.size() != n) throw penstock::DataError("read: columns of unequal length");
+    Gathered gathered;
+    gathered.reads.reserve(n);
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        gathered.reads.push_back({{node, regions.data()[i]}, offsets.data()[i], lengths.data()[i], nullptr});
+        check_shape(gathered.reads.back());
+        bytes += lengths.data()[i];
+    }
+    gathered.words.resize(bytes / 8);
+    auto* into = reinterpret_cast<std::byte*>(gathered.words.data());
+    for (Read& read : gathered.reads) read.into = std::exchange(into, into + read.length);
+    return gathered;
+}
+
+penstock::IdsOut read(Plane& plane, Node node, const penstock::ColumnIn<std::uint32_t>& regions,
+                      const penstock::ColumnIn<std::uint64_t>& offsets,
+                      const penstock::ColumnIn<std::uint32_t>& lengths) {
+    Gathered gathered = gather(node, regions, offsets, lengths);
+    {
+        nb::gil_scoped_release release;
+        plane.read(gathered.reads);
+    }
+    return penstock::to_numpy(std::move(gathered.words));
+}
+
+std::vector<RegionEntry> directory(Plane& plane, Node node) {
+    nb::gil_scoped_release release;
+    return plane.directory(node);
+}
+
+nb::dict counters(const TcpServer& server) {
+    const TcpServer::Counters counters = server.counters();
+    nb::dict figures;
+    figures["connections"] = counters.connections;
+    figures["open"] = counters.open;
+    figures["reads"] = counters.reads;
+    figures["read_bytes"] = counters.read_bytes;
+    figures["failures"] = counters.failures;
+    figures["cpu_nanos"] = counters.cpu_nanos;
+    return figures;
+}
+
+void bind_node(nb::module_& m) {
+    nb::class_<ServedRegions>(m, "ServedRegions", "What a node lets others read.")
+        .def(nb::init<>())
+        .def("publish", &publish, "path"_a, "kind"_a = 3, "subject"_a = 0, "epoch"_a = 0, "reserve_bytes"_a = 0,
+             "stable"_a = false)
+        .def("withdraw", &ServedRegions::withdraw, "number"_a)
+        .def("directory", &ServedRegions::directory);
+
+    nb::class_<TcpServer>(m, "DataPlaneServer", "The thread that answers reads over TCP.")
+        .def(
+            "__init__",
+            [](TcpServer* self, const ServedRegions& regions, const std::string& host, std::uint16_t port,
+               const nb::bytes& secret, std::size_t connections, std::uint32_t handshake_ms, std::uint32_t stalled_ms) {
+                const ServerLimits limits{connections, milliseconds(handshake_ms), milliseconds(stalled_ms)};
+                new (self) TcpServer(regions, {host, port}, to_bytes(secret), limits);
+            },
+            "regions"_a, "host"_a, "port"_a, "secret"_a, "connections"_a = 256, "handshake_ms"_a = 5000,
+            "stalled_ms"_a = 30000, nb::keep_alive<1, 2>())
+        .def_prop_ro("port", &TcpServer::port)
+        .def("counters", &counters);
+}
+
+void bind_planes(nb::module_& m) {
+    nb::class_<Plane>(m, "Plane", "Reads regions of nodes; one thread at a time.")
+        .def("directory", &directory, "node"_a)
+        .def("read", &read, "node"_a, "regions"_a, "offsets"_a, "lengths"_a)
+        .def("transport", &Plane::transport, "node"_a);
+
+    bind_plane<TcpPlane>(m, "TcpPlane", "Over one TCP connection.")
+        .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<nb::gil_scoped_release>());
+    bind_plane<SharedPlane>(m, "SharedPlane", "Regions of a node of this machine, mapped.");
+    nb::class_<Router, Plane>(m, "Router", "One plane over the planes of all nodes.")
+        .def(nb::init<>())
+        .def("add", &Router::add, "node"_a, "plane"_a)
+        .def("remove", &Router::remove, "node"_a);
+}
+
+}  // namespace
+
+void bind_dataplane(nb::module_& m) {
+    nb::class_<RegionEntry>(m, "RegionEntry", "A region as its node's directory has it.")
+        .def_prop_ro("node", [](const RegionEntry& entry) { return entry.id.node; })
+        .def_prop_ro("number", [](const RegionEntry& entry) { return entry.id.number; })
+        .def_prop_ro("kind", [](const RegionEntry& entry) { return static_cast<std::uint32_t>(entry.kind); })
+        .def_ro("subject", &RegionEntry::subject)
+        .def_ro("epoch", &RegionEntry::epoch)
+        .def_ro("bytes", &RegionEntry::bytes)
+        .def_ro("reserve_bytes", &RegionEntry::reserve_bytes)
+        .def_ro("path", &RegionEntry::path)
+        .def_ro("stable", &RegionEntry::stable);
+    bind_node(m);
+    bind_planes(m);
+}

@@ -1,0 +1,21 @@
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104): what two nodes prove to each other that they hold the same secret with.
+// Written here since it is the only cryptography of the core, and a library would be a dependency of every wheel.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock::dataplane {
+
+using Digest = std::array<std::byte, 32>;
+
+Digest sha256(std::span<const std::byte> message);
+Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
+/// In a time that does not depend on where they differ.
+bool equal(const Digest& a, const Digest& b);
+/// From the kernel's generator. StorageError where it gives none.
+Digest random_digest();
+
+}  // namespace penstock::dataplane

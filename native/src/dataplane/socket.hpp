@@ -1,0 +1,62 @@
+// TCP sockets, non-blocking, with deadlines.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::dataplane {
+
+using Clock = std::chrono::steady_clock;
+
+class Descriptor {
+public:
+    explicit Descriptor(int number = -1) : number_(number) {}
+    ~Descriptor() { close(); }
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        if (this != &other) {
+            close();
+            number_ = std::exchange(other.number_, -1);
+        }
+        return *this;
+    }
+    int get() const { return number_; }
+    explicit operator bool() const { return number_ >= 0; }
+    void close();
+
+private:
+    int number_;
+};
+
+struct Address {
+    std::string host;
+    std::uint16_t port = 0;
+    std::string text() const;
+};
+
+/// StorageError where nobody can listen there. Port 0 takes a free one.
+Descriptor listen_on(const Address& address);
+std::uint16_t port_of(const Descriptor& listening);
+
+/// Error(Disconnected) or Error(TimedOut).
+Descriptor connect_to(const Address& address, Clock::time_point deadline);
+
+/// Waits for poll(2)'s events; false at the deadline.
+bool wait_for(const Descriptor& socket, short events, Clock::time_point deadline);
+/// All bytes, or Error(Disconnected) or Error(TimedOut).
+void send_all(const Descriptor& socket, std::span<const std::byte> bytes, Clock::time_point deadline);
+void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::time_point deadline);
+
+/// What recv(2) or send(2) came to.
+enum class Moved : std::uint8_t { Some, WouldBlock, Ended };
+Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved);
+Moved receive_some(const Descriptor& socket, std::span<std::byte> bytes, std::size_t& moved);
+/// Fills `first`, then `second`.
+Moved receive_some(const Descriptor& socket, std::span<std::byte> first, std::span<std::byte> second,
+                   std::size_t& moved);
+
+}  // namespace penstock::dataplane

@@ -1,0 +1,363 @@
+#include "dataplane/tcp_plane.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "dataplane/tcp_server.hpp"
+
+namespace penstock::dataplane {
+
+using wire::FrameHeader;
+using wire::Message;
+
+namespace {
+
+constexpr std::size_t kInput = std::size_t{256} << 10;
+constexpr std::uint32_t kDirect = std::uint32_t{16} << 10;  // from here on the kernel writes to the reader's own buffer
+constexpr std::uint64_t kReadCost = sizeof(wire::ReadItem) + 16;  // memory of a read on its way, besides its bytes
+constexpr Message kNone{0};
+
+}  // namespace
+
+TcpPlane::TcpPlane(Node node, Address address, TcpOptions options)
+    : node_(node), address_(std::move(address)), options_(std::move(options)), input_(kInput) {}
+
+TcpPlane::~TcpPlane() = default;
+
+// ---- connecting
+
+void TcpPlane::connect() {
+    if (socket_) return;
+    const auto now = Clock::now();
+    if (now < retry_at_) throw Error(Fault::Disconnected, address_.text() + " could not be reached a moment ago");
+    retry_at_ = now + options_.retry_pause;
+    const auto deadline = now + options_.connect_timeout;
+    Descriptor socket = connect_to(address_, deadline);
+    authenticate(socket, deadline);
+    socket_ = std::move(socket);
+    retry_at_ = {};
+}
+
+namespace {
+
+std::vector<std::byte> receive_frame(const Descriptor& socket, Message expected, std::size_t bytes,
+                                     Clock::time_point deadline) {
+    FrameHeader header{};
+    receive_all(socket, std::as_writable_bytes(std::span(&header, 1)), deadline);
+    if (header.message == Message::Failure && header.body_bytes <= wire::kMaxFailureBytes) {
+        std::vector<std::byte> body(header.body_bytes);
+        receive_all(socket, body, deadline);
+        throw wire::read_failure(body);
+    }
+    if (header.message != expected || header.body_bytes != bytes)
+        throw Error(Fault::Refused, "what answers there is no data plane of Penstock");
+    std::vector<std::byte> body(bytes);
+    receive_all(socket, body, deadline);
+    return body;
+}
+
+}  // namespace
+
+void TcpPlane::authenticate(const Descriptor& socket, Clock::time_point deadline) {
+    const wire::Greeting hello{wire::kMagic, wire::kVersion, 0, random_digest()};
+    send_all(socket, wire::frame(Message::Hello, hello), deadline);
+    const auto challenge =
+        wire::value_at<wire::Greeting>(receive_frame(socket, Message::Challenge, sizeof(wire::Greeting), deadline));
+    if (challenge.magic != wire::kMagic || challenge.version != wire::kVersion)
+        throw Error(Fault::Refused, "the node speaks another version of the data plane");
+    const auto prove = [&](wire::Side side) {
+        return wire::proof(options_.secret, side, hello.nonce, challenge.nonce);
+    };
+    send_all(socket, wire::frame(Message::Proof, prove(wire::Side::Engine)), deadline);
+    const auto welcome =
+        wire::value_at<wire::Welcome>(receive_frame(socket, Message::Welcome, sizeof(wire::Welcome), deadline));
+    if (!equal(welcome.proof, prove(wire::Side::Node)))
+        throw Error(Fault::Refused, "what answers at " + address_.text() + " does not know the secret");
+    if (welcome.reads == 0 || welcome.reply_bytes < kMaxReadBytes)
+        throw Error(Fault::Refused, "the node allows smaller reads than this version needs");
+    if (welcome.incarnation != welcome_.incarnation) regions_.clear();
+    welcome_ = welcome;
+}
+
+bool TcpPlane::is_on_this_machine() {
+    connect();
+    return welcome_.machine != Digest{} && equal(welcome_.machine, machine_identity());
+}
+
+std::vector<RegionEntry> TcpPlane::directory(Node node) {
+    if (node != node_) throw Error(Fault::Refused, "this plane leads to another node");
+    connect();
+    directory_.reset();
+    wire::append_header(output_, Message::List, 0);
+    requests_.push_back({0, 0, 0, 0});
+    const auto deadline = Clock::now() + options_.read_timeout;
+    while (!directory_) progress(deadline);
+    regions_.clear();
+    for (RegionEntry& entry : *directory_) {
+        entry.id.node = node_;
+        regions_[entry.id.number] = {entry.bytes};
+    }
+    return *std::exchange(directory_, std::nullopt);
+}
+
+// ---- requests
+
+bool TcpPlane::is_within(const Read& read) const {
+    const auto known = regions_.find(read.region.number);
+    if (known == regions_.end() || read.region.node != node_)
+        throw Error(Fault::Retired, "no region " + std::to_string(read.region.number) + " of node " +
+                                        std::to_string(read.region.node) + " is known here");
+    const std::uint64_t bytes = known->second.bytes;
+    return read.offset <= bytes && read.length <= bytes - read.offset;
+}
+
+/// Nothing is asked for that the node would cut us for. A region may have grown since the directory was last seen.
+void TcpPlane::check(std::span<const Read> reads) {
+    bool refreshed = false;
+    for (const Read& read : reads) {
+        check_shape(read);
+        if (is_within(read)) continue;
+        if (!std::exchange(refreshed, true)) directory(node_);
+        if (!is_within(read))
+            throw Error(Fault::OutOfRange, "a read beyond the end of region " + std::to_string(read.region.number));
+    }
+}
+
+Plane::Ticket TcpPlane::post(std::span<const Read> reads) {
+    connect();
+    check(reads);
+    if (batches_.size() >= options_.batches) throw Error(Fault::Refused, "too many batches are not waited for");
+    const Ticket ticket = ++last_ticket_;
+    batches_.emplace(ticket, Batch{0, std::nullopt});
+    try {
+        for (std::size_t begin = 0; begin < reads.size();) {
+            std::size_t end = begin;
+            std::uint64_t bytes = 0;
+            while (end < reads.size() && end - begin < welcome_.reads && bytes + reads[end].length <= kMaxReadBytes)
+                bytes += reads[end++].length;
+            make_room(bytes);
+            if (batches_.at(ticket).error) break;  // an earlier part was refused meanwhile
+            request(ticket, reads.subspan(begin, end - begin), bytes);
+            begin = end;
+        }
+        send_requests();
+    } catch (const Error&) {
+        batches_.erase(ticket);
+        throw;
+    }
+    return ticket;
+}
+
+void TcpPlane::make_room(std::uint64_t bytes) {
+    const auto deadline = Clock::now() + options_.read_timeout;
+    while (in_flight_ > 0 && in_flight_ + bytes > options_.bytes_in_flight) progress(deadline);
+}
+
+void TcpPlane::request(Ticket ticket, std::span<const Read> reads, std::uint64_t bytes) {
+    wire::append_header(output_, Message::Read, sizeof(std::uint64_t) + reads.size() * sizeof(wire::ReadItem));
+    wire::append(output_, std::uint64_t{reads.size()});
+    const std::size_t at = output_.size();
+    output_.resize(at + reads.size() * sizeof(wire::ReadItem));
+    std::byte* to = output_.data() + at;
+    for (const Read& read : reads) {
+        const wire::ReadItem item{read.offset, read.region.number, read.length};
+        std::memcpy(to, &item, sizeof item);
+        to += sizeof item;
+        expected_.push_back({read.into, read.length});
+    }
+    const std::uint64_t cost = bytes + reads.size() * kReadCost;
+    requests_.push_back({ticket, static_cast<std::uint32_t>(reads.size()), bytes, cost});
+    ++batches_.at(ticket).requests;
+    in_flight_ += cost;
+}
+
+void TcpPlane::wait(Ticket ticket) {
+    const auto batch = batches_.find(ticket);
+    if (batch == batches_.end()) throw Error(Fault::Refused, "no such batch is posted");
+    const auto deadline = Clock::now() + options_.read_timeout;
+    try {
+        while (batch->second.requests > 0 && !batch->second.error) progress(deadline);
+    } catch (const Error&) {
+        batches_.erase(batch);
+        throw;
+    }
+    const std::optional<Error> error = std::move(batch->second.error);
+    batches_.erase(batch);
+    if (error) throw *error;
+}
+
+// ---- moving bytes
+
+/// Sends and receives what goes; where nothing goes, waits until something does.
+void TcpPlane::progress(Clock::time_point deadline) {
+    if (Clock::now() > deadline) late();
+    const bool sent = send_requests();
+    if (receive_answers() || sent) return;
+    const bool sending = output_begin_ < output_.size();
+    if (!wait_for(socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline)) late();
+}
+
+bool TcpPlane::send_requests() {
+    if (output_begin_ == output_.size()) return false;
+    std::size_t moved = 0;
+    const Moved how = send_some(socket_, std::span(output_).subspan(output_begin_), moved);
+    if (how == Moved::Ended) {
+        receive_answers();  // the node may have said why
+        hung_up();
+    }
+    output_begin_ += moved;
+    if (output_begin_ == output_.size()) {
+        output_.clear();
+        output_begin_ = 0;
+    }
+    return moved > 0;
+}
+
+bool TcpPlane::receive_answers() {
+    if (input_begin_ == input_end_) input_begin_ = input_end_ = 0;
+    const auto space = std::span(input_).subspan(input_end_);
+    std::size_t moved = 0;
+    const bool direct = answer_.message == Message::Data && input_end_ == 0 && !expected_.empty() &&
+                        expected_.front().length >= kDirect && expected_.front().into != nullptr;
+    if (!direct) {
+        const Moved how = receive_some(socket_, space, moved);
+        if (how == Moved::Ended) hung_up();
+        input_end_ += moved;
+    } else {
+        Expected& first = expected_.front();
+        const Moved how = receive_some(socket_, {first.into, first.length}, space, moved);
+        if (how == Moved::Ended) hung_up();
+        const auto placed = static_cast<std::uint32_t>(std::min<std::size_t>(moved, first.length));
+        input_end_ = moved - placed;
+        first.into += placed;
+        first.length -= placed;
+        answer_left_ -= placed;
+        if (first.length == 0) expected_.pop_front();
+        if (answer_left_ == 0) end_answer();
+    }
+    take_answers();
+    return moved > 0;
+}
+
+void TcpPlane::take_answers() {
+    while (input_begin_ < input_end_) {
+        const auto input = std::span<const std::byte>(input_).subspan(input_begin_, input_end_ - input_begin_);
+        if (answer_.message == kNone) {
+            if (input.size() < sizeof(FrameHeader)) break;
+            begin_answer();
+            continue;
+        }
+        if (answer_.message == Message::Data) {
+            input_begin_ += take_data(input);
+        } else {
+            const std::size_t n = std::min<std::uint64_t>(input.size(), answer_left_);
+            wire::append_bytes(control_, input.first(n));
+            answer_left_ -= n;
+            input_begin_ += n;
+        }
+        if (answer_left_ == 0) end_answer();
+    }
+    // A piece of a header may be left: it goes to the front, where there is room for the rest.
+    if (input_begin_ > 0) {
+        std::memmove(input_.data(), input_.data() + input_begin_, input_end_ - input_begin_);
+        input_end_ -= input_begin_;
+        input_begin_ = 0;
+    }
+}
+
+void TcpPlane::begin_answer() {
+    answer_ = wire::value_at<FrameHeader>(input_, input_begin_);
+    answer_left_ = answer_.body_bytes;
+    input_begin_ += sizeof(FrameHeader);
+    const Request* first = requests_.empty() ? nullptr : &requests_.front();
+    const bool fits =
+        (answer_.message == Message::Data && first != nullptr && first->reads > 0 && first->bytes == answer_left_) ||
+        (answer_.message == Message::Regions && first != nullptr && first->reads == 0 &&
+         answer_left_ <= wire::kMaxDirectoryBytes) ||
+        (answer_.message == Message::Failure && answer_left_ <= wire::kMaxFailureBytes);
+    if (!fits) fail_all(Error(Fault::Disconnected, address_.text() + " answers what was not asked"));
+    if (answer_left_ == 0) end_answer();
+}
+
+std::size_t TcpPlane::take_data(std::span<const std::byte> bytes) {
+    const std::size_t all = bytes.size();
+    while (!bytes.empty() && answer_left_ > 0) {
+        Expected& first = expected_.front();
+        const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), first.length));
+        if (first.into != nullptr) {
+            std::memcpy(first.into, bytes.data(), n);
+            first.into += n;
+        }
+        first.length -= n;
+        answer_left_ -= n;
+        bytes = bytes.subspan(n);
+        if (first.length == 0) expected_.pop_front();
+    }
+    return all - bytes.size();
+}
+
+void TcpPlane::end_answer() {
+    const FrameHeader answer = std::exchange(answer_, {});
+    if (answer.message == Message::Regions) return take_directory();
+    if (answer.message == Message::Failure) return take_failure();
+    const Request done = requests_.front();
+    requests_.pop_front();
+    in_flight_ -= done.cost;
+    const auto batch = batches_.find(done.ticket);
+    if (batch != batches_.end()) --batch->second.requests;
+}
+
+void TcpPlane::take_directory() {
+    directory_ = wire::read_regions(std::exchange(control_, {}));
+    requests_.pop_front();
+}
+
+void TcpPlane::take_failure() {
+    const std::vector<std::byte> body = std::exchange(control_, {});
+    const Error error = wire::read_failure(body);
+    if (error.fault != Fault::Retired || requests_.empty()) fail_all(error);
+    fail_first(error);
+}
+
+/// The batch of the first request fails. What is on its way for it is dropped when it comes: its buffers are the
+/// caller's again.
+void TcpPlane::fail_first(const Error& error) {
+    const Request failed = requests_.front();
+    requests_.pop_front();
+    expected_.erase(expected_.begin(), expected_.begin() + failed.reads);
+    in_flight_ -= failed.cost;
+    auto read = expected_.begin();
+    for (const Request& request : requests_) {
+        const auto end = read + request.reads;
+        if (request.ticket == failed.ticket && failed.reads > 0)
+            std::for_each(read, end, [](Expected& expected) { expected.into = nullptr; });
+        read = end;
+    }
+    const auto batch = batches_.find(failed.ticket);
+    if (batch != batches_.end()) batch->second.error = error;
+}
+
+/// Hangs up; every batch that is not complete fails.
+void TcpPlane::fail_all(const Error& error) {
+    socket_.close();
+    requests_.clear();
+    expected_.clear();
+    output_.clear();
+    control_.clear();
+    in_flight_ = 0;
+    output_begin_ = input_begin_ = input_end_ = 0;
+    answer_ = {};
+    directory_.reset();
+    for (auto& [ticket, batch] : batches_)
+        if (batch.requests > 0 && !batch.error) batch.error = error;
+    throw error;
+}
+
+void TcpPlane::late() { fail_all(Error(Fault::TimedOut, address_.text() + " did not answer in time")); }
+
+void TcpPlane::hung_up() { fail_all(Error(Fault::Disconnected, address_.text() + " has closed the connection")); }
+
+}  // namespace penstock::dataplane

@@ -1,0 +1,108 @@
+// The data plane over TCP: one connection to one node's server (tcp_server.hpp).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "dataplane/plane.hpp"
+#include "dataplane/socket.hpp"
+#include "dataplane/wire.hpp"
+
+namespace penstock::dataplane {
+
+struct TcpOptions {
+    std::vector<std::byte> secret;
+    std::chrono::milliseconds connect_timeout{2000};  // to be connected and welcomed
+    std::chrono::milliseconds read_timeout{10000};    // for a batch, from wait() on
+    std::chrono::milliseconds retry_pause{200};       // after a failed attempt nobody tries again for so long
+    std::uint64_t bytes_in_flight = std::uint64_t{32} << 20;
+    std::size_t batches = 1024;  // posted and not yet waited for
+};
+
+/// Connects when it is first used, and again after a failure. Where the node has restarted meanwhile, reads of regions
+/// that its former life gave out fail with Retired until the directory has been asked for.
+class TcpPlane final : public Plane {
+public:
+    TcpPlane(Node node, Address address, TcpOptions options);
+    ~TcpPlane() override;
+
+    std::vector<RegionEntry> directory(Node node) override;
+    Ticket post(std::span<const Read> reads) override;
+    void wait(Ticket ticket) override;
+    std::string_view transport(Node) const override { return "tcp"; }
+
+    /// Whether the node runs on this machine. Error.
+    bool is_on_this_machine();
+    /// Changes whenever the node's server starts anew; 0 before the first connection.
+    std::uint64_t incarnation() const { return welcome_.incarnation; }
+
+private:
+    struct Expected {     // a read whose bytes are on their way
+        std::byte* into;  // null: nobody wants them any more
+        std::uint32_t length;
+    };
+    struct Request {  // a frame whose answer is on its way
+        Ticket ticket;
+        std::uint32_t reads;  // 0: the directory is asked for
+        std::uint64_t bytes;  // of the answer
+        std::uint64_t cost;   // what it counts against bytes_in_flight
+    };
+    struct Batch {
+        std::size_t requests;  // not yet answered
+        std::optional<Error> error;
+    };
+    struct Known {
+        std::uint64_t bytes;
+    };
+
+    void connect();
+    void authenticate(const Descriptor& socket, Clock::time_point deadline);
+    void check(std::span<const Read> reads);
+    bool is_within(const Read& read) const;
+    void request(Ticket ticket, std::span<const Read> reads, std::uint64_t bytes);
+    void make_room(std::uint64_t bytes);
+
+    void progress(Clock::time_point deadline);
+    bool send_requests();
+    bool receive_answers();
+    void take_answers();
+    void begin_answer();
+    std::size_t take_data(std::span<const std::byte> bytes);
+    void end_answer();
+    void take_directory();
+    void take_failure();
+    void fail_first(const Error& error);
+    [[noreturn]] void fail_all(const Error& error);
+    [[noreturn]] void late();
+    [[noreturn]] void hung_up();
+
+    const Node node_;
+    const Address address_;
+    const TcpOptions options_;
+
+    Descriptor socket_;
+    wire::Welcome welcome_{};
+    Clock::time_point retry_at_{};
+    std::unordered_map<std::uint32_t, Known> regions_;   // of this incarnation
+    std::optional<std::vector<RegionEntry>> directory_;  // as just received
+
+    Ticket last_ticket_ = 0;
+    std::map<Ticket, Batch> batches_;
+    std::deque<Request> requests_;
+    std::deque<Expected> expected_;
+    std::uint64_t in_flight_ = 0;
+
+    std::vector<std::byte> output_, input_;
+    std::size_t output_begin_ = 0, input_begin_ = 0, input_end_ = 0;
+    wire::FrameHeader answer_{};  // being received; message 0 between answers
+    std::uint64_t answer_left_ = 0;
+    std::vector<std::byte> control_;  // body of an answer that is no Data
+};
+
+}  // namespace penstock::dataplane

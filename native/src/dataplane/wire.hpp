@@ -1,0 +1,141 @@
+// What travels between an engine and a node's data-plane server over TCP. Frames: a FrameHeader, then the body.
+//
+//   engine                          node
+//   Hello {magic, version, nonce} ▶
+//                                 ◀ Challenge {magic, version, nonce}
+//   Proof {HMAC}                  ▶                                        nothing else is answered before
+//                                 ◀ Welcome {HMAC, limits, incarnation}
+//   List                          ▶
+//                                 ◀ Regions {the directory}
+//   Read {offset, region, length} × n  ▶
+//                                 ◀ Data {the bytes, one read behind the other}
+//
+// Requests may follow one another without waiting; answers come in order. Instead of an answer there can be a Failure:
+// Retired concerns that request alone, after any other the node hangs up. Numbers are little-endian.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "dataplane/plane.hpp"
+#include "dataplane/sha256.hpp"
+
+namespace penstock::dataplane::wire {
+
+static_assert(std::endian::native == std::endian::little, "structures are sent as they lie in memory");
+
+inline constexpr std::uint64_t kMagic = 0x314E4C50534E4550ull;  // "PENSPLN1"
+inline constexpr std::uint32_t kVersion = 1;
+
+enum class Message : std::uint16_t {
+    Hello = 1,
+    Challenge,
+    Proof,
+    Welcome,
+    Failure,
+    List,
+    Regions,
+    Read,
+    Data,
+};
+
+struct FrameHeader {
+    std::uint32_t body_bytes;
+    Message message;
+    std::uint16_t zero;
+};
+
+/// Hello and Challenge.
+struct Greeting {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t zero;
+    Digest nonce;
+};
+
+struct Welcome {
+    Digest proof;
+    Digest machine;             // equal where both sides run on one machine since its start
+    std::uint64_t incarnation;  // of the server: region numbers do not outlive it
+    std::uint64_t reply_bytes;  // most that one Read may ask for
+    std::uint32_t reads;        // most reads of one frame
+    std::uint32_t zero;
+};
+
+struct ReadItem {
+    std::uint64_t offset;
+    std::uint32_t number;
+    std::uint32_t length;
+};
+
+/// Of a Regions body: a count (8 bytes), then for each region one of these, and its path.
+struct RegionItem {
+    std::uint64_t epoch, bytes, reserve_bytes, device, inode;
+    std::uint32_t number, kind, subject, stable;
+    std::uint32_t path_bytes, zero;
+};
+
+static_assert(sizeof(FrameHeader) == 8 && sizeof(Greeting) == 48 && sizeof(Welcome) == 88 && sizeof(ReadItem) == 16 &&
+              sizeof(RegionItem) == 64);
+
+inline constexpr std::uint32_t kMaxReads = 4096;                      // of a frame
+inline constexpr std::uint32_t kMaxReplyBytes = kMaxReadBytes;        // of a frame
+inline constexpr std::uint32_t kMaxFailureBytes = 4096;               // a fault (4 bytes) and words
+inline constexpr std::uint32_t kMaxRegions = std::uint32_t{1} << 16;  // of a directory
+inline constexpr std::uint32_t kMaxPathBytes = 4096;
+inline constexpr std::uint32_t kMaxDirectoryBytes = std::uint32_t{1} << 26;
+
+// ---- building and taking apart
+
+inline void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+    const std::size_t at = to.size();
+    to.resize(at + bytes.size());
+    if (!bytes.empty()) std::memcpy(to.data() + at, bytes.data(), bytes.size());
+}
+template <class T>
+void append(std::vector<std::byte>& to, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    append_bytes(to, std::as_bytes(std::span(&value, 1)));
+}
+inline void append_header(std::vector<std::byte>& to, Message message, std::size_t body_bytes) {
+    append(to, FrameHeader{static_cast<std::uint32_t>(body_bytes), message, 0});
+}
+template <class T>
+std::vector<std::byte> frame(Message message, const T& body) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const FrameHeader header{sizeof body, message, 0};
+    std::vector<std::byte> bytes(sizeof header + sizeof body);
+    std::memcpy(bytes.data(), &header, sizeof header);
+    std::memcpy(bytes.data() + sizeof header, &body, sizeof body);
+    return bytes;
+}
+std::vector<std::byte> failure_frame(Fault fault, std::string_view words);
+std::vector<std::byte> regions_frame(std::span<const RegionEntry> entries);
+
+/// The caller has checked that so many bytes are there.
+template <class T>
+T value_at(std::span<const std::byte> bytes, std::size_t offset = 0) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+}
+Error read_failure(std::span<const std::byte> body);
+/// Entries have node 0. Error(Disconnected) where the body is not what regions_frame() makes.
+std::vector<RegionEntry> read_regions(std::span<const std::byte> body);
+
+// ---- the proof
+
+enum class Side : std::uint8_t { Engine, Node };
+
+/// What a side shows to prove that it holds the secret: bound to both nonces, to the version, and to the side, so that
+/// it cannot be played back, nor returned to who sent it.
+Digest proof(std::span<const std::byte> secret, Side side, const Digest& engine_nonce, const Digest& node_nonce);
+
+}  // namespace penstock::dataplane::wire

@@ -1,0 +1,43 @@
+"""Every transport that this machine has; the same tests run over each."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.dataplane import PlaneLimits, connect
+from support.plane_regions import SECRET, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.store import _native as native
+
+NODE = 5  # how the tests call the node
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    memory = Path("/dev/shm")
+    directory = Path(tempfile.mkdtemp(prefix="penstock-plane-", dir=memory if memory.is_dir() else None))
+    yield Node(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(params=["shm", "tcp"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def open_plane(node: Node, transport: Any) -> Callable[..., native.Plane]:
+    def open_plane(secret: bytes = SECRET, limits: PlaneLimits | None = None) -> native.Plane:
+        plane = connect(NODE, node.host, node.server.port, secret, transport, limits or PlaneLimits())
+        assert plane.transport(NODE) == transport
+        return plane
+
+    return open_plane
