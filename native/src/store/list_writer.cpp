@@ -49,17 +49,23 @@ std::uint32_t ValueIndex::find(TermId value) const {
     return kAbsent;
 }
 
+// Values of the running commit come in once they are published: it may ask about a list that it has appended to.
 const ValueIndex& ListWriter::unsorted_values(Offset offset) {
     LongList& list = long_lists_[offset];
-    if (list.indexed) return list.unsorted;
-    list.indexed = true;
     const auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
-    for_each_extent(region_, lookup::first_extent(entry.head), length, [&](const ListExtent& extent, ExtentAt place) {
+    if (list.indexed == length) return list.unsorted;
+    index_bytes_ -= list.unsorted.bytes();
+    const ExtentAt begin = list.indexed == 0 ? lookup::first_extent(entry.head) : list.indexed_to;
+    for_each_extent(region_, begin, length, [&](const ListExtent& extent, ExtentAt place) {
         const std::uint32_t n = std::min(extent.capacity, length - place.first);
-        for (std::uint32_t i = extent.sorted; i < n; ++i) list.unsorted.insert(extent.values()[i], place.first + i);
+        const std::uint32_t known = list.indexed > place.first ? list.indexed - place.first : 0;
+        for (std::uint32_t i = std::max(extent.sorted, known); i < n; ++i)
+            list.unsorted.insert(extent.values()[i], place.first + i);
+        list.indexed_to = place;
         return false;
     });
+    list.indexed = length;
     index_bytes_ += list.unsorted.bytes();
     return list.unsorted;
 }
@@ -133,10 +139,6 @@ void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const Ter
     if (known == nullptr) return;
     known->last = last;
     tainted_.push_back(offset);
-    if (!known->indexed) return;
-    index_bytes_ -= known->unsorted.bytes();
-    for (std::size_t i = 0; i < fitting; ++i) known->unsorted.insert(values[i], length + static_cast<std::uint32_t>(i));
-    index_bytes_ += known->unsorted.bytes();
 }
 
 void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot) {
@@ -154,9 +156,7 @@ void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot 
 void ListWriter::abandon() {
     for (Offset offset : tainted_) {
         const auto found = long_lists_.find(offset);
-        if (found == long_lists_.end()) continue;
-        index_bytes_ -= found->second.unsorted.bytes();
-        long_lists_.erase(found);
+        if (found != long_lists_.end()) found->second.last = {0, 0};
     }
     tainted_.clear();
 }

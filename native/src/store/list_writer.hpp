@@ -47,7 +47,7 @@ public:
     /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError at 2^32.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
 
-    /// The commit is published, or given up: then what the index took from it is forgotten, to be built anew.
+    /// The commit is published, or given up: then its extents are forgotten.
     void keep() { tainted_.clear(); }
     void abandon();
     std::size_t bytes() const;
@@ -56,8 +56,9 @@ private:
     /// What the writer knows about a list with more than a few values, to spare it the way along the chain.
     struct LongList {
         lookup::ExtentAt last{0, 0};  // offset 0: not known yet
-        bool indexed = false;
-        ValueIndex unsorted;  // where indexed: the positions of values outside sorted runs
+        ValueIndex unsorted;          // of the first `indexed` positions, those outside sorted runs
+        std::uint32_t indexed = 0;
+        lookup::ExtentAt indexed_to{0, 0};  // the extent that holds the last of them
     };
 
     layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
@@ -68,7 +69,7 @@ private:
     Region& region_;
     Publication& publication_;
     std::unordered_map<layout::Offset, LongList> long_lists_;  // by entry
-    std::vector<layout::Offset> tainted_;                      // those that know of the running commit
+    std::vector<layout::Offset> tainted_;                      // those whose `last` may be the running commit's
     std::size_t index_bytes_ = 0;                              // of the value indexes
 };
 
