@@ -10,7 +10,7 @@ from penstock.log.faults import Point
 from penstock.log.port import END, START, Message, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.log.memory import MemoryLog
 
@@ -108,6 +108,12 @@ class MemoryGroupReader:
         self._reader.assign({name: group.progress.get(name, START) for name in owned - self._assigned})
         self._assigned = owned
         self.generation += 1
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read these topics instead of those named before."""
+        with self._log.changed:
+            self._log.group(self._group).enter(self._member, topics)
+            self._log.reshare()
 
     def assigned(self) -> frozenset[Partition]:
         """Return the partitions of this member as of the last poll."""

@@ -105,7 +105,7 @@ class TransactionalWriter(Protocol):
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all in one transaction; return the records' offsets, in their order.
+        """Write all in one transaction; return the records' offsets, in their order. Readers see it at once or soon.
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
         TransientError: the transaction was aborted, nothing of it will ever be seen. FencedError: this writer is over.
@@ -156,6 +156,10 @@ class Reader(Protocol):
 
 class GroupReader(Protocol):
     """Reads topics together with the other members of a group; each partition is read by one member at a time."""
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read these topics from now on, instead of those named before."""
+        ...
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
         """Return what has come of the partitions that are assigned now. Joining and rebalancing happen in here."""

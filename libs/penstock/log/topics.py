@@ -1,8 +1,8 @@
 """Names of topics (DESIGN §2).
 
 A stream's or query's name is a topic segment where it is made of letters, digits, `_` and `-`, does not begin with `-`,
-and is not too long; else its hash is, behind a `-`. Dots are hashed too: Kafka takes `a.b` and `a_b` for one metric name
-and refuses the second one.
+and is not too long; else its hash is, behind a `-`. Dots are hashed too: Kafka takes `a.b` and `a_b` for one metric
+name and refuses the second one.
 """
 
 from __future__ import annotations

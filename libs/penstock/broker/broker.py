@@ -1,0 +1,162 @@
+"""One broker process: format, start, wait until it answers, stop, kill, start again on the same data."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Self
+
+from penstock.broker.jars import kafka_jars
+from penstock.broker.java import find_java
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_READY_S = 60.0
+_STOP_S = 30.0
+_TRY_S = 0.05
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+message.max.bytes=67108864
+replica.fetch.max.bytes=67108864
+log.cleaner.dedupe.buffer.size=16777216
+num.network.threads=2
+num.io.threads=4
+"""
+_JVM = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class Broker:
+    """A KRaft broker whose data lie in `directory`. Use it as a context manager, or call `stop`.
+
+    `port` 0 picks a free one; it stays the same over restarts.
+    """
+
+    def __init__(self, directory: Path, port: int = 0, jvm: tuple[str, ...] = _JVM) -> None:
+        self._directory = directory
+        self._jvm = jvm
+        self.port = port or _free_port()
+        self._controller_port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients begin."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        """What the broker has to say."""
+        return self._directory / "broker.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> Self:
+        """Start it and wait until it takes requests. StorageError with the end of its log where it does not."""
+        assert self._process is None, "it runs already"
+        properties = self._directory / "broker.properties"
+        if not properties.exists():
+            self._format(properties)
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_dies_with_parent(), *self._java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log
+            )
+        self._wait_until_ready()
+        return self
+
+    def _java(self) -> list[str]:
+        logging = "-Dlog4j2.disable.jmx=true"
+        return [find_java(), *self._jvm, logging, "-cp", f"{kafka_jars()}/*"]
+
+    def _format(self, properties: Path) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        settings = {"port": self.port, "controller_port": self._controller_port, "data": self._directory / "data"}
+        draft = properties.with_suffix(".draft")
+        draft.write_text(_PROPERTIES.format(**settings))
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        command = [*self._java(), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(draft)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_READY_S, check=False)
+        if done.returncode != 0:
+            raise StorageError(f"Kafka's storage could not be formatted: {(done.stdout + done.stderr).strip()}")
+        draft.replace(properties)
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _READY_S
+        while not _answers(self.port):
+            assert self._process is not None
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                end = self.log_path.read_text(errors="replace")[-2000:]
+                raise StorageError(f"the broker does not answer on port {self.port}; its log ends: {end}")
+            time.sleep(_TRY_S)
+
+    def stop(self) -> None:
+        """Let it end in order; kill it where that takes too long."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(port: int) -> bool:
+    """Whether somebody takes connections there: the broker opens its port last, once it has its metadata."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _dies_with_parent() -> list[str]:
+    """Prefix that ends the broker when whoever started it is killed, where the system has it."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

@@ -1,0 +1,118 @@
+"""Kafka's jars: a locked list (`jars.lock`: coordinates and SHA-256), fetched once by Maven, kept outside any checkout.
+
+Maven knows from its own settings where artefacts come from. The list is flat: Maven resolves nothing beyond it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from hashlib import file_digest
+from importlib.resources import files
+from pathlib import Path
+
+from penstock.errors import StorageError
+
+_FETCH_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One artefact and the digest that its file must have."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """What Maven calls the file."""
+        return f"{self.artifact}-{self.version}.jar"
+
+    def is_in(self, directory: Path) -> bool:
+        """Whether the right file is there."""
+        path = directory / self.file_name
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest() == self.sha256
+
+
+def locked() -> list[Jar]:
+    """Return the locked list."""
+    lines = files("penstock.broker").joinpath("jars.lock").read_text().split("\n")
+    return [_parsed(line) for line in lines if line.strip()]
+
+
+def _parsed(line: str) -> Jar:
+    coordinates, sha256 = line.split()
+    group, artifact, version = coordinates.split(":")
+    return Jar(group, artifact, version, sha256)
+
+
+def kafka_jars() -> Path:
+    """Return a directory with Kafka's jars, fetching them where they are not there yet.
+
+    PENSTOCK_KAFKA_LIBS names one that exists (the libs/ of a Kafka 4 distribution); it is taken as it is.
+    StorageError where they cannot be had, or are not what the lock says.
+    """
+    given = os.environ.get("PENSTOCK_KAFKA_LIBS")
+    if given:
+        return Path(given)
+    jars = locked()
+    kafka = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    directory = _cache() / f"kafka-{kafka}"
+    stamp = directory / ".checked"
+    lock = "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
+    if not (stamp.is_file() and stamp.read_text() == lock):
+        _fetch(jars, directory)
+        stamp.write_text(lock)
+    return directory
+
+
+def _cache() -> Path:
+    base = os.environ.get("PENSTOCK_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "penstock"
+
+
+def _fetch(jars: list[Jar], directory: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise StorageError(
+            "Kafka's jars are not here and Maven (mvn) is not either: install it, "
+            "or set PENSTOCK_KAFKA_LIBS to the libs directory of a Kafka 4 distribution"
+        )
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        pom = Path(scratch, "pom.xml")
+        pom.write_text(_pom(jars))
+        fetched = Path(scratch, "jars")
+        command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
+        if done.returncode != 0:
+            raise StorageError(f"Maven could not fetch Kafka's jars: {(done.stdout + done.stderr).strip()[-2000:]}")
+        wrong = [jar.file_name for jar in jars if not jar.is_in(fetched)]
+        if wrong:
+            raise StorageError(f"fetched files do not have the locked digest: {', '.join(wrong)}")
+        # Several sessions may fetch at once: each replaces whole files by the same ones.
+        directory.mkdir(exist_ok=True)
+        for jar in jars:
+            (fetched / jar.file_name).replace(directory / jar.file_name)
+
+
+def _pom(jars: list[Jar]) -> str:
+    dependencies = "".join(
+        f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.artifact}</artifactId>"
+        f"<version>{jar.version}</version><exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId>"
+        "</exclusion></exclusions></dependency>\n"
+        for jar in jars
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>penstock</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>"
+        f"<dependencies>\n{dependencies}</dependencies></project>\n"
+    )

@@ -1,0 +1,201 @@
+"""The log on Kafka, by confluent-kafka (librdkafka). Import it on its own: it needs the `cluster` extra.
+
+All properties of librdkafka can be given (`security.protocol`, `sasl.*`, `ssl.*` …); what the contract depends on
+(isolation, idempotence, who commits offsets) is set here and wins.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from penstock.log.errors import LogError, TransientError, UnknownTopicError
+from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
+from penstock.log.kafka_writers import KafkaTransactionalWriter, KafkaWriter
+from penstock.log.port import Partition, Span, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_ANSWER_S: Final = 30.0  # how long any single request to the brokers may take
+_RETRY_S: Final = 0.05
+_UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_PASSING: Final = {
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+}
+T = TypeVar("T")
+Opened = TypeVar("Opened", KafkaWriter, KafkaTransactionalWriter, KafkaReader, KafkaGroupReader)
+_log = logging.getLogger("penstock.log.kafka")
+
+
+class KafkaLog:
+    """The topics of a Kafka cluster."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> None:
+        self._client = {
+            "log_level": 2,  # what matters comes by error_cb
+            **(properties or {}),
+            "bootstrap.servers": bootstrap_servers,
+            "error_cb": self._on_error,
+        }
+        self._last_error = ""
+        self._admin = AdminClient(self._client)
+        self._known: dict[str, int] = {}
+        self._lock = Lock()
+        self._opened: list[Any] = []
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._last_error = str(error)
+        _log.warning("kafka: %s", error)
+
+    def client(self, **settings: object) -> dict[str, Any]:
+        """Return the configuration of a client of this cluster."""
+        return {**self._client, **settings}
+
+    # ---- topics
+    def create(self, topics: Iterable[Topic]) -> None:
+        """Create those that do not exist yet, and wait until they can be used."""
+        wanted = list(topics)
+        missing = [topic for topic in wanted if topic.name not in self.topics()]
+        if missing:
+            for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
+                _answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
+        deadline = time.monotonic() + _ANSWER_S
+        while not all(self.topics().get(topic.name) for topic in wanted):
+            if time.monotonic() > deadline:
+                raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
+            time.sleep(_RETRY_S)  # metadata spreads among brokers; there is no event to wait for
+
+    def topics(self) -> dict[str, int]:
+        """Return the number of partitions of every topic."""
+        try:
+            metadata = self._admin.list_topics(timeout=_ANSWER_S)
+        except KafkaException as exception:
+            why = f" ({self._last_error})" if self._last_error else ""
+            raise TransientError(f"the brokers do not answer: {exception.args[0]}{why}") from exception
+        found = {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+        with self._lock:
+            self._known = found
+        return dict(found)
+
+    def check(self, partition: Partition) -> None:
+        """UnknownTopicError where there is no such partition; asks the brokers only about those not seen before."""
+        with self._lock:
+            known = 0 <= partition.number < self._known.get(partition.topic, 0)
+        if not known and not 0 <= partition.number < self.topics().get(partition.topic, 0):
+            raise UnknownTopicError(f"unknown topic or partition {partition.topic}[{partition.number}]")
+
+    def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
+        """Return start and end of each partition, of committed records."""
+        names = list(partitions)
+        for name in names:
+            self.check(name)
+        starts = self._offsets(names, OffsetSpec.earliest())
+        ends = self._offsets(names, OffsetSpec.latest())
+        return {name: Span(starts[name], ends[name]) for name in names}
+
+    def _offsets(self, names: Sequence[Partition], which: OffsetSpec) -> dict[Partition, int]:
+        if not names:
+            return {}
+        asked = {TopicPartition(name.topic, name.number): which for name in names}
+
+        def ask() -> dict[Partition, int]:
+            futures = self._admin.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_ANSWER_S
+            )
+            return {Partition(at.topic, at.partition): future.result().offset for at, future in futures.items()}
+
+        return _answered(ask) or {}
+
+    # ---- writing and reading
+    def writer(self) -> KafkaWriter:
+        """Open a writer."""
+        return self._keep(KafkaWriter(self))
+
+    def transactional(self, transactional_id: str) -> KafkaTransactionalWriter:
+        """Open the writer of that id, fencing the one before and settling what it left."""
+        return self._keep(KafkaTransactionalWriter(self, transactional_id))
+
+    def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:
+        """Open a reader on these partitions."""
+        reader = self._keep(KafkaReader(self))
+        reader.assign(positions or {})
+        return reader
+
+    def join(self, group: str, topics: Sequence[str]) -> KafkaGroupReader:
+        """Become a member of a group."""
+        return self._keep(KafkaGroupReader(self, group, topics))
+
+    def _keep(self, opened: Opened) -> Opened:
+        with self._lock:
+            self._opened.append(opened)
+        return opened
+
+    def forget(self, closed: object) -> None:
+        """Take note that something opened from here has been closed."""
+        with self._lock:
+            if closed in self._opened:
+                self._opened.remove(closed)
+
+    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the group's progress, where there is any."""
+        wanted = set(partitions)
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(name.topic, name.number) for name in wanted])
+
+        def ask() -> dict[Partition, int]:
+            [future] = self._admin.list_consumer_group_offsets([asked], require_stable=True).values()
+            stored = future.result().topic_partitions
+            for at in stored:
+                if at.error is not None:  # a transaction that is being settled
+                    raise KafkaException(at.error)
+            return {Partition(at.topic, at.partition): at.offset for at in stored if at.offset >= 0}
+
+        return _answered(ask) or {}
+
+    def close(self) -> None:
+        """Close all that was opened from this log."""
+        with self._lock:
+            opened = list(self._opened)
+        for each in opened:
+            each.close()
+
+
+def _new_topic(topic: Topic) -> NewTopic:
+    retention = "-1" if topic.retention_ms is None else str(topic.retention_ms)
+    config = {"cleanup.policy": str(topic.cleanup), "retention.ms": retention}
+    return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
+
+
+def _answered(ask: Callable[[], T], harmless: int | None = None) -> T | None:
+    """Return a request's result, None where it failed harmlessly; ask again while brokers find their roles.
+
+    TransientError where that takes too long, UnknownTopicError, LogError.
+    """
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as exception:
+            error = exception.args[0]
+            if error.code() == harmless:
+                return None
+            if error.code() in _UNKNOWN:
+                raise UnknownTopicError(error.str()) from exception
+            passing = error.retriable() or error.code() in _PASSING
+            if not passing:
+                raise LogError(error.str()) from exception
+            if time.monotonic() > deadline:
+                raise TransientError(error.str()) from exception
+        time.sleep(_RETRY_S)

@@ -1,0 +1,228 @@
+"""Readers of the log on Kafka."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
+
+from penstock.log.errors import LogError, RebalancedError, TransientError, UnknownTopicError
+from penstock.log.port import END, START, Message, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import confluent_kafka
+
+    from penstock.log.kafka import KafkaLog
+
+_SESSION_MS: Final = 10_000  # a member that is silent for so long has left its group
+_HEARTBEAT_MS: Final = 1_000
+_REBALANCED: Final = {
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._STATE,
+    KafkaError._ASSIGNMENT_LOST,
+    KafkaError._NO_OFFSET,
+}
+_READING: Final = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",  # also where retention has removed what was to be read next
+    "fetch.wait.max.ms": 100,
+    "fetch.error.backoff.ms": 50,
+    "queued.max.messages.kbytes": 65_536,
+}
+_log = logging.getLogger("penstock.log.kafka")
+
+
+class KafkaReader:
+    """Reads partitions from given offsets, in no group."""
+
+    def __init__(self, log: KafkaLog) -> None:
+        self._log = log
+        # librdkafka wants a group's name even where nobody joins one.
+        self._consumer = Consumer(log.client(**_READING, **{"group.id": "-", "enable.partition.eof": True}))
+        self._positions: dict[Partition, int] = {}
+        self._paused: set[Partition] = set()
+        self._at_end: set[Partition] = set()
+
+    def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
+        """Return what has come."""
+        messages = []
+        for raw in consume(self._consumer, max_records, timeout_s):
+            name, offset = Partition(raw.topic(), raw.partition()), raw.offset()
+            if raw.error() is not None:
+                if raw.error().code() == KafkaError._PARTITION_EOF:
+                    self._reached_end(name, offset)
+                else:
+                    complain(raw.error(), name)
+            elif offset >= self._positions.get(name, offset + 1) and name not in self._paused:
+                self._positions[name] = offset + 1
+                self._at_end.discard(name)
+                messages.append(_message(raw))
+        return messages
+
+    def _reached_end(self, name: Partition, offset: int) -> None:
+        if name in self._positions:
+            self._positions[name] = max(offset, self._positions[name])
+            self._at_end.add(name)
+
+    def assign(self, positions: Mapping[Partition, int]) -> None:
+        """Read these partitions too, or from there on."""
+        for name in positions:
+            self._log.check(name)
+        relative = [name for name, offset in positions.items() if offset in {START, END}]
+        spans = self._log.spans(relative)
+        for name, offset in positions.items():
+            self._positions[name] = (
+                {START: spans[name].start, END: spans[name].end}[offset] if name in spans else offset
+            )
+        self._restart()
+
+    def unassign(self, partitions: Iterable[Partition]) -> None:
+        """Read these no more."""
+        for name in list(partitions):
+            self._positions.pop(name, None)
+            self._paused.discard(name)
+        self._restart()
+
+    def _restart(self) -> None:
+        """Assign what is not paused, from where it is; what the client had fetched ahead of that is fetched again."""
+        self._at_end.clear()
+        active = {name: at for name, at in self._positions.items() if name not in self._paused}
+        self._consumer.assign([TopicPartition(name.topic, name.number, at) for name, at in active.items()])
+
+    def pause(self, partitions: Iterable[Partition]) -> None:
+        """Return nothing of these for now."""
+        self._paused.update(name for name in partitions if name in self._positions)
+        self._restart()
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """Go on with these."""
+        self._paused.difference_update(list(partitions))
+        self._restart()
+
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each partition is read next."""
+        return dict(self._positions)
+
+    def caught_up(self) -> bool:
+        """Whether each partition has been polled up to its end."""
+        return self._at_end >= self._positions.keys()
+
+    def close(self) -> None:
+        """Let go."""
+        self._consumer.close()
+        self._log.forget(self)
+
+
+class KafkaGroupReader:
+    """A member of a consumer group."""
+
+    def __init__(self, log: KafkaLog, group: str, topics: Sequence[str]) -> None:
+        self._log = log
+        self._group = group
+        membership = {
+            "group.id": group,
+            "session.timeout.ms": _SESSION_MS,
+            "heartbeat.interval.ms": _HEARTBEAT_MS,
+            "topic.metadata.refresh.interval.ms": 5_000,
+        }
+        self._consumer = Consumer(log.client(**_READING, **membership))
+        self._assigned: frozenset[Partition] = frozenset()
+        self.generation = 0
+        self.subscribe(topics)
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Read these topics instead of those named before."""
+        self._consumer.subscribe(
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
+        )
+
+    def _on_assign(self, _: object, partitions: list[TopicPartition]) -> None:
+        self._assigned = frozenset(Partition(at.topic, at.partition) for at in partitions)
+        self.generation += 1
+
+    def _on_revoke(self, _: object, partitions: list[TopicPartition]) -> None:
+        self._assigned -= {Partition(at.topic, at.partition) for at in partitions}
+        self.generation += 1
+
+    def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
+        """Return what has come of the partitions assigned now."""
+        messages = []
+        for raw in consume(self._consumer, max_records, timeout_s):
+            if raw.error() is not None:
+                complain(raw.error(), Partition(raw.topic() or "", raw.partition() or 0))
+            elif Partition(raw.topic(), raw.partition()) in self._assigned:
+                messages.append(_message(raw))
+        return messages
+
+    def assigned(self) -> frozenset[Partition]:
+        """Return the partitions of this member as of the last poll."""
+        return self._assigned
+
+    def commit(self, positions: Mapping[Partition, int]) -> None:
+        """Store the group's progress."""
+        if not positions:
+            return
+        lost = set(positions) - self._assigned
+        if lost:
+            raise RebalancedError(f"{sorted(lost)} are read by another member of {self._group} now")
+        offsets = [TopicPartition(name.topic, name.number, at) for name, at in positions.items()]
+        try:
+            stored = self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as exception:
+            raise _commit_failure(self._group, exception.args[0]) from exception
+        for at in stored or []:
+            if at.error is not None:
+                raise _commit_failure(self._group, at.error)
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+        self._assigned = frozenset()
+        self._log.forget(self)
+
+
+def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[confluent_kafka.Message]:
+    """Wait for the first record only: librdkafka's own batch call waits until the batch is full."""
+    first = consumer.poll(timeout_s)
+    if first is None:
+        return []
+    return [first, *(consumer.consume(max_records - 1, 0.0) if max_records > 1 else [])]
+
+
+def complain(error: KafkaError, name: Partition) -> None:
+    """Raise what a reader's error means; those that pass by themselves are only logged."""
+    text = f"{name.topic}[{name.number}]: {error.str()}"
+    if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}:
+        raise UnknownTopicError(text)
+    if error.fatal():
+        raise LogError(text)
+    _log.warning("kafka: %s", text)
+
+
+def _commit_failure(group: str, error: KafkaError) -> LogError:
+    text = f"progress of group {group}: {error.str()}"
+    if error.code() in _REBALANCED:
+        return RebalancedError(text)
+    return LogError(text) if error.fatal() else TransientError(text)
+
+
+def _message(raw: confluent_kafka.Message) -> Message:
+    kind, timestamp_ms = raw.timestamp()
+    headers = raw.headers()
+    return Message(
+        raw.topic(),
+        raw.partition(),
+        raw.offset(),
+        -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
+        raw.key(),
+        raw.value(),
+        tuple((name, value or b"") for name, value in headers) if headers else (),
+    )

@@ -1,0 +1,220 @@
+"""Writers of the log on Kafka."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from penstock.log.errors import Backpressure, FencedError, LogError, TransientError
+from penstock.log.port import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import confluent_kafka
+
+    from penstock.log.kafka import KafkaLog
+    from penstock.log.port import Record
+
+_FLUSH_S: Final = 30.0
+_DELIVERY_MS: Final = 120_000
+_TRANSACTION_S: Final = 60.0  # after that the brokers abort a transaction whose writer is gone
+_IN_FLIGHT_KBYTES: Final = 262_144
+_POLL_S: Final = 0.05
+_FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_WRITING: Final = {
+    "enable.idempotence": True,
+    "compression.type": "lz4",
+    "linger.ms": 1,
+    "retry.backoff.ms": 2,  # a transaction right behind another one is told to try again: 100 ms would be its latency
+    "retry.backoff.max.ms": 1000,
+    "delivery.timeout.ms": _DELIVERY_MS,
+    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.kbytes": _IN_FLIGHT_KBYTES,
+    "message.max.bytes": 67_108_864,
+}
+
+
+class KafkaWriter:
+    """Appends single records, each once and in order."""
+
+    def __init__(self, log: KafkaLog) -> None:
+        self._log = log
+        # Where a record is lost for good, those behind it must not get through: a reader would see a hole.
+        self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
+        self._failure: KafkaError | None = None
+
+    def _on_delivery(self, error: KafkaError | None, _: confluent_kafka.Message) -> None:
+        self._failure = self._failure or error
+
+    def submit(self, record: Record) -> None:
+        """Hand a record over."""
+        self._log.check(Partition(record.topic, record.partition))
+        self._producer.poll(0)
+        try:
+            produce(self._producer, record, self._on_delivery)
+        except BufferError as error:
+            raise Backpressure("too much is in flight to the brokers") from error
+
+    def flush(self) -> None:
+        """Wait until everything submitted is durable."""
+        left = self._producer.flush(_FLUSH_S)
+        if self._failure is not None:
+            raise LogError(f"a record was not taken: {self._failure.str()}")
+        if left:
+            raise TransientError(f"{left} records are not acknowledged after {_FLUSH_S} s")
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Submit and flush all."""
+        for record in records:
+            self._submit_in_time(record)
+        self.flush()
+
+    def _submit_in_time(self, record: Record) -> None:
+        while True:
+            try:
+                return self.submit(record)
+            except Backpressure:
+                self.flush()
+
+    def close(self) -> None:
+        """Give up what was not flushed."""
+        self._producer.purge()
+        self._producer.flush(0)
+        self._log.forget(self)
+
+
+class KafkaTransactionalWriter:
+    """One transaction a call."""
+
+    def __init__(self, log: KafkaLog, transactional_id: str) -> None:
+        self._log = log
+        self._id = transactional_id
+        settings = {**_WRITING, "linger.ms": 0, "transactional.id": transactional_id}
+        settings["transaction.timeout.ms"] = int(_TRANSACTION_S * 1000)
+        settings["delivery.timeout.ms"] = settings["transaction.timeout.ms"]
+        self._producer = Producer(log.client(**settings))
+        self._groups: dict[str, Consumer] = {}
+        self._offsets: dict[int, int] = {}
+        self._over: LogError | None = None
+        self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
+
+    def commit(
+        self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
+    ) -> list[int]:
+        """Write all, or nothing."""
+        assert not consumed or group, "progress is stored for a group"
+        if self._over is not None:
+            raise self._over
+        for record in records:
+            self._log.check(Partition(record.topic, record.partition))
+        if consumed:
+            self._meet(group, next(iter(consumed)))
+        self._offsets.clear()
+        try:
+            self._producer.begin_transaction()
+            for i, record in enumerate(records):
+                self._produce(i, record)
+            if consumed:
+                self._send_progress(consumed, group)
+            self._until_done(lambda: self._producer.commit_transaction(_TRANSACTION_S))
+        except KafkaException as exception:
+            failure = self._failure(exception.args[0])
+            self._over = None if isinstance(failure, TransientError) else failure
+            raise failure from exception
+        return [self._offsets[i] for i in range(len(records))]
+
+    def _produce(self, place: int, record: Record) -> None:
+        def on_delivery(error: KafkaError | None, message: confluent_kafka.Message) -> None:
+            if error is None:
+                self._offsets[place] = message.offset()
+
+        while True:
+            try:
+                return produce(self._producer, record, on_delivery)
+            except BufferError:
+                self._producer.poll(_POLL_S)
+
+    def _send_progress(self, consumed: Mapping[Partition, int], group: str) -> None:
+        offsets = [TopicPartition(name.topic, name.number, at) for name, at in consumed.items()]
+        metadata = self._groups[group].consumer_group_metadata()
+        self._until_done(lambda: self._producer.send_offsets_to_transaction(offsets, metadata, _TRANSACTION_S))
+
+    def _meet(self, group: str, name: Partition) -> None:
+        """Make sure that the group has a coordinator.
+
+        Only a consumer can say who a group is. And librdkafka 2.16 hangs in `send_offsets_to_transaction` where the
+        brokers are still to create the topic of all groups' progress.
+        """
+        if group in self._groups:
+            return
+        consumer = Consumer(self._log.client(**{"group.id": group}))
+        deadline = time.monotonic() + _FLUSH_S
+        while True:
+            try:
+                consumer.committed([TopicPartition(name.topic, name.number)], _POLL_S * 20)
+                self._groups[group] = consumer
+            except KafkaException as exception:
+                if exception.args[0].fatal() or time.monotonic() > deadline:
+                    consumer.close()
+                    raise TransientError(f"group {group}: {exception.args[0].str()}") from exception
+                time.sleep(_POLL_S)  # a new coordinator says "not me" for a moment
+            else:
+                return
+
+    def _until_done(self, call: Callable[[], object]) -> None:
+        """Call again while that may help, for as long as a transaction may take."""
+        deadline = time.monotonic() + _TRANSACTION_S
+        while True:
+            try:
+                call()
+            except KafkaException as exception:
+                error = exception.args[0]
+                if not error.retriable() or error.txn_requires_abort() or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+
+    def _failure(self, error: KafkaError) -> LogError:
+        """Settle what can be settled and say what the failure means."""
+        text = f"transaction of {self._id}: {error.str()}"
+        if error.code() in _FENCED:
+            return FencedError(text)
+        if not error.txn_requires_abort():
+            return LogError(text)
+        try:
+            self._until_done(lambda: self._producer.abort_transaction(_TRANSACTION_S))
+        except KafkaException as exception:
+            fenced = exception.args[0].code() in _FENCED
+            return FencedError(text) if fenced else LogError(f"{text}; abort: {exception.args[0].str()}")
+        return TransientError(text)
+
+    def close(self) -> None:
+        """Let go."""
+        for consumer in self._groups.values():
+            consumer.close()
+        self._groups.clear()
+        with suppress(KafkaException):  # of one that was fenced
+            self._producer.purge()
+            self._producer.flush(0)
+        self._log.forget(self)
+
+
+def produce(
+    producer: Producer,
+    record: Record,
+    on_delivery: Callable[[KafkaError | None, confluent_kafka.Message], None],
+) -> None:
+    """Hand a record to librdkafka; BufferError where its queue is full."""
+    producer.produce(
+        record.topic,
+        value=record.value,
+        key=record.key,
+        partition=record.partition,
+        headers=list(record.headers) or None,
+        timestamp=0 if record.timestamp_ms is None else record.timestamp_ms,
+        on_delivery=on_delivery,
+    )

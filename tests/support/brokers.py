@@ -1,0 +1,44 @@
+"""One real Kafka broker a test session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.broker import Broker, kafka_jars
+from penstock.broker.java import find_java
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_numbers = count()
+_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A running broker; skipped with the reason where this machine has neither its jars nor means to fetch them."""
+    try:
+        find_java()
+        kafka_jars()
+    except StorageError as error:
+        pytest.skip(str(error))
+    parent = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(dir=parent, prefix="penstock-broker-") as directory,
+        Broker(Path(directory, "node")) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """A name that no other test's topics begin with."""
+    return f"test-{os.getpid()}-{next(_numbers)}-{time.time_ns()}"
