@@ -6,6 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.errors import PenstockError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
@@ -79,7 +81,12 @@ class Query:
         return self._member.inbox.subscribe(callback)
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield evaluations as they fire; ends when the query is stopped and all was taken."""
+        """Yield evaluations as they fire; ends when the query is stopped and all was taken.
+
+        PenstockError where a subscriber takes them.
+        """
+        if self._member.inbox.subscribed:
+            raise PenstockError(f"the evaluations of {self.name} go to its subscriber: nothing is left to iterate over")
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:

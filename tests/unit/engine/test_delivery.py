@@ -117,6 +117,17 @@ def test_pushes_from_two_threads_do_not_deadlock_with_callbacks(bench, query):
     assert seen == list(range(100, 3001, 100))
 
 
+def test_async_iteration_beside_a_subscriber_is_refused(query):
+    query.subscribe(lambda _: None)
+
+    async def consume():
+        async for _ in query:
+            pass
+
+    with pytest.raises(penstock.PenstockError, match="subscriber"):
+        asyncio.run(asyncio.wait_for(consume(), 5))
+
+
 def test_async_iteration_ends_when_the_query_stops(bench, query):
     async def consume():
         seen = []
