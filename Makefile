@@ -70,8 +70,13 @@ format: $(VENV)/.dev ## Rewrite sources in the house style
 	$(BIN)/ruff format .
 	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format -i
 
-bench: setup $(VENV)/.dev ## Benchmarks, with the machine's calibration in the same run
-	PYTHON=$(PY) $(PY) -m benchmarks
+$(VENV)/.bench: $(VENV)/.dev
+	$(PY) tools/requirements.py bench > $(VENV)/requirements-bench.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-bench.txt
+	@touch $@
+
+bench: setup $(VENV)/.bench ## All benchmarks; writes benchmarks/results (10 minutes; BENCH=lsbench: one, nothing written)
+	PYTHON=$(PY) $(PY) -m benchmarks $(BENCH)
 
 wheel: $(VENV)/.tools ## A wheel in dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .

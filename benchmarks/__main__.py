@@ -1,27 +1,86 @@
-"""`python -m benchmarks [NAME...]`: run benchmarks by module name, or all; write results/latest.*."""
+"""`python -m benchmarks [NAME...]`: run benchmarks by name, or all; a run of all writes benchmarks/results.
+
+--tiny runs each at a size of no meaning, to see that it works; nothing is written.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import os
 import sys
+import traceback
 
-from benchmarks.harness import Row, calibrate, report
+from benchmarks import plots
+from benchmarks.harness import LeftOutError, Point, Row, WrongAnswerError, calibrate, load_average
+from benchmarks.report import Run, number
 
-ALL = ("lsbench", "closed_loop", "lubm")
+ALL = (
+    "macro.lsbench",
+    "macro.closed_loop",
+    "macro.injection",
+    "macro.growth",
+    "macro.two_threads",
+    "macro.lubm",
+    "macro.citybench",
+    "macro.memory",
+    "micro.kernels",
+)
 
 
-def main(names: list[str]) -> int:
-    """Run them; the exit code is 1 where a target is missed."""
-    calibration = calibrate()
-    rows: list[Row] = []
-    for name in names or ALL:
-        for row in importlib.import_module(f"benchmarks.macro.{name}").run():
-            rows.append(row)
-            met = {None: "", True: "  met", False: "  NOT MET"}[row.met]
-            target = f"  (target {row.target:,.4g}{met})" if row.target is not None else ""
-            print(f"{row.name}: {row.value:,.4g} {row.unit}{target}", flush=True)
-    report(rows, calibration)
-    return int(any(row.met is False for row in rows))
+def main(arguments: list[str]) -> int:
+    """Run them; the exit code is 1 where a target is missed, 2 where an answer is wrong or a benchmark breaks."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(name.split(".")[1] for name in ALL))
+    parser.add_argument("--tiny", action="store_true")
+    chosen = parser.parse_args(arguments)
+    known = {name.split(".")[1]: name for name in ALL}
+    if unknown := set(chosen.names) - known.keys():
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
+    run, broken = Run(), 0
+    if not chosen.tiny:
+        run.calibrations["before"] = calibrate()
+        run.calibrations["two at once"] = calibrate(os.cpu_count() or 1)
+    for name in chosen.names or known:
+        run.loads.append(load_average())
+        broken += not _collect(run, name, known[name], tiny=chosen.tiny)
+    run.loads.append(load_average())
+    if not chosen.names and not chosen.tiny:
+        run.calibrations["after"] = calibrate()
+        run.write()
+        plots.draw(run.points)
+    return 2 if broken else int(any(row.met is False for row in run.rows))
+
+
+def _collect(run: Run, name: str, module: str, *, tiny: bool) -> bool:
+    """One benchmark's findings; False where it broke."""
+    try:
+        for finding in importlib.import_module(f"benchmarks.{module}").run(tiny=tiny):
+            if isinstance(finding, Point):
+                run.points.append(finding)
+                continue
+            run.rows.append(finding)
+            _print(finding)
+    except LeftOutError as reason:
+        run.left_out[name] = str(reason)
+        print(f"{name} left out: {reason}", flush=True)
+    except WrongAnswerError as wrong:
+        run.rows = [row for row in run.rows if row.command != f"python -m benchmarks {name}"]
+        run.left_out[name] = f"WRONG ANSWER, its rows do not count: {wrong}"
+        print(f"{name}: WRONG ANSWER: {wrong}", file=sys.stderr, flush=True)
+        return False
+    except Exception:  # noqa: BLE001 - the other benchmarks still run
+        run.left_out[name] = "it broke: " + traceback.format_exc(limit=1).splitlines()[-1]
+        traceback.print_exc()
+        return False
+    return True
+
+
+def _print(row: Row) -> None:
+    met = {None: "", True: ", met", False: ", NOT MET"}[row.met]
+    target = f"  (target {number(row.target)}{met})" if row.target is not None else ""
+    other = f"  [{number(row.other_clock)} by the other clock]" if row.other_clock is not None else ""
+    print(f"{row.name}: {number(row.value)} {row.unit}{other}{target}", flush=True)
 
 
 if __name__ == "__main__":

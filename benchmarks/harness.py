@@ -1,19 +1,23 @@
-"""What every benchmark shares: result rows, medians, the machine's calibration, reports."""
+"""What every benchmark shares: result rows, points of curves, clocks, where data is, the machine's state."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -23,7 +27,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 class Row:
     """One figure. `ratio` is how many times better than the peer (above 1 = better); `target` is in `unit`.
 
-    `lower_is_better` says which way `met` looks.
+    `lower_is_better` says which way `met` looks. `clock` says by which clock `value` is; `other_clock` is the same
+    figure by the other one: the thread's processor time beside a wall time, and the wall time beside processor time.
     """
 
     name: str
@@ -34,11 +39,13 @@ class Row:
     peer_value: float | None = None
     target: float | None = None
     lower_is_better: bool = True
+    clock: str | None = None
+    other_clock: float | None = None
 
     @property
     def ratio(self) -> float | None:
         """Peer over us, or us over the peer where higher is better."""
-        if self.peer_value is None or not self.value:
+        if not self.peer_value or not self.value:
             return None
         return self.peer_value / self.value if self.lower_is_better else self.value / self.peer_value
 
@@ -56,49 +63,104 @@ class Row:
         return {**fields, "ratio": self.ratio, "met": self.met}
 
 
-def shared(name: str) -> Path | None:
-    """A data set of ../shared (or $PENSTOCK_SHARED), or None where it is absent."""
-    path = Path(os.environ.get("PENSTOCK_SHARED", ROOT.parent / "shared")) / name
-    return path if path.exists() else None
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of one line of a figure in results/."""
+
+    figure: str
+    line: str
+    x: float
+    y: float
 
 
-def median_us(call: Callable[[], object], repeats: int) -> float:
-    """Median wall time of a call in µs, after one warm-up."""
+Finding: TypeAlias = Row | Point
+
+
+class WrongAnswerError(AssertionError):
+    """A benchmark's answers differ from brute force: its figures count for nothing."""
+
+
+class LeftOutError(Exception):
+    """A benchmark cannot run here: what it needs is absent."""
+
+
+def check(found: object, expected: object, what: str) -> None:
+    """Fail the benchmark where an answer is wrong."""
+    if found != expected:
+        raise WrongAnswerError(f"{what}: found {str(found)[:200]}, expected {str(expected)[:200]}")
+
+
+# ---- data
+def need(name: str) -> Path:
+    """A data set of ../shared (or $PENSTOCK_SHARED)."""
+    path = Path(os.environ.get("PENSTOCK_SHARED") or ROOT.parent / "shared").resolve() / name
+    if not path.exists():
+        raise LeftOutError(f"shared/{name} is not beside this checkout (see PENSTOCK_SHARED)")
+    return path
+
+
+def script(path: Path) -> ModuleType:
+    """Import a data set's script from where it lies."""
+    spec = importlib.util.spec_from_file_location("shared_" + path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the shared folder may be read-only
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = wrote
+    return module
+
+
+# ---- clocks
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Microseconds by the wall's clock and by this thread's."""
+
+    wall: float
+    cpu: float
+
+
+def spent(call: Callable[[], object]) -> Spent:
+    """What one call takes."""
+    cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
     call()
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter_ns()
-        call()
-        times.append(time.perf_counter_ns() - began)
-    return statistics.median(times) / 1000
+    wall, cpu = time.perf_counter_ns() - wall, time.thread_time_ns() - cpu
+    return Spent(wall / 1000, cpu / 1000)
 
 
-def calibrate() -> dict[str, float]:
-    """Speed of this machine in a few figures (benchmarks/calibrate.c)."""
+def median_spent(call: Callable[[], object], repeats: int) -> Spent:
+    """Medians of several calls, after one warm-up."""
+    call()
+    times = [spent(call) for _ in range(repeats)]
+    return Spent(statistics.median(t.wall for t in times), statistics.median(t.cpu for t in times))
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value below which that share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+# ---- the machine
+def calibrate(at_once: int = 1) -> dict[str, float]:
+    """Speed of this machine in a few figures (benchmarks/calibrate.c): the slowest of so many copies at once."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "calibrate"
         source = ROOT / "benchmarks" / "calibrate.c"
         subprocess.run(["cc", "-O2", "-march=native", "-o", str(program), str(source)], check=True)
-        out = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
-    figures: dict[str, float] = json.loads(out)
-    return figures
+
+        def one(_: int) -> dict[str, float]:
+            out = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+            figures: dict[str, float] = json.loads(out)
+            return figures
+
+        with ThreadPoolExecutor(at_once) as pool:
+            runs = list(pool.map(one, range(at_once)))
+    worst: dict[str, Any] = {name: min if name == "copy_gbps" else max for name in runs[0] if name != "x"}
+    return {name: choose(run[name] for run in runs) for name, choose in worst.items()}
 
 
-def report(rows: Sequence[Row], calibration: dict[str, float]) -> None:
-    """Write results/latest.json and latest.md."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "latest.json").write_text(json.dumps([row.record() for row in rows], indent=1) + "\n")
-    lines = [
-        "# Latest run of `make bench`",
-        "",
-        "Machine: " + ", ".join(f"{k} {v}" for k, v in calibration.items()),
-        "",
-    ]
-    lines += ["| what | value | unit | peer | ratio | target | met |", "| --- | ---: | --- | --- | ---: | ---: | --- |"]
-    for row in rows:
-        peer = f"{row.peer} {row.peer_value:,.4g}" if row.peer_value is not None else ""
-        ratio = f"{row.ratio:.1f}" if row.ratio is not None else ""
-        target = f"{row.target:,.4g}" if row.target is not None else ""
-        met = {None: "", True: "yes", False: "**no**"}[row.met]
-        lines.append(f"| {row.name} | {row.value:,.4g} | {row.unit} | {peer} | {ratio} | {target} | {met} |")
-    (RESULTS / "latest.md").write_text("\n".join(lines) + "\n")
+def load_average() -> float:
+    """Processes that wanted to run during the last minute, this one included."""
+    return os.getloadavg()[0]

@@ -2,6 +2,7 @@
 # Builds the native module into libs/penstock/store (and, with "test", the native tests, which it runs).
 #   native/build.sh            the module, Release
 #   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
+#   native/build.sh bench [T]  micro-benchmarks (or one of them), in build/native-bench
 #   native/build.sh fuzz [S]   each fuzz target for S seconds (600), with clang
 # PYTHON names the interpreter that has nanobind (default: the first python on PATH).
 set -euo pipefail
@@ -34,6 +35,9 @@ case "$mode" in
     configure build/native-tsan "${checked[@]}" -DPENSTOCK_SANITIZE=thread
     cmake --build build/native-tsan
     ctest --test-dir build/native-tsan --output-on-failure -R "${2:-.}" ;;
+  bench)
+    configure build/native-bench -DPENSTOCK_MODULE=OFF -DPENSTOCK_BENCH=ON
+    cmake --build build/native-bench --target "${2:-all}" ;;
   fuzz)
     CXX=${CXX:-clang++} configure build/native-fuzz -DPENSTOCK_MODULE=OFF -DPENSTOCK_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPENSTOCK_SANITIZE=address,undefined
     cmake --build build/native-fuzz --target fuzz_targets

@@ -1,112 +1,157 @@
-"""L1-L3 over random start constants, new ones each execution, answers counted: executions a second by group size.
+"""L1-L3 over random start constants, new ones each execution: executions a second by group size, one core.
 
-One core; windows stand still at one instant of LSBench. A group of n is one columnar execution over n members
-(DESIGN §6.2).
+Windows stand still at one instant of LSBench. A group of n is one columnar execution over n members (DESIGN §6.2).
+Every answer is delivered as the engine does it, as columns sorted by member, and each execution's rows are counted;
+the counts must equal those of brute force, member by member for the first execution and in sum for all others.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import rdflib
 
-import penstock
-from benchmarks.harness import Row, shared
-from benchmarks.macro import lsbench
+from benchmarks.harness import Point, Row, check
+from benchmarks.macro.sample import STREAMS, Events, Sample, iri
 from penstock.engine.evaluate import native_start
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
+    import penstock
+    from benchmarks.harness import Finding
+
 COMMAND = "python -m benchmarks closed_loop"
 TARGETS = {1: 150_000.0, 64: 500_000.0, 10_000: 1_500_000.0}
-_SECONDS = 1.0
+SIZES = (1, 4, 16, 64, 256, 1_024, 4_096, 10_000)
+QUERIES = ("L1", "L2", "L3")
+ORIGINAL = {1: 20_979.0, 20: 18_372.0}  # 1e6 / mean of L1-L3 in µs, shared notes
+AT_MS = 2_000
+_SECONDS = 0.5
+_REPETITIONS = 3
+_DRAWS = 257  # a prime: no pattern over the groups
 
 
-def run() -> Iterator[Row]:
-    """A row for each rate and group size: the mean of L1-L3."""
-    folder = shared("data/lsbench-ids")
-    if folder is None:
-        return
-    sample = lsbench._module(folder / "make_events.py")
-    stored = "".join(
-        "<{}> <{}> <{}> .\n".format(*map(lsbench._iri, row)) for row in sample.rows("id_mr0_sibdataset.nt")
-    )
-    for scale in (1, 20):
-        with penstock.Engine() as engine:
-            engine.load(stored.encode(), format="nt")
-            columns = {name: lsbench._columns(sample, name, scale, 20) for name in sample.RATE}
-            encoded = lsbench._encoded(engine, columns)
-            for name in columns:
-                engine.declare_stream(lsbench.STREAMS + name, timing="all" if name == "gps" else ())
-            captured = _Captured(engine, folder)
-            for name in columns:
-                engine.advance(lsbench.STREAMS + name, 0)
-            for k in range(1, 21):
-                lsbench._push(engine, encoded, 100 * (k - 1), 100 * k)
-                engine.advance(None, 100 * k)
-            users, persons = _constants(engine, sample)
-            for size, target in TARGETS.items():
-                rates = [captured.rate(i, size, users if i == 0 else persons) for i in range(3)]
-                mean = 3 / sum(1 / rate for rate in rates)
-                yield Row(
-                    f"Closed loop, L1-L3 at x{scale}, groups of {size}",
-                    mean,
-                    "executions/s",
-                    COMMAND,
-                    "Wukong+S",
-                    18_000.0,
-                    target,
-                    lower_is_better=False,
-                )
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """A row for each rate and group size of the issue, the harmonic mean of L1-L3; points for sizes between."""
+    sample = Sample()
+    for scale in (1,) if tiny else (1, 20):
+        events = sample.events(scale, AT_MS)
+        with sample.open() as engine:
+            feed = events.encoded(engine)
+            texts = [engine.register(sample.text(name)) for name in QUERIES]
+            feed.begin()
+            feed.play(0, AT_MS)
+            loops = [_Loop(engine, query, *part) for query, part in zip(texts, _expected(sample, events), strict=True)]
+            for size in (1, 64) if tiny else SIZES:
+                cpu, wall = _mean_rates(loops, size, 0.01 if tiny else _SECONDS, 1 if tiny else _REPETITIONS)
+                yield Point("groups", f"x{scale}", size, cpu)
+                if size in TARGETS:
+                    yield Row(
+                        f"Closed loop, L1-L3 at x{scale}, groups of {size}",
+                        cpu,
+                        "executions/s",
+                        COMMAND,
+                        "Wukong+S (noted)",
+                        ORIGINAL[scale],
+                        TARGETS[size],
+                        lower_is_better=False,
+                        clock="cpu",
+                        other_clock=wall,
+                    )
 
 
-def _constants(engine: penstock.Engine, sample: object) -> tuple[np.ndarray, np.ndarray]:
-    """Ids of users and of the persons whose accounts they are (LSBench predicate 18, account_of)."""
-    pairs = [(s, o) for s, p, o in sample.rows("id_mr0_sibdataset.nt") if p == 18]  # type: ignore[attr-defined]
-    terms = [[rdflib.URIRef(lsbench._iri(pair[i])) for pair in pairs] for i in (0, 1)]
-    return engine.encode(terms[0]), engine.encode(terms[1])
+def _expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np.int64]]]:
+    """For each of L1-L3: constants to draw from, and how many rows each has at the instant, by brute force."""
+    predicate = sample.script.P
+    post, gps = (events.held(name, AT_MS - 1000, AT_MS) for name in ("post", "gps"))
+    stored = set(sample.stored)
+    for name in set(sample.names) - {"gps"}:
+        stored |= events.held(name, 0, AT_MS)
+    subjects = Counter(s for s, _, _ in post | gps)
+    made = Counter(s for s, p, _ in post if p == predicate["creator_of"])
+    owners, friends = defaultdict(set), defaultdict(set)
+    for s, p, o in stored:
+        if p == predicate["account_of"]:
+            owners[o].add(s)
+        elif p == predicate["knows"]:
+            friends[s].add(o)
+    users = sorted({user for accounts in owners.values() for user in accounts})
+    persons = sorted(owners)
+    second = [sum(made[u] for u in owners[person]) for person in persons]
+    third = [sum(made[f] for u in owners[person] for f in friends[u]) for person in persons]
+    return [(users, np.array([subjects[u] for u in users])), (persons, np.array(second)), (persons, np.array(third))]
 
 
-class _Captured:
-    """Plans and sources of L1-L3 as the engine ran them last, to run again with other constants."""
+def _mean_rates(loops: list[_Loop], size: int, seconds: float, repetitions: int) -> tuple[float, float]:
+    """Executions a second over L1-L3, by processor time and by the wall: medians of repetitions."""
+    cpu, wall = [], []
+    for _ in range(repetitions):
+        each = [loop.microseconds(size, seconds) for loop in loops]
+        cpu.append(1e6 / statistics.mean(c for c, _ in each))
+        wall.append(1e6 / statistics.mean(w for _, w in each))
+    return statistics.median(cpu), statistics.median(wall)
 
-    def __init__(self, engine: penstock.Engine, folder: object) -> None:
-        self._engine = engine
-        self._queries = [
-            engine.register((folder / "queries" / f"L{i}.rq").read_text())
-            for i in (1, 2, 3)  # type: ignore[operator]
-        ]
 
-    def rate(self, which: int, size: int, constants: np.ndarray) -> float:
-        """Executions a second over random constants, answers counted."""
-        runtime = self._engine._runtime
-        core = runtime.core
-        query = self._queries[which]
+class _Loop:
+    """The plan and sources of one standing query as the engine ran it last, to run again with other constants."""
+
+    def __init__(
+        self, engine: penstock.Engine, query: penstock.Query, constants: list[int], counts: NDArray[np.int64]
+    ) -> None:
+        self._core = engine._runtime.core
         cohort = query._member.cohort
-        plan = cohort.group.current_plan(cohort, core, runtime.streams)
-        sources = [core.store.view(()), *(window.source for window in cohort.windows)]
-        windows = [(native_start(0), 2000) for _ in cohort.windows]
+        assert cohort is not None
+        planned = cohort.group.current_plan(cohort, self._core, engine._runtime.streams)
+        assert planned.physical.member is not None
+        self._plan, self._member = planned.native, planned.physical.member
+        self._sources = [self._core.store.view(()), *(window.source for window in cohort.windows)]
+        self._windows = [(native_start(AT_MS - 1000), AT_MS) for _ in cohort.windows]
+        self._ids = engine.encode(rdflib.URIRef(iri(number)) for number in constants)
+        self._counts = counts
+        assert {clause.stream for clause in cohort.group.query.windows} <= {STREAMS + n for n in ("post", "gps")}
+
+    def microseconds(self, size: int, seconds: float) -> tuple[float, float]:
+        """Microseconds of processor time and by the wall that one member's execution takes in groups of `size`."""
         rng = np.random.default_rng(1)
-        members = np.arange(1, size + 1, dtype=np.uint64)
-        draws = [rng.choice(constants, size) for _ in range(257)]
-        done, rows, began = 0, 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < _SECONDS:
-            for draw in draws[: max(1, min(257, 20_000 // size))]:
-                result = native.execute(
-                    plan.native,
-                    core.store,
-                    core.dictionary,
-                    sources,
-                    (members, draw),
-                    seed_rows=size,
-                    now_ms=2000,
-                    windows=windows,
-                )
-                rows += result.rows
-                done += size
-        assert rows > 0
-        return done / spent
+        picks = [rng.integers(0, len(self._ids), size) for _ in range(max(3, min(_DRAWS, 40_000 // size)))]
+        draws = [self._ids[pick] for pick in picks]
+        members = np.arange(size, dtype=np.uint64)
+        first = self._execute(members, draws[0])
+        rows = first.column(list(first.slots).index(self._member))
+        check(np.bincount(rows, minlength=size).tolist(), self._counts[picks[0]].tolist(), "rows by member")
+        found, rounds = 0, 0
+        cpu, wall = time.thread_time(), time.perf_counter()
+        while time.perf_counter() - wall < seconds:
+            for draw in draws:
+                found += self._execute(members, draw).rows
+            rounds += 1
+        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+        check(found, rounds * int(sum(self._counts[pick].sum() for pick in picks)), "rows of all executions")
+        done = rounds * len(draws) * size
+        return cpu / done * 1e6, wall / done * 1e6
+
+    def _execute(self, members: NDArray[np.uint64], constants: Any) -> native.Result:
+        """Run, and hand over the columns of the answers in order of members."""
+        result = native.execute(
+            self._plan,
+            self._core.store,
+            self._core.dictionary,
+            self._sources,
+            (members, constants),
+            seed_rows=len(members),
+            now_ms=AT_MS,
+            windows=self._windows,
+        )
+        if len(members) > 1:
+            result.sort_by(self._member)
+        for i in range(len(result.slots)):
+            result.column(i)
+        return result

@@ -1,29 +1,26 @@
 """L1-L6 of LSBench, as Wukong+S measured them (SOSP'17 §6.2), on its id-coded sample.
 
-Windows 1 s / 100 ms; rows of every window are checked against brute force. Targets are those of the floors issue;
-the peer is the original engine on this kind of machine (shared notes), at the same rates.
+Windows 1 s / 100 ms, one query alone in an engine, times of the windows' second half; rows of every window are checked
+against brute force. Targets are those of the floors issue; the peer is the original engine on this kind of machine
+(shared notes), at the same rates.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
-import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import rdflib
-
-import penstock
-from benchmarks.core_time import core_times
-from benchmarks.harness import Row, shared
+from benchmarks.core_time import clock_cost_us, core_times
+from benchmarks.harness import Point, Row, check, spent
+from benchmarks.macro.sample import BATCH_MS, Events, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from benchmarks.harness import Finding
 
 COMMAND = "python -m benchmarks lsbench"
-STREAMS = "http://lsbench.example/stream/"
 QUERIES = ("L1", "L2", "L3", "L4", "L5", "L6")
 ORIGINAL_US = {
     1: dict(zip(QUERIES, (28, 3.0, 112, 48, 994, 256), strict=True)),
@@ -31,133 +28,79 @@ ORIGINAL_US = {
     100: dict(zip(QUERIES, (44, 4.4, 139, 6030, 93564, 22406), strict=True)),
 }
 TARGET_US = dict(zip(QUERIES, (3, 2, 8, 80, 250, 50), strict=True))
-ORIGINAL_INJECTION_US = {1: 190, 20: 1510, 100: 7090}
-WINDOWS = {1: 100, 20: 60, 100: 20}
+WINDOWS = {1: 100, 5: 60, 20: 60, 50: 40, 100: 20}
+REPETITIONS = 3
 
 
-def run() -> Iterator[Row]:
-    """Rows for the rates x1, x20, x100."""
-    folder = shared("data/lsbench-ids")
-    if folder is None:
-        return
-    for scale, windows in WINDOWS.items():
-        yield from _at_rate(folder, scale, windows)
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Rows of every window, and medians in µs: in the core by both clocks, and from the close to rows in hand."""
+
+    rows: list[int]
+    wall: float
+    cpu: float
+    delivered: float
 
 
-def _module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("make_events", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _at_rate(folder: Path, scale: int, windows: int) -> Iterator[Row]:
-    sample = _module(folder / "make_events.py")
-    expected = sample.counts(scale, windows)
-    with penstock.Engine() as engine:
-        stored = "".join("<{}> <{}> <{}> .\n".format(*map(_iri, row)) for row in sample.rows("id_mr0_sibdataset.nt"))
-        engine.load(stored.encode(), format="nt")
-        columns = {name: _columns(sample, name, scale, windows) for name in sample.RATE}
-        for name in columns:
-            engine.declare_stream(STREAMS + name, timing="all" if name == "gps" else ())
-        found, times, closing = {}, {}, {}
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows for the rates of the issue, and points for some between."""
+    sample = Sample()
+    for scale, windows in ({1: 4} if tiny else WINDOWS).items():
+        expected = sample.script.counts(scale, windows)
+        events = sample.events(scale, windows * BATCH_MS)
+        repetitions = REPETITIONS if scale in ORIGINAL_US and not tiny else 1
         for name in QUERIES:
-            text = (folder / "queries" / f"{name}.rq").read_text()
-            found[name], times[name], closing[name] = _play_one(text, columns, stored, windows)
-        push, close = _inject(engine, columns, windows)
-    for name in QUERIES:
-        assert found[name] == expected[name], f"{name} at x{scale}: wrong rows"
-        target = TARGET_US[name] if scale == 20 else ORIGINAL_US[scale][name] / 3
-        yield Row(
-            f"LSBench {name} at x{scale}, in the core, p50",
-            times[name],
-            "µs",
-            COMMAND,
-            "Wukong+S",
-            ORIGINAL_US[scale][name],
-            target,
-        )
-    tuples = statistics.mean(push[1])
-    yield Row(
-        f"LSBench injection at x{scale}: push_columns and close, a 100 ms batch of {tuples:.0f} tuples, p50",
-        statistics.median(push[0]) + statistics.median(close),
+            plays = [_play(sample, events, name, windows) for _ in range(repetitions)]
+            for played in plays:
+                check(played.rows, expected[name], f"{name} at x{scale}, rows by window")
+            wall, cpu, delivered = (
+                statistics.median(getattr(played, what) for played in plays) for what in ("wall", "cpu", "delivered")
+            )
+            yield Point("latency", name, scale, wall)
+            if scale in ORIGINAL_US:
+                yield _row(name, scale, wall, cpu)
+            if scale == 20:
+                what = f"LSBench {name} at x20: close of 5 streams' batches to rows polled, Python API, p50"
+                yield Row(what, delivered, "µs", COMMAND, clock="wall")
+
+
+def _row(name: str, scale: int, wall: float, cpu: float) -> Row:
+    original = ORIGINAL_US[scale][name]
+    return Row(
+        f"LSBench {name} at x{scale}, in the core, p50",
+        wall,
         "µs",
         COMMAND,
-        "Wukong+S",
-        ORIGINAL_INJECTION_US[scale],
-        300 if scale == 20 else None,
+        "Wukong+S (noted)",
+        original,
+        TARGET_US[name] if scale == 20 else original / 3,
+        clock="wall",
+        other_clock=cpu,
     )
 
 
-def _iri(number: int) -> str:
-    return f"http://lsbench.example/{number}"
+def _play(sample: Sample, events: Events, name: str, windows: int) -> Played:
+    with sample.open() as engine, core_times() as seen:
+        feed = events.encoded(engine)
+        query = engine.register(sample.text(name))
+        feed.begin()
+        rows: list[int] = []
 
+        def close_and_poll() -> None:
+            engine.advance(None, BATCH_MS * k)
+            rows.extend(len(evaluation.answer) for evaluation in query.poll())  # type: ignore[arg-type]
 
-def _columns(sample: Any, name: str, scale: int, windows: int) -> tuple[Any, ...]:
-    """(times, s, p, o) of the stream, as numbers of the sample."""
-    events = [(t, triple) for t, triple in sample.stamped(name, scale) if t <= windows * 100]
-    return np.array([t for t, _ in events], np.int64), np.array([triple for _, triple in events], np.int64).reshape(
-        -1, 3
-    )
-
-
-def _encoded(engine: penstock.Engine, columns: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-    numbers = np.unique(np.concatenate([triples.ravel() for _, triples in columns.values()]))
-    ids = engine.encode(rdflib.URIRef(_iri(int(number))) for number in numbers)
-    return {
-        name: (times, *(ids[np.searchsorted(numbers, triples[:, i])] for i in range(3)))
-        for name, (times, triples) in columns.items()
-    }
-
-
-def _play_one(
-    text: str, columns: dict[str, tuple[Any, ...]], stored: str, windows: int
-) -> tuple[list[int], float, float]:
-    """Rows of every window, p50 in the core (second half), for one query alone in an engine."""
-    with penstock.Engine() as engine, core_times() as times:
-        engine.load(stored.encode(), format="nt")
-        encoded = _encoded(engine, columns)
-        for name in columns:
-            engine.declare_stream(STREAMS + name, timing="all" if name == "gps" else ())
-        query = engine.register(text)
-        for name in columns:
-            engine.advance(STREAMS + name, 0)
-        rows = []
-        order = []
+        closes = []
         for k in range(1, windows + 1):
-            _push(engine, encoded, 100 * (k - 1), 100 * k)
-            before = {plan: len(spent) for plan, spent in times.items()}
-            engine.advance(None, 100 * k)
-            order += [spent[-1] for plan, spent in times.items() if len(spent) > before.get(plan, 0)]
-            rows += [len(evaluation.answer) for evaluation in query.poll()]  # type: ignore[arg-type]
-    return rows, statistics.median(order[len(order) // 2 :]), 0.0
-
-
-def _push(engine: penstock.Engine, columns: dict[str, tuple[Any, ...]], after: int, until: int) -> int:
-    pushed = 0
-    for name, (times, *triple) in columns.items():
-        low, high = np.searchsorted(times, (after, until), side="right")
-        if high > low:
-            engine.push_columns(STREAMS + name, times[low:high], *(column[low:high] for column in triple))
-            pushed += int(high - low)
-    return pushed
-
-
-def _inject(
-    engine: penstock.Engine, columns: dict[str, tuple[Any, ...]], windows: int
-) -> tuple[tuple[list[float], list[int]], list[float]]:
-    """Times of pushing and of closing each 100 ms batch of all streams, without queries."""
-    encoded = _encoded(engine, columns)
-    for name in columns:
-        engine.advance(STREAMS + name, 0)
-    pushes, counts, closes = [], [], []
-    for k in range(1, windows + 1):
-        began = time.perf_counter_ns()
-        counts.append(_push(engine, encoded, 100 * (k - 1), 100 * k))
-        pushed = time.perf_counter_ns()
-        engine.advance(None, 100 * k)
-        closes.append((time.perf_counter_ns() - pushed) / 1000)
-        pushes.append((pushed - began) / 1000)
-    return (pushes, counts), closes
+            feed.push(BATCH_MS * (k - 1), BATCH_MS * k)
+            closes.append(spent(close_and_poll).wall)
+        cost = clock_cost_us(engine._runtime.core)
+    wall = [time for executions in seen.values() for time in executions.wall]
+    cpu = [time for executions in seen.values() for time in executions.cpu]
+    late = windows // 2
+    return Played(
+        rows,
+        statistics.median(wall[late:]),
+        max(0.0, statistics.median(cpu[late:]) - cost),
+        statistics.median(closes[late:]),
+    )

@@ -1,0 +1,248 @@
+"""CityBench over real readings of Aarhus: from a window's close to its answer, and the highest rate kept up with.
+
+Events are pushed as users would, N-Triples texts through `push_events`. An answer is there when it is polled (columns
+of ids); rows of their own give the time until every term is an rdflib object. Answers are compared with pyoxigraph over
+the same windows (tests/support/citybench.py); what it needs to evaluate one window, its content already loaded, is the
+peer of the same run. The peers of the floors issue, C-SPARQL and CQELS, are noted figures of this kind of machine.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import pyoxigraph
+
+import penstock
+from benchmarks.harness import ROOT, Row, Spent, check, need, spent
+from penstock.engine.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+
+COMMAND = "python -m benchmarks citybench"
+NOTED_MS = {"Q1": ("CQELS", 29), "Q2": ("C-SPARQL", 350), "Q3": ("CQELS", 29), "Q5": ("CQELS", 18), "Q10": ("CQELS", 4)}
+SECONDS = 60
+CHECKED_SECONDS = 12
+TARGET_MS, TARGET_RATE = 1.0, 100_000.0
+_SECOND = 1000
+_STEADY = 3  # seconds until windows are full
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows for latency at 1 event/s/stream and for the rate on Q1."""
+    need("data/citybench")
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
+    from support import citybench  # noqa: PLC0415 - needs the path above
+
+    texts = {text.name: text for text in citybench.texts()}
+    for name in NOTED_MS:
+        yield from _latency(citybench, texts[name], 5 if tiny else SECONDS, 4 if tiny else CHECKED_SECONDS)
+    yield from _replay(citybench, texts["Q1"], 10 if tiny else 600)
+    yield from _rate(citybench, texts["Q1"], most=8 if tiny else 8_192)
+
+
+# ---- latency
+def _latency(citybench: Any, text: Any, seconds: int, checked: int) -> Iterator[Row]:
+    """From the call that closes the last window to the polled answer, at one event a second and stream."""
+    from support.answers import difference, from_api  # noqa: PLC0415 - see run
+
+    events = {stream: citybench.replayed(stream, seconds + 1) for stream in text.streams}
+    expectation = citybench.Expectation(text, events)
+    closes, decodes, rows = [], [], []
+    with _open(citybench, text) as engine:
+        query = engine.register(text.text)
+        _begin(engine, text)
+        for low in range(0, seconds * _SECOND, _SECOND):
+            until = low + _SECOND
+            _push(engine, events, low)
+            for stream in text.streams[:-1]:
+                engine.advance(stream, until)
+            answers: list[Any] = []
+            closes.append(spent(lambda: answers.extend(_close(engine, query, text.streams[-1], until))))  # noqa: B023
+            assert len(answers) == 1
+            decodes.append(spent(lambda: list(answers[0])))  # noqa: B023
+            rows.append(len(answers[0]))
+            if until <= checked * _SECOND:
+                differs = difference(expectation.at(until), citybench.folded(from_api(answers[0])))
+                check(differs, None, f"CityBench {text.name} at {until}")
+    closed, decoded = _medians(closes[_STEADY:]), _medians(decodes[_STEADY:])
+    noted, noted_ms = NOTED_MS[text.name]
+    name = (
+        f"CityBench {text.name} at 1 event/s/stream, p50: window close to answer ({statistics.median(rows):.0f} rows)"
+    )
+    yield Row(
+        name, closed.wall, "ms", COMMAND, f"{noted} (noted)", noted_ms, TARGET_MS, clock="wall", other_clock=closed.cpu
+    )
+    yield Row(
+        "- with every row decoded to rdflib terms, against one window in pyoxigraph",
+        closed.wall + decoded.wall,
+        "ms",
+        COMMAND,
+        "pyoxigraph",
+        _peer(expectation, text, seconds),
+        clock="wall",
+        other_clock=closed.cpu + decoded.cpu,
+    )
+
+
+def _medians(times: list[Spent]) -> Spent:
+    """Medians in ms."""
+    return Spent(statistics.median(t.wall for t in times) / 1000, statistics.median(t.cpu for t in times) / 1000)
+
+
+def _close(engine: penstock.Engine, query: penstock.Query, stream: str, until: int) -> list[Any]:
+    """Close the last stream's second, and take the answers that fire; their rows are decoded when looked at."""
+    engine.advance(stream, until)
+    return [evaluation.answer for evaluation in query.poll()]
+
+
+def _peer(expectation: Any, text: Any, seconds: int) -> float:
+    """Median ms that pyoxigraph takes to query a window's content beside the stored graph, all of it loaded before."""
+    from support.terms import parse_triples  # noqa: PLC0415 - see run
+
+    store, times = expectation.store, []
+    for end in range(_STEADY * _SECOND, min(seconds, 20) * _SECOND + 1, _SECOND):
+        held = [
+            message
+            for window in text.header.windows
+            for time, message in expectation.events[window.stream]
+            if end - window.range_ms < time <= end
+        ]
+        quads = [pyoxigraph.Quad(*triple) for message in held for triple in parse_triples(message)]
+        fresh = [quad for quad in quads if quad not in store]
+        store.extend(fresh)
+        times.append(spent(lambda: [tuple(row) for row in store.query(text.header.sparql)]).wall / 1000)
+        for quad in fresh:
+            store.remove(quad)
+    return statistics.median(times)
+
+
+# ---- rates
+def _replay(citybench: Any, text: Any, seconds: int) -> Iterator[Row]:
+    """Recorded readings played as fast as they go: one event a second of event time, windows as before."""
+    events = {stream: citybench.replayed(stream, seconds) for stream in text.streams}
+    triples = sum(message.count("\n") + 1 for chosen in events.values() for _, message in chosen)
+    rows: list[int] = []
+    with _open(citybench, text) as engine:
+        query = engine.register(text.text)
+        _begin(engine, text)
+
+        def play() -> None:
+            for low in range(0, seconds * _SECOND, _SECOND):
+                _push(engine, events, low)
+                for stream in text.streams[:-1]:
+                    engine.advance(stream, low + _SECOND)
+                rows.extend(map(len, _close(engine, query, text.streams[-1], low + _SECOND)))
+
+        took = spent(play)
+    expected = [_held(events, end) for end in range(_SECOND, seconds * _SECOND + 1, _SECOND)]
+    check(rows, expected, f"{text.name} replayed, rows by window")
+    yield Row(
+        f"CityBench {text.name} replayed: 1 event/s/stream of event time, push_events, an answer each second of it",
+        triples / took.cpu * 1e6,
+        "triples/s",
+        COMMAND,
+        lower_is_better=False,
+        clock="cpu",
+        other_clock=triples / took.wall * 1e6,
+    )
+
+
+def _rate(citybench: Any, text: Any, most: int) -> Iterator[Row]:
+    """The highest rate at which a second's work fits into a second, windows growing with it, as with the peers.
+
+    The answer of Q1 pairs every reading of one street with every one of the other: its rows grow with the square.
+    """
+    kept, failed, results = 1, most, {}
+    while failed > kept * 1.1:
+        rate = min(kept * 2, failed - 1) if failed == most else round((kept * failed) ** 0.5)
+        results[rate] = _busy(citybench, text, rate)
+        if results[rate].cpu <= 1e6:
+            kept = rate
+        else:
+            failed = rate
+        if kept >= most - 1:
+            break
+    per_event = citybench.replayed(text.streams[0], 1)[0][1].count("\n") + 1
+    yield Row(
+        f"CityBench {text.name}: highest sustained rate, push_events ({(3 * kept) ** 2:,} rows a second)",
+        float(kept * per_event * len(text.streams)),
+        "triples/s",
+        COMMAND,
+        "C-SPARQL (noted)",
+        1140.0,
+        TARGET_RATE,
+        lower_is_better=False,
+        clock="cpu",
+    )
+
+
+def _busy(citybench: Any, text: Any, rate: int) -> Spent:
+    """Microseconds that pushing, closing and polling one second of so many events a stream take; windows are full."""
+    seconds = _STEADY + 1
+    events = {
+        stream: [(i * _SECOND // rate + 1, message) for i, (_, message) in enumerate(chosen)]
+        for stream, chosen in ((s, _endless(citybench, s, rate * seconds)) for s in text.streams)
+    }
+    took: list[Spent] = []
+    with _open(citybench, text) as engine:
+        query = engine.register(text.text)
+        _begin(engine, text)
+        for low in range(0, seconds * _SECOND, _SECOND):
+
+            def second(low: int = low) -> None:
+                _push(engine, events, low)
+                for stream in text.streams:
+                    engine.advance(stream, low + _SECOND)
+                rows = [len(evaluation.answer) for evaluation in query.poll()]  # type: ignore[arg-type]
+                check(rows, [_held(events, low + _SECOND)], f"{text.name} at {rate} events a second")
+
+            took.append(spent(second))
+    return took[-1]
+
+
+def _endless(citybench: Any, stream: str, count: int) -> list[Any]:
+    events: list[Any] = citybench.replayed(stream, count)
+    assert len(events) == count, f"{stream} has only {len(events)} readings"
+    return events
+
+
+def _held(events: dict[str, list[tuple[int, str]]], end: int) -> int:
+    """Rows of Q1 at an instant: pairs of readings of the two streams, one congestion level each."""
+    held = 1
+    for chosen in events.values():
+        held *= sum(end - 3 * _SECOND < time <= end for time, _ in chosen)
+    return held
+
+
+# ---- both
+def _open(citybench: Any, text: Any) -> penstock.Engine:
+    limits = Limits(evaluation_memory_mb=16_384, evaluation_timeout_s=60.0)
+    engine = penstock.Engine(limits=limits)
+    for graph in text.header.default_graphs:
+        engine.load(citybench.static_file(graph), graph=graph, format="turtle")
+    for stream in text.streams:
+        engine.declare_stream(stream, timing="all")
+    return engine
+
+
+def _begin(engine: penstock.Engine, text: Any) -> None:
+    for stream in text.streams:
+        engine.advance(stream, 0)
+
+
+def _push(engine: penstock.Engine, events: dict[str, list[tuple[int, str]]], low: int) -> None:
+    """Push a second of every stream."""
+    for stream, chosen in events.items():
+        first = bisect_right(chosen, low, key=_time)
+        engine.push_events(stream, chosen[first : bisect_right(chosen, low + _SECOND, key=_time)])
+
+
+def _time(event: tuple[int, str]) -> int:
+    return event[0]

@@ -1,0 +1,131 @@
+"""Whether latency stays where it is when data grows: L1-L3 with 50 times the stored graph, and with a 100 s window.
+
+The stored graph grows by copies of itself under other names, so that answers stay the same and every table is fifty
+times as large. Both settings of a comparison run in turn, in the same process; rows are checked against brute force.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from benchmarks.core_time import core_times
+from benchmarks.harness import Row, check
+from benchmarks.macro.sample import BATCH_MS, Events, Sample, iri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import penstock
+    from benchmarks.harness import Finding
+
+COMMAND = "python -m benchmarks growth"
+QUERIES = ("L1", "L2", "L3")
+COPIES = 50
+RATE, WINDOWS = 20, 60
+LONG_RATE, LONG_STEPS = 4, 60
+_SHIFT = 10_000_000  # above every number of the sample
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows for stored data and for windows."""
+    sample = Sample()
+    yield from _stored(sample, 2 if tiny else COPIES, 6 if tiny else WINDOWS)
+    yield from _windows(sample, (1, 2) if tiny else (10, 100), 4 if tiny else LONG_STEPS)
+
+
+# ---- stored data
+def _stored(sample: Sample, copies: int, windows: int) -> Iterator[Row]:
+    events = sample.events(RATE, windows * BATCH_MS)
+    expected = sample.script.counts(RATE, windows)
+    times: dict[int, dict[str, float]] = {}
+    for factor in (1, copies):
+        with sample.open() as engine:
+            for copy in range(1, factor):
+                engine.load(_copy(sample, copy * _SHIFT), format="nt")
+            check(engine.stats()["triples"], factor * len(set(sample.stored)), "stored triples")
+            rows, times[factor] = _play(events, engine, {n: sample.text(n) for n in QUERIES}, windows)
+        for name in QUERIES:
+            check(rows[name], expected[name], f"{name} with {factor} copies of the stored graph")
+    for name in QUERIES:
+        small, large = times[1][name], times[copies][name]
+        what = f"{name} at x{RATE}, in the core, p50: stored data x{copies} against x1 ({small:.2g} to {large:.2g} µs)"
+        yield Row(what, large / small, "times", COMMAND, target=1.5, clock="wall")
+
+
+def _copy(sample: Sample, shift: int) -> bytes:
+    """The stored graph with other vertices and the same predicates."""
+    return "".join(f"<{iri(s + shift)}> <{iri(p)}> <{iri(o + shift)}> .\n" for s, p, o in sample.stored).encode()
+
+
+# ---- windows
+def _windows(sample: Sample, seconds: tuple[int, int], steps: int) -> Iterator[Row]:
+    """Costs of L1-L3 with windows of so many seconds at one moment, when both are full."""
+    end = seconds[1] * 1000 + steps * BATCH_MS
+    events = sample.events(LONG_RATE, end)
+    instants = range(seconds[1] * 1000 + BATCH_MS, end + 1, BATCH_MS)
+    times: dict[int, dict[str, float]] = {}
+    means: dict[int, dict[str, float]] = {}
+    sizes = {s: statistics.mean(len(events.held("post", t - s * 1000, t)) for t in instants[:3]) for s in seconds}
+    for length in seconds:
+        texts = {n: re.sub(r"RANGE 1s", f"RANGE {length}s", sample.text(n)) for n in QUERIES}
+        with sample.open() as engine:
+            rows, times[length] = _play(events, engine, texts, end // BATCH_MS, steps)
+        for at in (0, -1):
+            t = instants[at]
+            for name, expected in _counts(sample, events, t - length * 1000, t).items():
+                check(rows[name][t // BATCH_MS - 1], expected, f"{name} with a window of {length} s, at {t}")
+        means[length] = {name: statistics.mean(rows[name][-steps:]) for name in QUERIES}
+    for name in QUERIES:
+        short, long = (times[length][name] for length in seconds)
+        yield Row(
+            f"{name}, in the core, p50: window of {seconds[1]} s ({sizes[seconds[1]]:,.0f} posts) against "
+            f"{seconds[0]} s ({sizes[seconds[0]]:,.0f}); rows {means[seconds[0]][name]:.0f} to "
+            f"{means[seconds[1]][name]:.0f}, {short:.2g} to {long:.2g} µs",
+            long / short,
+            "times",
+            COMMAND,
+            target=2.0,
+            clock="wall",
+        )
+
+
+def _counts(sample: Sample, events: Events, after: int, until: int) -> dict[str, int]:
+    """Rows of L1, L2 and L3 for a window (after, until], by brute force."""
+    number, constant = sample.script.P, sample.script.constants()
+    post, gps = (events.held(name, after, until) for name in ("post", "gps"))
+    stored = set(sample.stored)
+    for stream in set(sample.names) - {"gps"}:
+        stored |= events.held(stream, 0, until)
+    made = Counter(s for s, p, _ in post if p == number["creator_of"])
+    owners = {s for s, p, o in stored if p == number["account_of"] and o == constant["sibp:p864"]}
+    friends = [o for s, p, o in stored if p == number["knows"] and s in owners]
+    return {
+        "L1": sum(s == constant["sibu:u864"] for s, _, _ in post | gps),
+        "L2": sum(made[user] for user in owners),
+        "L3": sum(made[friend] for friend in friends),
+    }
+
+
+# ---- both
+def _play(
+    events: Events, engine: penstock.Engine, texts: dict[str, str], windows: int, last: int = 0
+) -> tuple[dict[str, list[int]], dict[str, float]]:
+    """Rows of every window by query, and p50 in the core in µs over the last windows (else their second half)."""
+    with core_times() as seen:
+        feed = events.encoded(engine)
+        queries = {name: engine.register(text) for name, text in texts.items()}
+        feed.begin()
+        feed.play(0, windows * BATCH_MS)
+        rows = {
+            name: [len(evaluation.answer) for evaluation in query.poll()]  # type: ignore[arg-type]
+            for name, query in queries.items()
+        }
+    times = {}
+    for name, query in queries.items():
+        plan = query._member.group.plan
+        assert plan is not None
+        times[name] = statistics.median(seen[id(plan.native)].wall[-(last or windows // 2) :])
+    return rows, times

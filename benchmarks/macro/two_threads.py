@@ -1,0 +1,156 @@
+"""Injection on one thread, one-shot queries on another: how much each slows the other, in one process.
+
+What two busy cores lose by themselves is measured first, by one and by two copies of calibrate.c. Then, in turns:
+injection alone, queries alone, both. The injected vertices are none that the queries can reach, so that every answer is
+known however far injection has come.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from collections import defaultdict
+from itertools import count
+from typing import TYPE_CHECKING
+
+from benchmarks.core_time import core_times
+from benchmarks.harness import LeftOutError, Row, Spent, calibrate, check
+from benchmarks.macro.sample import BATCH_MS, Sample, iri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import penstock
+    from benchmarks.harness import Finding
+    from benchmarks.macro.sample import Feed
+
+COMMAND = "python -m benchmarks two_threads"
+RATE, LAP_BATCHES, LAPS = 20, 330, 5
+TURNS, TURN_SECONDS = 5, 0.25
+_SHIFT = 10_000_000
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows for short queries (most of their time is Python's) and for long ones (most is the core's)."""
+    if (os.cpu_count() or 1) < 2:
+        raise LeftOutError("two threads need two cores")
+    alone, both = ({"hash_ns": 1.0}, {"hash_ns": 1.0}) if tiny else (calibrate(1), calibrate(2))
+    allowed = max(both[name] / alone[name] for name in alone if name.endswith("_ns"))
+    yield Row("Two copies of calibrate.c at once against one: the largest factor", allowed, "times", COMMAND)
+    sample = Sample()
+    knows = f"<{iri(sample.script.P['knows'])}>"
+    owner, person = f"<{iri(sample.script.P['account_of'])}>", f"<{iri(sample.script.constants()['sibp:p864'])}>"
+    for name, text in (
+        ("short", f"SELECT ?f WHERE {{ ?u {owner} {person} . ?u {knows} ?f }}"),
+        ("long", f"SELECT (COUNT(*) AS ?n) WHERE {{ ?a {knows} ?b . ?b {knows} ?c }}"),
+    ):
+        yield from _pair(sample, name, text, allowed, laps=1 if tiny else LAPS, turns=1 if tiny else TURNS)
+
+
+def _pair(sample: Sample, name: str, text: str, allowed: float, *, laps: int, turns: int) -> Iterator[Row]:
+    expected = _expected(sample)[name]
+    events = sample.events(RATE, LAP_BATCHES * BATCH_MS)
+    lap_ms = LAP_BATCHES * BATCH_MS
+    with sample.open() as engine, core_times() as seen:
+        feeds = [events.encoded(engine, shift=(lap + 1) * _SHIFT, later_ms=lap * lap_ms) for lap in range(laps)]
+        feeds[0].begin()
+        injection = _injection(engine, feeds)
+
+        def ask() -> None:
+            rows = engine.query(text)
+            value = int(next(iter(rows))["n"]) if name == "long" else len(rows)  # type: ignore[arg-type, index]
+            check(value, expected, f"the {name} query beside injection")
+
+        ask()
+        times: dict[str, list[Spent]] = defaultdict(list)
+        for _ in range(turns):
+            for setting, chosen in (("alone", (injection,)), ("alone", (ask,)), ("both", (injection, ask))):
+                executions = next(iter(seen.values()))
+                before = len(executions.wall)
+                for call, took in zip(chosen, _at_once(*chosen), strict=True):
+                    times[f"{'injection' if call is injection else 'query'} {setting}"].append(took)
+                if ask in chosen:
+                    core = (statistics.median(part[before:]) for part in (executions.wall, executions.cpu))
+                    times[f"core {setting}"].append(Spent(*core))
+    for what, title in (
+        ("injection", f"Injection at x{RATE} beside {name} one-shot queries against alone"),
+        ("query", f"{name.capitalize()} one-shot queries beside injection against alone, through Python"),
+        ("core", f"{name.capitalize()} one-shot queries beside injection against alone, in the core, p50"),
+    ):
+        one, two = (_medians(times[f"{what} {setting}"]) for setting in ("alone", "both"))
+        yield Row(
+            f"{title} ({one.wall:,.0f} to {two.wall:,.0f} µs)",
+            two.wall / one.wall,
+            "times",
+            COMMAND,
+            target=allowed,
+            clock="wall",
+            other_clock=two.cpu / one.cpu,
+        )
+
+
+def _medians(times: list[Spent]) -> Spent:
+    return Spent(statistics.median(t.wall for t in times), statistics.median(t.cpu for t in times))
+
+
+def _expected(sample: Sample) -> dict[str, int]:
+    number, person = sample.script.P, sample.script.constants()["sibp:p864"]
+    stored = set(sample.stored)
+    friends = defaultdict(set)
+    for s, p, o in stored:
+        if p == number["knows"]:
+            friends[s].add(o)
+    owners = [s for s, p, o in stored if p == number["account_of"] and o == person]
+    return {
+        "short": sum(len(friends[user]) for user in owners),
+        "long": sum(len(friends.get(b, ())) for known in list(friends.values()) for b in known),
+    }
+
+
+def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]:
+    """A call that pushes and closes the next batch of all streams."""
+    batches = count()
+
+    def inject() -> None:
+        batch = next(batches)
+        if batch >= LAP_BATCHES * len(feeds):
+            raise _ExhaustedError
+        feeds[batch // LAP_BATCHES].push(BATCH_MS * batch, BATCH_MS * (batch + 1))
+        engine.advance(None, BATCH_MS * (batch + 1))
+
+    return inject
+
+
+class _ExhaustedError(Exception):
+    """There is no batch left."""
+
+
+def _at_once(*calls: Callable[[], None]) -> list[Spent]:
+    """Repeat each call on a thread of its own for a turn; means of a call of each."""
+    took, errors = [Spent(0, 0)] * len(calls), []
+    start = threading.Barrier(len(calls))
+
+    def loop(i: int) -> None:
+        start.wait()
+        began, cpu, done = time.perf_counter(), time.thread_time(), 0
+        try:
+            while time.perf_counter() - began < TURN_SECONDS:
+                calls[i]()
+                done += 1
+        except _ExhaustedError:
+            pass
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            errors.append(error)
+        wall, cpu = time.perf_counter() - began, time.thread_time() - cpu
+        took[i] = Spent(wall / max(done, 1) * 1e6, cpu / max(done, 1) * 1e6)
+
+    threads = [threading.Thread(target=loop, args=(i,)) for i in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return took

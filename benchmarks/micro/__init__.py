@@ -1,0 +1,1 @@
+"""Kernels: C++ programs (*_bench.cpp) and what runs them."""
