@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Ids: TypeAlias = NDArray[np.uint64]
 
 _TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
+_FEW = 128  # ids of a small answer
 
 
 class Decoder(Protocol):
@@ -62,10 +63,13 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[NDArray[np.intp]]]:
-        """Distinct terms, and for each column the position of each row's term among them."""
+        """Terms, and for each column the position of each row's term among them; each once, unless they are few."""
         if not self._columns:
             return [], []
-        ids, positions = np.unique(np.concatenate(self._columns), return_inverse=True)
+        ids = np.concatenate(self._columns)
+        if len(ids) <= _FEW:  # sorting them costs more than decoding some twice
+            return self._decoder.decode(ids), list(np.arange(len(ids)).reshape(len(self._columns), self._rows))
+        ids, positions = np.unique(ids, return_inverse=True)
         return self._decoder.decode(ids), np.split(positions, len(self._columns))
 
     def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:

@@ -26,6 +26,9 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 RdflibTerm = URIRef | BNode | Literal
 
+_KEPT_TERMS, _KEPT_LENGTH = 16_384, 256
+"""Terms made lately that are kept, and how long their texts may be: about 10 MB at most."""
+
 
 def check_iri(iri: str) -> str:
     """Return the IRI; DataError where it is relative or not well-formed (RFC 3987)."""
@@ -58,6 +61,10 @@ def from_tuple(term: TermTuple) -> RdflibTerm:
     Literals of type xsd:string come without a datatype: rdflib takes the two for different terms, and its parsers and
     users write the short form.
     """
+    return _kept(term) if len(term[1]) <= _KEPT_LENGTH else _made(term)
+
+
+def _made(term: TermTuple) -> RdflibTerm:
     kind, lexical, datatype, lang = term
     if kind == IRI:
         return URIRef(lexical)
@@ -68,6 +75,11 @@ def from_tuple(term: TermTuple) -> RdflibTerm:
     if datatype == XSD_STRING:
         return Literal(lexical)
     return Literal(lexical, datatype=_datatype(datatype), normalize=False)
+
+
+# Answers name the same terms over and over, and making a Literal costs more than finding a row (rdflib 7.6: 3.5 µs).
+# Terms cannot be changed, so that all who ask for one may have the same object.
+_kept = lru_cache(maxsize=_KEPT_TERMS)(_made)
 
 
 @lru_cache(maxsize=256)

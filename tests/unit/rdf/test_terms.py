@@ -8,7 +8,7 @@ from rdflib import BNode, Literal, URIRef, Variable
 from rdflib.namespace import XSD
 
 from penstock.errors import DataError
-from penstock.rdf.terms import decode, encode, from_tuple, to_tuple
+from penstock.rdf.terms import LITERAL, XSD_STRING, decode, encode, from_tuple, to_tuple
 from penstock.store._native import Dictionary, LocalTerms
 
 
@@ -97,3 +97,10 @@ def test_every_spelling_comes_back_exactly(spellings):
     assert LocalTerms(dictionary).decode(ids) == tuples
     assert [dictionary.intern(*t) for t in tuples] == ids.tolist()
     assert len(set(ids.tolist())) == len(set(tuples))
+
+
+def test_a_short_term_made_again_is_the_same_object_and_a_long_one_is_not_kept() -> None:
+    short, long = ((LITERAL, text, XSD_STRING, "") for text in ("short", "long" * 1000))
+    assert from_tuple(short) is from_tuple(short)
+    assert from_tuple(long) is not from_tuple(long)
+    assert from_tuple(long) == from_tuple(long)
