@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 S = "http://ex.org/posts"
@@ -168,6 +169,15 @@ def test_the_demo_runs_plainly_for_some_seconds() -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.fixture
+def ctrl_c_counts() -> Iterator[None]:
+    """Processes started meanwhile heed SIGINT: a shell starts background jobs with it ignored, which is inherited."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_counts")
 def test_ctrl_c_stops_cleanly() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     with subprocess.Popen(

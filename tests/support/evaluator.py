@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -170,9 +171,12 @@ def _path(path: P.Path, g: Content, s: Term | None, o: Term | None) -> list[tupl
 
 def _repeat(inner: P.Path, mark: str, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
     once: dict[Term, set[Term]] = defaultdict(set)
-    for a, b in _path(inner, g, None, None):
+    ends = {end for end in (s, o) if end is not None}
+    steps = [_path(inner, g, None, None), *(_path(inner, g, end, None) for end in ends)]
+    steps += [_path(inner, g, None, end) for end in ends]  # `inner` too may have length zero at a constant end
+    for a, b in itertools.chain(*steps):
         once[a].add(b)
-    nodes = g.nodes() | {end for end in (s, o) if end is not None}
+    nodes = g.nodes() | ends
     pairs: set[tuple[Term, Term]] = set() if mark == "+" else {(n, n) for n in nodes}
     for start in nodes:
         reached: set[Term] = set()

@@ -76,6 +76,15 @@ def test_an_edge_between_two_windows_is_tested_last():
     assert scans(physical)[-1]["p"]["id"] == catalogue.term_id(term("knows"))
 
 
+def test_parts_that_share_no_variable_are_explored_apart_and_crossed_last():
+    body = bgp("?x type <t1>", "?y type <t2>", "?x member ?m", "?y member ?n")
+    both = Filter(body, Call("<", (Variable("m"), Variable("n"))))
+    root = compile_(select(Filter(both, Call("isiri", (Variable("n"),))), "x")).spec["root"]["in"]
+    assert (root["op"], root["in"]["op"]) == ("filter", "join")  # what compares the parts comes after both
+    sides = [[step["op"] for step in pipeline(root["in"][side])] for side in ("left", "right")]
+    assert sorted(sides) == [["seed", "scan", "scan"], ["seed", "scan", "scan", "filter"]]
+
+
 def test_a_filter_runs_as_soon_as_its_variables_are_bound():
     catalogue = MadeUpCatalogue({(0, "p"): (10, 10, 10), (0, "q"): (1000, 10, 1000)})
     condition = Call(">", (Variable("y"), term('"1"')))

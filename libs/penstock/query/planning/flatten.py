@@ -25,6 +25,8 @@ from penstock.query.planning.context import Scope
 from penstock.query.scope import certain, expression_variables, pattern_variables, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.query.datasets import QueryDataset
     from penstock.query.scope import Names
 
@@ -109,3 +111,23 @@ def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = fro
             return flatten(node.inner, graph_scope(node, dataset), dataset, around)
         case _:
             return FlatGroup((Element(node, scope),), ())
+
+
+def components(elements: Sequence[Element], bound: Names, fixed: Names) -> list[list[Element]]:
+    """The elements by connected parts: what shares a variable, directly or through others, stays together.
+
+    `bound`: names of the rows on the left; the first part is what is connected with them, and elements without
+    variables. `fixed` names (parameters) connect nothing.
+    """
+    anchor = bound - fixed
+    parts: list[tuple[Names, list[Element]]] = [(anchor, [])]
+    for element in elements:
+        names = element.binds - fixed
+        touched = [part for part in parts if part[0] & names] if names else parts[:1]
+        apart = [part for part in parts if not any(part is other for other in touched)]
+        merged = names.union(*(part[0] for part in touched))
+        joined = [e for part in touched for e in part[1]] + [element]
+        anchored = bool(touched) and touched[0] is parts[0]
+        parts = [(merged, joined), *apart] if anchored else [*apart, (merged, joined)]
+    found = [part for _, part in parts]
+    return found if found[0] or anchor or len(found) == 1 else found[1:]

@@ -38,7 +38,7 @@ from penstock.query.datasets import Part
 from penstock.query.planning import modifiers
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import expression_spec, path_spec, render_term, term_spec
-from penstock.query.planning.flatten import Element, binds_graph, conjuncts, flatten, graph_scope
+from penstock.query.planning.flatten import Element, binds_graph, components, conjuncts, flatten, graph_scope
 from penstock.query.planning.ordering import best_order
 from penstock.query.scope import (
     binding_variables,
@@ -135,7 +135,7 @@ def render_expression(expr: Expr) -> str:
 
 # ---- groups
 def _group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    conditions: list[tuple[Expr, Scope]] = []
+    conditions: Conditions = []
     while isinstance(node, Filter):
         conditions += [(condition, scope) for condition in conjuncts(node.condition)]
         node = node.inner
@@ -147,21 +147,58 @@ def _group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Re
         for condition, where in conditions:
             current = _filter(context, condition, current, where)
         return current
+    pending = [*flat.filters, *conditions]
+    return _joined(context, components(elements, left.names, frozenset(context.hidden)), pending, left)
+
+
+Conditions = list[tuple[Expr, Scope]]
+
+
+def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
+    """Connected parts of a group, each explored on its own, then crossed: what one part tests is tested once, not once
+    for each row of the others. The first part starts from `left`.
+    """
+    relations: list[Relation] = []
+    for i, part in enumerate(parts):
+        others = frozenset[str]().union(*(e.binds for other in parts if other is not part for e in other))
+        begin = left if i == 0 else context.seed()
+        found, pending = _explored(context, part, pending, begin, others)
+        relations.append(found)
+    if left.pure_seed:  # the largest streams past the others, which are collected
+        relations.sort(key=lambda relation: -relation.rows)
+    current = relations[0]
+    for i, right in enumerate(relations[1:], start=2):
+        current = _hash_join(context, current, right)
+        later = frozenset[str]().union(*(relation.names for relation in relations[i:]))
+        current, pending = _filtered(context, pending, current, later)
+    return _filtered(context, pending, current, frozenset())[0]
+
+
+def _explored(
+    context: PlanContext, elements: list[Element], pending: Conditions, left: Relation, others: Names
+) -> tuple[Relation, Conditions]:
+    """`left` joined with connected elements in the best order; filters as soon as their variables are there. Returns
+    the filters that are left too.
+    """
     order = best_order(
         elements, left.certain, lambda element: element.binds, lambda element, bound: _fanout(context, element, bound)
     )
-    pending = [*flat.filters, *conditions]
     current = left
     for position, i in enumerate(order):
         current = _extend_with(context, elements[i], current)
-        later = frozenset[str]().union(*(elements[j].binds for j in order[position + 1 :]))
-        ready = [entry for entry in pending if _ready(entry[0], current, later)]
-        pending = [entry for entry in pending if entry not in ready]
-        for condition, where in ready:
-            current = _filter(context, condition, current, where)
-    for condition, where in pending:
+        later = others.union(*(elements[j].binds for j in order[position + 1 :]))
+        current, pending = _filtered(context, pending, current, later)
+    return current, pending
+
+
+def _filtered(
+    context: PlanContext, pending: Conditions, current: Relation, later: Names
+) -> tuple[Relation, Conditions]:
+    """Apply the conditions that nothing joined later can change; return the others too."""
+    ready = [entry for entry in pending if _ready(entry[0], current, later)]
+    for condition, where in ready:
         current = _filter(context, condition, current, where)
-    return current
+    return current, [entry for entry in pending if entry not in ready]
 
 
 def _ready(condition: Expr, current: Relation, later: Names) -> bool:
