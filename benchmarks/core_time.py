@@ -21,35 +21,44 @@ _CLOCK_LOOKS = 1_001
 
 @dataclass(slots=True)
 class Executions:
-    """What one plan's executions took, µs each, in order."""
+    """What one plan's executions took, µs each, in order; `warm` is the wall time of the same one again at once."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    warm: list[float] = field(default_factory=list)
 
 
 class _Listening:
     """The native module with an `execute` that notes times by plan."""
 
-    def __init__(self, seen: dict[int, Executions]) -> None:
+    def __init__(self, seen: dict[int, Executions], again: int) -> None:
         self._seen = seen
+        self._again = again
 
     def __getattr__(self, name: str) -> Any:
         return getattr(native, name)
 
     def execute(self, plan: native.Plan, *arguments: Any, **options: Any) -> native.Result:
         """Execute as the engine asked, without the profile that it takes now and then: its clocks would count."""
-        result = native.execute(plan, *arguments, **{**options, "profile": False, "cpu_time": True})
+        options["profile"] = False
+        result = native.execute(plan, *arguments, **options, cpu_time=True)
         spent = self._seen[id(plan)]
         spent.wall.append(result.nanos / 1000)
         spent.cpu.append(result.cpu_nanos / 1000)
+        if self._again:
+            repeated = [native.execute(plan, *arguments, **options).nanos / 1000 for _ in range(self._again)]
+            spent.warm.append(statistics.median(repeated))
         return result
 
 
 @contextmanager
-def core_times() -> Iterator[dict[int, Executions]]:
-    """Times inside the core of every execution while the context lasts, by plan (in order of first use)."""
+def core_times(again: int = 0) -> Iterator[dict[int, Executions]]:
+    """Times inside the core of every execution while the context lasts, by plan (in order of first use).
+
+    With `again` each one is repeated so often, for what it takes with warm caches.
+    """
     seen: dict[int, Executions] = defaultdict(Executions)
-    listening = _Listening(seen)
+    listening = _Listening(seen, again)
     modules: tuple[Any, ...] = (evaluate, oneshot)
     try:
         for module in modules:
