@@ -69,6 +69,19 @@ std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide(const TimesIn& ts, std::
     return {to_numpy(std::move(fates)), watermark};
 }
 
+std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide_partition(const TimesIn& ts, std::int64_t watermark,
+                                                                  std::int64_t own, std::int64_t others,
+                                                                  std::int64_t lateness_ms, std::int64_t wall_ms,
+                                                                  std::int64_t max_ahead_ms) {
+    std::vector<std::uint8_t> fates(ts.size());
+    {
+        const nb::gil_scoped_release released;
+        const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
+        own = Stream::decide_partition(view(ts), watermark, own, others, lateness_ms, wall_ms, max_ahead_ms, rows);
+    }
+    return {to_numpy(std::move(fates)), own};
+}
+
 void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o) {
     const nb::gil_scoped_release released;
     stream.append(view(ts), view(s), view(p), view(o));
@@ -96,6 +109,8 @@ void bind_streams(nb::module_& m) {
         .def("__init__", &make_stream, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "store"_a, "dictionary"_a,
              nb::kw_only(), "number"_a, "batch_ms"_a, "timing"_a.none(), "absorb_graph"_a = 0, "memory_bytes"_a = 0)
         .def_static("decide", &decide, "ts"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a)
+        .def_static("decide_partition", &decide_partition, "ts"_a, "watermark"_a, "own"_a, "others"_a, "lateness_ms"_a,
+                    "wall_ms"_a, "max_ahead_ms"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
         .def("closed", [](const Stream& stream) { return unless_never(stream.closed()); })

@@ -85,6 +85,17 @@ TEST(Decide, a_row_too_far_ahead_of_watermark_and_wall_moves_nothing) {
     EXPECT_EQ(decide({1101}, 101, 0, 100, 1000).fates, (std::vector{A}));
 }
 
+TEST(Decide, other_partitions_hold_the_watermark_back) {
+    std::vector<Fate> fates(4);
+    const std::vector<std::int64_t> ts{1000, 700, 600, 599};
+    EXPECT_EQ(Stream::decide_partition(ts, 500, kNever, 600, 0, 0, 10'000, fates), 999);
+    EXPECT_EQ(fates, (std::vector{A, A, L, L}));
+    EXPECT_EQ(Stream::decide_partition(ts, 500, kNever, kNever, 0, 0, 10'000, fates), 999);
+    EXPECT_EQ(fates, (std::vector{A, A, A, A}));
+    EXPECT_EQ(Stream::decide_partition(ts, 500, 2000, kMax, 0, 0, 10'000, fates), 2000);
+    EXPECT_EQ(fates, (std::vector{L, L, L, L}));
+}
+
 TEST(Decide, nothing_overflows_at_the_ends_of_time) {
     EXPECT_EQ(decide({kMin, kMin + 1}, kMin, 5, 0, 5).fates, (std::vector{L, A}));
     EXPECT_EQ(decide({kMin + 1}, kMin, kMax, kMin, kMax).watermark, kMin);

@@ -19,7 +19,7 @@ from penstock.log import (
     Topic,
     UnknownTopicError,
 )
-from penstock.log.view import CompactedView, fetch
+from penstock.log.view import CompactedView, Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,11 +209,14 @@ def test_single_records_are_fetched_by_offset(log: Log, topic: str) -> None:
     writer, name = log.transactional(f"{topic}-id"), Partition(topic, 0)
     offsets = [writer.commit([Record(topic, b"%d" % i)])[0] for i in range(5)]
     eventually(lambda: log.spans([name])[name].end > offsets[-1], expected=True)
-    found = fetch(log, name, [offsets[4], offsets[1], offsets[1] + 1, 10_000])
+    lookup = Lookup(log)
+    found = lookup.fetch(name, [offsets[4], offsets[1], offsets[1] + 1, 10_000])
     assert {offset: m.value for offset, m in found.items() if offset in offsets[1::3]} == {
         offsets[1]: b"1",
         offsets[4]: b"4",
     }
+    assert lookup.fetch(name, [offsets[0]])[offsets[0]].value == b"0"
+    lookup.close()
 
 
 def test_a_group_goes_on_where_it_stopped(log: Log, topic: str) -> None:

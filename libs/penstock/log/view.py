@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.2
 _BATCH = 10_000
+_NEAR = 1_000  # records that are rather read over than jumped over
 
 
 class CompactedView:
@@ -58,28 +59,45 @@ class CompactedView:
         self._reader.close()
 
 
-def fetch(log: Log, partition: Partition, offsets: Iterable[int], timeout_s: float = 10.0) -> dict[int, Message]:
-    """Return the records at these offsets; those that retention or compaction removed are left out.
+class Lookup:
+    """Single records by their offset, with one reader for all look-ups."""
 
-    TransientError where the log does not answer in time.
-    """
-    wanted = sorted(set(offsets))
-    found: dict[int, Message] = {}
-    if not wanted:
-        return found
-    span = log.spans([partition])[partition]
-    wanted = [offset for offset in wanted if span.start <= offset < span.end]
-    deadline = time.monotonic() + timeout_s
-    reader = log.reader()
-    try:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._reader: Reader | None = None
+
+    def fetch(self, partition: Partition, offsets: Iterable[int], timeout_s: float = 10.0) -> dict[int, Message]:
+        """Return the records at these offsets; those that retention or compaction removed are left out.
+
+        TransientError where the log does not answer in time.
+        """
+        span = self._log.spans([partition])[partition]
+        wanted = [offset for offset in sorted(set(offsets)) if span.start <= offset < span.end]
+        if not wanted:
+            return {}
+        if self._reader is None:
+            self._reader = self._log.reader()
+        try:
+            return self._read(self._reader, partition, wanted, time.monotonic() + timeout_s)
+        finally:
+            self._reader.unassign([partition])
+
+    def _read(self, reader: Reader, partition: Partition, wanted: list[int], deadline: float) -> dict[int, Message]:
+        found: dict[int, Message] = {}
+        position = -1
         for offset in wanted:
-            if offset in found or (found and offset < reader.positions()[partition]):
-                continue
-            reader.assign({partition: offset})
-            while reader.positions()[partition] <= offset and not reader.caught_up():
+            if offset < position:
+                continue  # it was passed by: found, or gone
+            if position < 0 or offset > position + _NEAR:
+                reader.assign({partition: offset})
+            while (position := reader.positions()[partition]) <= offset and not reader.caught_up():
                 if time.monotonic() > deadline:
-                    raise TransientError(f"{partition.topic}[{partition.number}]: no answer within {timeout_s} s")
-                found.update((m.offset, m) for m in reader.poll(_BATCH, _POLL_S))
-    finally:
-        reader.close()
-    return {offset: found[offset] for offset in wanted if offset in found}
+                    raise TransientError(f"{partition.topic}[{partition.number}]: no answer in time")
+                found.update((message.offset, message) for message in reader.poll(_BATCH, _POLL_S))
+        return {offset: found[offset] for offset in wanted if offset in found}
+
+    def close(self) -> None:
+        """Let go of the reader."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None

@@ -30,6 +30,7 @@ _CLASSES: dict[str, type] = {
         records.LateEvent,
         records.Tuples,
         records.ShardBatch,
+        records.DispatcherState,
         records.ShardInsertion,
         records.DictionaryEntry,
         records.StreamDeclaration,
@@ -47,6 +48,7 @@ Wire: TypeAlias = (
     | records.LateEvent
     | records.Tuples
     | records.ShardBatch
+    | records.DispatcherState
     | records.ShardInsertion
     | records.DictionaryEntry
     | records.StreamDeclaration

@@ -74,6 +74,25 @@ class ShardBatch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DispatcherState:
+    """How far the dispatcher has come with a stream."""
+
+    stream: str
+    number: int
+    own_ms: Numbers
+    next_offsets: Numbers
+    positions: Numbers
+    replay_positions: Numbers
+    replay_offsets: Numbers
+    refused_partitions: Numbers
+    refused_offsets: Numbers
+    watermark_ms: int | None = None
+    closed: int | None = None
+    begin_ms: int | None = None
+    follows_wall: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ShardInsertion:
     """One shard's part of what a user stored."""
 

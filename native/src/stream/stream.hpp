@@ -38,6 +38,12 @@ public:
     static std::int64_t decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
                                std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates);
 
+    /// The same for rows of one of several source partitions: the stream's watermark is the least of theirs, and never
+    /// goes back. `own` is how far this partition has come, `others` the least of the others. Returns the new `own`.
+    static std::int64_t decide_partition(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t own,
+                                         std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
+                                         std::int64_t max_ahead_ms, std::span<Fate> fates);
+
     /// Adds rows to open batches (their batch must not be closed), touching their terms. LimitError where the budget is
     /// exceeded, before anything changes.
     void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,

@@ -1,0 +1,232 @@
+"""The dispatcher: owns event time, and writes closed batches to all shards (DESIGN §2).
+
+One transaction a step holds all batches that closed, for all shards, what was refused, and the dispatcher's own state:
+how far each tuples topic is read is part of that state. So a restart, from the compacted topic of states, finds itself
+where the last transaction left it, and neither closes a batch twice nor takes anything for late that was not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.streams import NEVER
+from penstock.ingest.declared import DeclaredStreams
+from penstock.ingest.outputs import batch_records, refused_records
+from penstock.ingest.stream_time import StreamTime
+from penstock.log import LogError, Partition, Record, Topic
+from penstock.log.view import CompactedView, Lookup
+from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
+
+if TYPE_CHECKING:
+    from penstock.ingest.stream_time import Refused
+    from penstock.log import Log, Message, Reader
+    from penstock.log.clock import Clock
+    from penstock.log.topics import TopicNames
+    from penstock.wire import StreamDeclaration
+
+POLL_RECORDS = 1_000
+"""Records of tuples that one step takes in: with the adaptor's bound on each, this bounds a transaction."""
+OPEN_BYTES = 256 << 20
+"""Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
+IDLE_CHECK_MS = 250
+"""How often silent partitions are looked at: a question to the brokers."""
+ADAPTOR_GROUP = "adaptor"
+
+
+class Dispatcher:
+    """The active instance. Opening it fences the one before, which gets FencedError from its next transaction.
+
+    `adaptor_group`: whose progress tells whether a silent partition has anything on the way.
+    """
+
+    def __init__(self, log: Log, names: TopicNames, shards: int, clock: Clock, adaptor_group: str) -> None:
+        self._log, self._names, self._shards, self._clock = log, names, shards, clock
+        self._adaptor_group = adaptor_group
+        log.create([Topic(names.dispatcher, 1, "compact")])
+        self._writer = log.transactional(f"{names.prefix}.dispatcher")
+        self._declared = DeclaredStreams(log, names)
+        self._reader: Reader = log.reader()
+        self._lookup = Lookup(log)
+        self._streams: dict[str, StreamTime] = {}
+        self._by_topic: dict[str, StreamTime] = {}
+        self._saved = self._read_states()
+        self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
+        self._outbox: list[Record] = []
+        self._next_check_ms = 0
+        self.batches = self.late = self.dead = self.transactions = 0
+        self._follow(first=True)
+
+    @property
+    def streams(self) -> dict[str, StreamTime]:
+        """Event time of each declared stream, by IRI."""
+        return self._streams
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Take in what has come within the time, and write what is due. Returns whether there was anything.
+
+        TransientError: nothing was written; call again. Any other LogError: this instance is over.
+        """
+        if self._outbox or self._refused:
+            self._commit()
+        if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
+            self._follow()
+        messages = self._reader.poll(POLL_RECORDS, timeout_s)
+        wall_ms = self._clock.now_ms()
+        for message in messages:
+            self._take(message, wall_ms)
+        self._look_for_idle(wall_ms)
+        self._send_heartbeats(wall_ms)
+        self._collect()
+        self._commit()
+        return bool(messages)
+
+    # ---- input
+    def _take(self, message: Message, wall_ms: int) -> None:
+        stream = self._by_topic.get(message.topic)
+        if stream is None:
+            return  # dropped while it was on the way
+        refused = stream.take(message.partition, _tuples(message), message.offset, wall_ms)
+        if refused:
+            self._refused.append((stream.declaration, refused))
+        if stream.open.bytes > (stream.declaration.slice_mb << 20 if stream.declaration.slice_mb else OPEN_BYTES):
+            self._reader.pause(self._partitions(stream, stream.leading()))
+
+    def _partitions(self, stream: StreamTime, numbers: list[int] | None = None) -> list[Partition]:
+        topic = self._names.tuples(stream.declaration.name)
+        return [Partition(topic, i) for i in (range(len(stream.partitions)) if numbers is None else numbers)]
+
+    # ---- silence
+    def _look_for_idle(self, wall_ms: int) -> None:
+        """Leave out partitions that are silent because nothing is there; what is on the way is waited for."""
+        if wall_ms < self._next_check_ms:
+            return
+        self._next_check_ms = wall_ms + IDLE_CHECK_MS
+        for stream in self._streams.values():
+            for number in stream.silent(wall_ms):
+                if self._drained(stream, number):
+                    stream.leave_out(number)
+
+    def _drained(self, stream: StreamTime, number: int) -> bool:
+        """Whether every event of a source partition has come through the adaptor, and been read here."""
+        source = Partition(self._names.events(stream.declaration.name), number)
+        topics = self._log.topics()
+        if number >= topics.get(source.topic, 0):
+            return True
+        span = self._log.spans([source])[source]
+        adapted = self._log.committed(self._adaptor_group, [source]).get(source, span.start)
+        if adapted < span.end:
+            return False
+        [tuples] = self._partitions(stream, [number])
+        return self._reader.positions().get(tuples, 0) >= self._log.spans([tuples])[tuples].end
+
+    def _send_heartbeats(self, wall_ms: int) -> None:
+        """Move idle streams to the highest watermark of the others, or along with the wall clock (SEMANTICS §2)."""
+        streams = self._streams.values()
+        idle = [stream for stream in streams if stream.idle]
+        if not idle:
+            return
+        highest = max(stream.watermark_ms for stream in streams)
+        for stream in idle:
+            behind_wall = wall_ms - stream.declaration.idle_timeout_ms if stream.follows_wall else NEVER
+            if max(highest, behind_wall) > stream.watermark_ms:
+                stream.advance(max(highest, behind_wall))
+
+    # ---- output
+    def _collect(self) -> None:
+        """Put records of what has closed, and of changed states, into the outbox."""
+        for iri, stream in self._streams.items():
+            for batch in stream.close():
+                self.batches += batch.last - batch.first + 1
+                self._outbox += batch_records(self._names, self._shards, iri, batch)
+            if stream.changed:
+                self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), iri.encode()))
+                self._reader.resume(self._partitions(stream))
+
+    def _commit(self) -> None:
+        """Write the outbox, once what was refused has its bytes again. After a TransientError the next call goes on."""
+        for declaration, refused in self._refused:
+            self._outbox += refused_records(self._names, self._lookup, declaration, refused)
+            self.late += sum(event.late for event in refused)
+            self.dead += sum(not event.late for event in refused)
+        self._refused.clear()
+        if self._outbox:
+            self._writer.commit(self._outbox)
+            self.transactions += 1
+            self._outbox = []
+
+    # ---- streams that come and go
+    def _follow(self, *, first: bool = False) -> None:
+        declared = self._declared.by_iri
+        for iri, stream in list(self._streams.items()):
+            if iri not in declared or declared[iri].number != stream.declaration.number:
+                self._drop(iri, stream)
+        topics = self._log.topics()
+        for iri, declaration in declared.items():
+            partitions = topics.get(self._names.tuples(declaration.name), 0)
+            if iri not in self._streams and partitions:
+                self._add(declaration, partitions)
+        if first:
+            gone = [iri for iri, state in self._saved.items() if iri not in declared or iri not in self._streams]
+            self._outbox += [Record(self._names.dispatcher, None, iri.encode()) for iri in gone]
+
+    def _drop(self, iri: str, stream: StreamTime) -> None:
+        self._reader.unassign(self._partitions(stream))
+        del self._streams[iri]
+        del self._by_topic[self._names.tuples(stream.declaration.name)]
+        self._outbox.append(Record(self._names.dispatcher, None, iri.encode()))
+
+    def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
+        stream = StreamTime(declaration, partitions, self._clock.now_ms())
+        state = self._saved.pop(declaration.iri, None)
+        if state is not None and state.number == declaration.number:
+            stream.restore(state)
+            self._replay(stream, state)
+        self._streams[declaration.iri] = stream
+        self._by_topic[self._names.tuples(declaration.name)] = stream
+        names = self._partitions(stream)
+        self._reader.assign({name: part.position for name, part in zip(names, stream.partitions, strict=True)})
+
+    # ---- restart
+    def _read_states(self) -> dict[str, DispatcherState]:
+        view = CompactedView(self._log, [Partition(self._names.dispatcher)])
+        try:
+            records = [decode(message.value or b"") for message in view.catch_up().values()]
+        finally:
+            view.close()
+        return {record.stream: record for record in records if isinstance(record, DispatcherState)}
+
+    def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
+        """Read again what open batches hold."""
+        for name, start, end in zip(
+            self._partitions(stream), state.replay_positions.tolist(), state.positions.tolist(), strict=False
+        ):
+            if start == end:
+                continue
+            if self._log.spans([name])[name].start > start:
+                raise LogError(
+                    f"{name.topic}[{name.number}]: retention has removed tuples of open batches from {start} on"
+                )
+            reader = self._log.reader({name: start})
+            try:
+                while reader.positions()[name] < end:
+                    for message in reader.poll(POLL_RECORDS, 0.1):
+                        if message.offset < end:
+                            stream.replay(name.number, _tuples(message), message.offset)
+            finally:
+                reader.close()
+            stream.partitions[name.number].position = end
+
+    def close(self) -> None:
+        """Let go of readers and writer; what was not written is done again by the next instance."""
+        self._writer.close()
+        self._reader.close()
+        self._declared.close()
+        self._lookup.close()
+
+
+def _tuples(message: Message) -> Tuples:
+    record = decode(message.value or b"")
+    if not isinstance(record, Tuples):
+        where = f"{message.topic}[{message.partition}], offset {message.offset}"
+        raise WireError(f"{where}: a {type(record).__name__} where tuples were expected")
+    return record

@@ -1,0 +1,74 @@
+"""Records that the dispatcher writes: closed batches to all shards, refused events with their original bytes."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.log import Partition, Record
+from penstock.wire import DeadLetter, LateEvent, ShardBatch, encode, shard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.ingest.stream_time import ClosedBatch, Refused
+    from penstock.log.topics import TopicNames
+    from penstock.log.view import Lookup
+    from penstock.wire import StreamDeclaration
+
+
+def batch_records(names: TopicNames, shards: int, stream: str, batch: ClosedBatch) -> list[Record]:
+    """Return one record a shard: each tuple goes to its subject's shard, every batch to every shard."""
+    rows = batch.rows
+    owners = shard_of(rows.subjects, shards)
+    records = []
+    for shard in range(shards):
+        positions = np.flatnonzero(owners == shard)
+        part = ShardBatch(
+            stream,
+            batch.first,
+            batch.last,
+            positions.astype(np.uint32),
+            rows.times[positions],
+            rows.subjects[positions],
+            rows.predicates[positions],
+            rows.objects[positions],
+            batch.begin_ms,
+        )
+        records.append(Record(names.shards, encode(part), None, shard))
+    return records
+
+
+def source_key(topic: str, partition: int, offset: int) -> bytes:
+    """Return the key of refused input: where it came from."""
+    return f"{topic}/{partition}/{offset}".encode()
+
+
+def refused_records(
+    names: TopicNames, lookup: Lookup, stream: StreamDeclaration, refused: Iterable[Refused]
+) -> list[Record]:
+    """Return the late and dead-letter records. The bytes are read again from the events topic, if still there."""
+    topic = names.events(stream.name)
+    records = []
+    for number, events in groupby(sorted(refused), key=lambda event: event.partition):
+        group = list(events)
+        originals = lookup.fetch(Partition(topic, number), [event.offset for event in group])
+        for event in group:
+            found = originals.get(event.offset)
+            data = (found.value or b"") if found else b""
+            key = source_key(topic, number, event.offset)
+            records.append(Record(*_refused(names, stream, topic, event, data), key))
+    return records
+
+
+def _refused(
+    names: TopicNames, stream: StreamDeclaration, topic: str, event: Refused, data: bytes
+) -> tuple[str, bytes]:
+    if event.late:
+        late = LateEvent(stream.iri, topic, event.partition, event.offset, event.time_ms, event.bound_ms, data)
+        return names.late, encode(late)
+    reason = f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
+    letter = DeadLetter(topic, event.partition, event.offset, reason, data, stream.iri, event.time_ms)
+    return names.dead_letter, encode(letter)

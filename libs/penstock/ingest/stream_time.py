@@ -1,0 +1,256 @@
+"""Event time of one stream: who is late, how far the stream has come, which batches close (SEMANTICS §2).
+
+The rules for single events are the core's (`Stream.decide_partition`), those for batches `engine.grid`'s: the embedded
+engine uses the same. Here is what several source partitions and a restart add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.streams import NEVER
+from penstock.ingest.open_batches import OpenBatches, Origin, Rows
+from penstock.store import _native as native
+from penstock.wire import DispatcherState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.wire import StreamDeclaration, Tuples
+
+_ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+_LAST = (1 << 63) - 1
+
+
+class Refused(NamedTuple):
+    """An event that was not accepted. `bound_ms`: the watermark if it is late, else how far ahead it might be."""
+
+    partition: int
+    offset: int
+    time_ms: int
+    late: bool
+    bound_ms: int
+
+
+class ClosedBatch(NamedTuple):
+    """Batches that close together: those before `last` are empty. `begin_ms` comes with a stream's first one."""
+
+    first: int
+    last: int
+    rows: Rows
+    begin_ms: int | None
+
+
+@dataclass(slots=True)
+class SourcePartition:
+    """One partition of the stream's events. `heard_ms`: wall clock when it last spoke."""
+
+    own_ms: int = NEVER
+    next_offset: int = 0
+    position: int = 0
+    heard_ms: int = 0
+    idle: bool = False
+    refused: dict[int, tuple[int, int]] = field(default_factory=dict)  # source offset: (position, time)
+
+
+class StreamTime:
+    """One stream. `wall_ms` is the wall clock, which the caller reads."""
+
+    def __init__(self, declaration: StreamDeclaration, partitions: int, wall_ms: int) -> None:
+        self.declaration = declaration
+        self.partitions = [SourcePartition(heard_ms=wall_ms) for _ in range(partitions)]
+        self.open = OpenBatches(declaration.batch_ms)
+        self.watermark_ms = NEVER
+        self.closed: int | None = None
+        self.begin_ms: int | None = None
+        self.follows_wall = False
+        self.events = self.duplicates = self.far_advances = 0
+        self.changed = False
+
+    # ---- input
+    def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
+        """Take in one record of the tuples topic; returns the events that are late or too far ahead."""
+        part = self.partitions[number]
+        events = _Events.after(tuples, part.next_offset)
+        self.duplicates += len(tuples.offsets) - len(events.offsets)
+        origin = Origin(number, position, part.next_offset)
+        part.position, part.heard_ms, part.idle = position + 1, wall_ms, False
+        refused = self._decide(part, events, origin, wall_ms)
+        if tuples.advance_ms is not None:
+            self._advance_part(part, tuples.advance_ms, wall_ms)
+        self._raise()
+        return [Refused(number, offset, time, late, self._bound(late, wall_ms)) for offset, time, late in refused]
+
+    def _decide(
+        self, part: SourcePartition, events: _Events, origin: Origin, wall_ms: int
+    ) -> list[tuple[int, int, bool]]:
+        if len(events.offsets) == 0:
+            return []
+        set_ = self.declaration
+        others = min((p.own_ms for p in self.partitions if p is not part and not p.idle), default=_LAST)
+        fates, part.own_ms = native.Stream.decide_partition(
+            events.times, self.watermark_ms, part.own_ms, others, set_.lateness_ms, wall_ms, set_.max_ahead_ms
+        )
+        part.next_offset = int(events.offsets[-1]) + 1
+        self.events += len(fates)
+        accepted = fates == _ACCEPTED
+        if accepted.any():
+            times = events.times[accepted]
+            self._begin(batch_start(int(times[0]), set_.batch_ms))
+            self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
+            self.open.add(events.rows(accepted), origin)
+        refused = [
+            (int(events.offsets[i]), int(events.times[i]), bool(fates[i] == _LATE))
+            for i in np.flatnonzero(~accepted).tolist()
+        ]
+        part.refused.update((offset, (origin.position, time)) for offset, time, _ in refused)
+        self.changed = self.changed or bool(refused)
+        return refused
+
+    def _bound(self, late: bool, wall_ms: int) -> int:
+        return self.watermark_ms if late else max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms
+
+    def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
+        if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:
+            self.far_advances += 1  # one bad clock must not close every window
+            return
+        part.own_ms = max(part.own_ms, time_ms)
+        self._begin(time_ms)
+
+    def _begin(self, point_ms: int) -> None:
+        if self.begin_ms is None:
+            self.begin_ms = point_ms
+
+    # ---- progress
+    def _raise(self) -> None:
+        least = min((p.own_ms for p in self.partitions if not p.idle), default=NEVER)
+        self.watermark_ms = max(self.watermark_ms, least)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no partition speaks."""
+        return all(part.idle for part in self.partitions)
+
+    def silent(self, wall_ms: int) -> list[int]:
+        """Return the partitions that hold the stream back and have not spoken for the idle timeout."""
+        since = wall_ms - self.declaration.idle_timeout_ms
+        return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
+
+    def leave_out(self, number: int) -> None:
+        """Wait for this partition no more, until it speaks again."""
+        self.partitions[number].idle = True
+        self._raise()
+
+    def advance(self, time_ms: int) -> None:
+        """Move the watermark of a stream that is idle: a heartbeat."""
+        if time_ms > self.watermark_ms:
+            self._begin(time_ms)
+            self.watermark_ms = time_ms
+
+    def leading(self) -> list[int]:
+        """Return the partitions that are ahead of the slowest one: they can wait."""
+        active = [part.own_ms for part in self.partitions if not part.idle]
+        least = min(active, default=NEVER)
+        return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
+
+    def close(self) -> Iterator[ClosedBatch]:
+        """Close every batch that the watermark allows; a run of empty ones is one."""
+        if self.watermark_ms == NEVER:
+            return
+        batch_ms = self.declaration.batch_ms
+        target = closed_until(self.watermark_ms, batch_ms) // batch_ms - 1
+        if self.closed is not None and target <= self.closed:
+            return
+        numbers = self.open.until(target)
+        for number in numbers if numbers and numbers[-1] == target else [*numbers, target]:
+            first, begin = (number, self.begin_ms) if self.closed is None else (self.closed + 1, None)
+            self.closed = number
+            yield ClosedBatch(first, number, self.open.take(number), begin)
+        self.changed = True
+
+    # ---- restart
+    def state(self) -> DispatcherState:
+        """Return what a restart needs, and forget refused events that it does not."""
+        closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
+        replay = [self.open.oldest(i) or Origin(i, p.position, p.next_offset) for i, p in enumerate(self.partitions)]
+        for part, origin in zip(self.partitions, replay, strict=True):
+            again = origin.position
+            part.refused = {o: (at, time) for o, (at, time) in part.refused.items() if at >= again and time > closed_ms}
+        refused = [(i, offset) for i, part in enumerate(self.partitions) for offset in part.refused]
+        self.changed = False
+        return DispatcherState(
+            self.declaration.iri,
+            self.declaration.number,
+            _column(part.own_ms for part in self.partitions),
+            _column(part.next_offset for part in self.partitions),
+            _column(part.position for part in self.partitions),
+            _column(origin.position for origin in replay),
+            _column(origin.next_offset for origin in replay),
+            _column(number for number, _ in refused),
+            _column(offset for _, offset in refused),
+            None if self.watermark_ms == NEVER else self.watermark_ms,
+            self.closed,
+            self.begin_ms,
+            self.follows_wall,
+        )
+
+    def restore(self, state: DispatcherState) -> None:
+        """Take over what `state` returned; `replay` must follow for each partition."""
+        self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
+        self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
+        for i, part in enumerate(self.partitions[: len(state.own_ms)]):
+            part.own_ms = int(state.own_ms[i])
+            part.next_offset = int(state.replay_offsets[i])
+            part.position = int(state.replay_positions[i])
+        for number, offset in zip(state.refused_partitions.tolist(), state.refused_offsets.tolist(), strict=True):
+            self.partitions[number].refused[offset] = (_LAST, _LAST)
+
+    def replay(self, number: int, tuples: Tuples, position: int) -> None:
+        """Take in again a record that was taken before the restart: what it had for batches that are open.
+
+        Nothing is decided again: what was refused is known by its offset, what was closed by its time.
+        """
+        part = self.partitions[number]
+        events = _Events.after(tuples, part.next_offset)
+        origin = Origin(number, position, part.next_offset)
+        part.position = position + 1
+        if len(events.offsets) == 0:
+            return
+        part.next_offset = int(events.offsets[-1]) + 1
+        closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
+        refused = np.isin(events.offsets, np.array(list(part.refused), np.int64))
+        for i in np.flatnonzero(refused).tolist():
+            part.refused[int(events.offsets[i])] = (position, int(events.times[i]))
+        self.open.add(events.rows((events.times > closed_ms) & ~refused), origin)
+
+
+class _Events(NamedTuple):
+    """The events of a record that were not seen before."""
+
+    offsets: np.ndarray
+    times: np.ndarray
+    counts: np.ndarray
+    tuples: Rows
+
+    @classmethod
+    def after(cls, record: Tuples, next_offset: int) -> _Events:
+        times = np.repeat(record.times, record.counts)
+        rows = Rows(times, record.subjects, record.predicates, record.objects)
+        # A record is one stretch of its source, so what was seen before is a prefix.
+        fresh = int(np.searchsorted(record.offsets, next_offset))
+        if fresh == 0:
+            return cls(record.offsets, record.times, record.counts, rows)
+        skipped = int(record.counts[:fresh].sum())
+        return cls(record.offsets[fresh:], record.times[fresh:], record.counts[fresh:], rows.after(skipped))
+
+    def rows(self, chosen: np.ndarray) -> Rows:
+        """Return the tuples of some events."""
+        return self.tuples if chosen.all() else self.tuples.where(np.repeat(chosen, self.counts))
+
+
+def _column(values: Iterator[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)
