@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -78,23 +77,3 @@ def size(evaluation: Evaluation) -> str:
         return "yes" if answer else "no"
     unit = "row" if isinstance(answer, Solutions) else "triple"
     return f"{len(answer)} {unit}{'' if len(answer) == 1 else 's'}"
-
-
-def record(evaluation: Evaluation) -> str:
-    """The evaluation as one JSON line (API.md, "jsonl")."""
-    line: dict[str, Any] = {
-        "query": evaluation.query,
-        "time": evaluation.time,
-        "windows": {iri: list(bounds) for iri, bounds in evaluation.windows.items()},
-        "snapshot": evaluation.snapshot,
-        "attempt": evaluation.attempt,
-    }
-    answer = evaluation.answer
-    if isinstance(answer, bool):
-        line |= {"head": {}, "boolean": answer}
-    elif isinstance(answer, Solutions):
-        line |= json.loads(answer.to_json())
-    else:
-        lines = sorted(answer.serialize(format="nt").splitlines())
-        line["graph"] = "".join(f"{text}\n" for text in lines if text)
-    return json.dumps(line, ensure_ascii=False)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from penstock.cli.display import answer_table, clock, record, size
+from penstock.cli.display import answer_table, clock, size
 from penstock.cli.recording import Recording, replay
 from penstock.engine import Engine
+from penstock.engine.lines import json_line
 from penstock.errors import QueryError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Printer:
     def show(self, evaluation: Evaluation) -> None:
         """Write one evaluation."""
         if self._output is RunFormat.jsonl:
-            sys.stdout.write(record(evaluation) + "\n")
+            sys.stdout.write(json_line(evaluation) + "\n")
             sys.stdout.flush()
             return
         title = f"{evaluation.query} @ {clock(evaluation.time)}: {size(evaluation)}"

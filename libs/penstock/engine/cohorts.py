@@ -96,7 +96,9 @@ class Cohort:
             stream = group.by_iri[clause.stream]
             retention = stream.declaration.retention_ms if stream.declaration.timing else 0
             windows.append(
-                pool.acquire(window_key(group.query, clause, group.grid, point, retention), stream, group.grid)
+                pool.acquire(
+                    window_key(group.query, clause, group.grid, point, retention, group.era), stream, group.grid
+                )
             )
         self.windows = tuple(windows)
         self.pace = GridPace(group.grid, point if last is None else last)

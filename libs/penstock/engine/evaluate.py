@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from penstock.query.ir import RelationToStream
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.engine.answers import Ids
     from penstock.engine.cohorts import Cohort
     from penstock.engine.core import Core
+    from penstock.engine.groups import Group
     from penstock.engine.planning import Planned
     from penstock.engine.streams import Streams
+
+    AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
 _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # executions spent on finding which member of a group exceeds its budget
@@ -29,11 +32,16 @@ _PROFILE_EVERY = 64
 
 
 class Evaluator:
-    """Runs cohorts at their instants. Windows of the cohort move; nothing else changes."""
+    """Runs cohorts at their instants. Windows of the cohort move; nothing else changes.
+
+    `as_of` gives, for an instant that is evaluated later than it was due, further streams and their last batches that
+    count: what the stored graph had absorbed by then.
+    """
 
     def __init__(self, core: Core, streams: Streams) -> None:
         self._core = core
         self._streams = streams
+        self.as_of: AsOf | None = None
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
         """Return the cohort's block at an instant whose batches are all closed."""
@@ -55,6 +63,8 @@ class Evaluator:
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
         """The stored graph with exactly the batches up to t of the streams named, then the windows (SEMANTICS §3)."""
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
+        if self.as_of is not None:
+            bounds += self.as_of(cohort.group, time)
         return [self._core.store.view(bounds), *(window.source for window in cohort.windows)]
 
     def _reading(self, cohort: Cohort, time: int, windows: dict[str, tuple[int | None, int]]) -> Reading:

@@ -10,11 +10,14 @@ from penstock.engine.releasing import release
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.engine.blocks import Block
     from penstock.engine.cohorts import Cohort
     from penstock.engine.core import Core
     from penstock.engine.evaluate import Evaluator
     from penstock.engine.forgetting import Forgetting
+    from penstock.engine.groups import Group
     from penstock.engine.refused import Output
     from penstock.engine.registry import Registry
     from penstock.engine.schedule import Schedule
@@ -24,7 +27,7 @@ _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
 class Firing:
-    """Does what `penstock.engine.schedule.Work` says, for one engine."""
+    """Does what `penstock.engine.schedule.Work` says, for one engine. `listener` is told of each group and instant."""
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Firing:
         self._touched: dict[LiveStream, None] = {}
         self._since_release = 0
         self.evaluations = 0
+        self.listener: Callable[[Group, int], None] | None = None
 
     def fire(self, cohort: Cohort) -> None:
         """Evaluate the cohort's next instant; its stream, where it publishes one, gets the tuples and the watermark."""
@@ -56,6 +60,8 @@ class Firing:
         cohort.pace.take()
         cohort.log.append(block)
         self.evaluations += len(cohort)
+        if self.listener is not None:
+            self.listener(group, time)
         if group.publishes is not None:
             self._publish(cohort, block, group.publishes)
         if group.apart:

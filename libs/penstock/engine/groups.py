@@ -28,10 +28,12 @@ class Group:
     """Members of one template, in cohorts: the main one, and one for each registration point that still cuts a window.
 
     `query` is the resolved query without its constants. `publishes` is the stream that the group's only member feeds.
+    Groups of one `era` have come to the same instants, so they may share windows.
     """
 
-    def __init__(self, template: Template, streams: Sequence[LiveStream]) -> None:
+    def __init__(self, template: Template, streams: Sequence[LiveStream], era: int = 0) -> None:
         self.template = template
+        self.era = era
         self.query: ContinuousQuery = template.query
         self.streams = tuple(streams)
         self.by_iri = {stream.iri: stream for stream in streams}

@@ -35,7 +35,8 @@ class Registry:
         self._core = core
         self._streams = streams
         self._schedule = schedule
-        self._groups: dict[Template, Group] = {}
+        self._groups: dict[tuple[int, Template], Group] = {}
+        self.era = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
         self._waiting: dict[Group, None] = {}
@@ -50,7 +51,7 @@ class Registry:
 
     def group_of(self, template: Template) -> Group | None:
         """The group of a template, where it has members."""
-        return self._groups.get(template)
+        return self._groups.get((self.era, template))
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
@@ -119,18 +120,18 @@ class Registry:
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)
-        group = self._groups.get(template)
+        group = self._groups.get((self.era, template))
         if group is None:
             read = dict.fromkeys(clause.stream for clause in resolved.windows)
-            group = Group(template, [self._streams.get(iri) for iri in read])
+            group = Group(template, [self._streams.get(iri) for iri in read], self.era)
             group.make_plan(self._core, self._streams, constants)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
-        if template not in self._groups:
+        if (self.era, template) not in self._groups:
             if resolved.publishes:
                 assert resolved.name is not None
                 made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
                 group.publishes = made
-            self._groups[template] = group
+            self._groups[self.era, template] = group
             self._schedule.add(group)
             set_depths(group, self._schedule.readers)
         member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
@@ -159,7 +160,7 @@ class Registry:
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)
-        del self._groups[group.template]
+        del self._groups[group.era, group.template]
         if group.publishes is not None:
             group.publishes.ended = True
         return group.publishes

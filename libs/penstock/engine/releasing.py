@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -> None:
-    """Release what the stream's readers will not look at again."""
+    """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
     closed = stream.closed_ms
     if closed is None:
         return
     kept_from = closed - stream.declaration.retention_ms
     asked_from = closed
+    if stream.kept_from is not None:
+        kept_from = min(kept_from, stream.kept_from)
+    if stream.asked_from is not None:
+        asked_from = min(asked_from, stream.asked_from)
     for group in readers:
         for cohort in group.cohorts:
             if cohort.point is None:
@@ -32,7 +36,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -
             asked_from = min(asked_from, _next_read(cohort))
             for window in cohort.windows:
                 if window.stream is stream:
-                    kept_from = min(kept_from, _held_from(window, cohort, closed))
+                    kept_from = min(kept_from, held_from(window, cohort, closed))
     stream.core.release(kept_from // stream.batch_ms - 1)
     store.release(stream.number, batch_of(asked_from, stream.batch_ms))
 
@@ -49,7 +53,7 @@ def _next_read(cohort: Cohort) -> int:
     return min(behind) if cohort.next is None else min(*behind, cohort.next)
 
 
-def _held_from(window: Window, cohort: Cohort, closed: int) -> int:
+def held_from(window: Window, cohort: Cohort, closed: int) -> int:
     """The window holds, or will take in, only tuples later than this."""
     assert cohort.point is not None
     if window.made is None:

@@ -34,8 +34,8 @@ class Runtime:
         self.schedule = Schedule(limits)
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots)
-        evaluator = Evaluator(core, self.streams)
-        parts = self.streams, evaluator, self.forgetting, self.registry, self.schedule
+        self.evaluator = Evaluator(core, self.streams)
+        parts = self.streams, self.evaluator, self.forgetting, self.registry, self.schedule
         self.firing = Firing(core, *parts, self.dead_letters)
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
 

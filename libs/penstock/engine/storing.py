@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers import Ids
     from penstock.engine.core import Core
     from penstock.query.ir import InsertData, Statement
+    from penstock.store import _native as native
     from penstock.store._native import Lease, TermTuple
 
 
@@ -76,12 +77,19 @@ def insert(core: Core, statement: Statement) -> int:
         raise QueryError("a query is no update: use Engine.query or Engine.register", 1, 1, text=statement.text)
     if not statement.quads:
         return core.store.latest()
-    ids = core.dictionary.intern_many(_flat(statement))
+    columns = quads_of(core.dictionary, statement)
+    for column in columns:
+        core.dictionary.keep(column)
+    return core.store.commit(*columns)
+
+
+def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids, Ids, Ids, Ids]:
+    """Return the columns s, p, o, g of an `INSERT DATA`, g = 0 for the default graph."""
+    ids = dictionary.intern_many(_flat(statement))
     s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
     g = np.zeros(len(s), np.uint64)
     g[[graph is not None for graph, _ in statement.quads]] = ids[3 * len(statement.quads) :]
-    core.dictionary.keep(ids)
-    return core.store.commit(s, p, o, g)
+    return s, p, o, g
 
 
 def _flat(statement: InsertData) -> list[TermTuple]:

@@ -42,6 +42,8 @@ class LiveStream:
         self.publisher: str | None = None
         self.depth = 0  # queries between the input and this stream
         self.ended = False
+        self.kept_from: int | None = None  # others (queries of another process) still look at tuples later than this,
+        self.asked_from: int | None = None  # and evaluate at this time or later; None = nobody does
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """What makes two time windows the same one. `pace` is the set of the query's streams, `cut` the point P or None."""
+    """What makes two time windows the same one.
+
+    `pace` is the set of the query's streams, `era` that of its group, `cut` the point P or None.
+    """
 
     stream: str
     range_ms: int | None
@@ -32,6 +35,7 @@ class WindowKey:
     t0: int
     pace: frozenset[str]
     cut: int | None
+    era: int = 0
 
 
 class SlidingWindow:
@@ -158,7 +162,9 @@ class WindowPool:
         return shared
 
 
-def window_key(query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int) -> WindowKey:
+def window_key(
+    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, era: int = 0
+) -> WindowKey:
     """Return the key of a clause's window. `[ALL]` holds what the stream's retention covers, or everything since P.
 
     `retention_ms` is 0 for streams without timing predicates: they forget nothing.
@@ -168,7 +174,7 @@ def window_key(query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: in
     if range_ms is None and retention_ms:
         range_ms = retention_ms
     pace = frozenset(c.stream for c in query.windows)
-    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, pace, cut)
+    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, pace, cut, era)
 
 
 def counted_windows(

@@ -192,6 +192,7 @@ class CoordinatorState:
     epoch: int
     commands: int
     insertions: int
+    graphs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,3 +213,4 @@ class BucketProgress:
     bucket: int
     epoch: int
     groups: tuple[GroupProgress, ...]
+    step: int = 0

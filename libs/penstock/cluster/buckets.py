@@ -1,0 +1,108 @@
+"""Buckets: the shares in which standing queries are dealt out to engines.
+
+A bucket has a transactional writer of its own. Opening it fences the engine that had the bucket before and
+settles what that
+one left half done; what the bucket's progress topic then says is what is committed, and the queries go on from there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cluster.progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
+from penstock.query.ir import ContinuousQuery
+from penstock.wire import BucketProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.cluster.replica import Registration
+    from penstock.engine.cohorts import Cohort
+    from penstock.engine.groups import Group
+    from penstock.engine.member import Member
+    from penstock.engine.oneshot import Texts
+    from penstock.engine.runtime import Runtime
+    from penstock.log import Record, TransactionalWriter
+
+
+class Bucket:
+    """One bucket in the hands of this engine. `committed` is what its progress topic says of each group.
+
+    An engine that is behind the one before has yet to see what progress depends on (registration points, stops): its
+    queries come in once it has applied the step `waits_for` of the spine.
+    """
+
+    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketProgress | None, era: int) -> None:
+        self.number = number
+        self.era = era
+        self.epoch = 1 if saved is None else saved.epoch + 1
+        self.writer = writer
+        self.saved = saved
+        self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
+        self.waits_for = 0 if saved is None else saved.step
+        self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
+        self.groups: dict[int, Group] = {}
+        self.members: dict[str, tuple[Member, Registration]] = {}
+        self.pending: list[Record] = []
+        self.fired: set[int] = set()
+        self.enrolled = False
+        self.dirty = False
+        self.opened = 0  # the placement under which this was done
+
+    # ---- members
+    def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
+        """Take queries of this bucket in, each where its group has committed up to, or at its registration point."""
+        fresh: dict[int, list[Cohort]] = {}
+        for registration in registrations:
+            member, cohort = self._join(registration, runtime, texts)
+            self.members[member.name] = member, registration
+            if cohort is not None:
+                fresh.setdefault(registration.record.group, []).append(cohort)
+        for number, cohorts in fresh.items():
+            self._restore(number, cohorts, runtime)
+
+    def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
+        """Put a query into its cohort; returns that where it is new and has a registration point."""
+        record, point = registration.record, registration.point
+        ir = texts.parse(record.text, record.base)
+        assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
+        runtime.registry.era = self.era
+        member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
+        member.point = point
+        group = self.groups[record.group] = member.group
+        cohort = group.apart.get(point)
+        if cohort is not None:
+            cohort.add([member])
+            return member, None
+        last = None if point is None else max(point, self.last_ms.get(record.group, point))
+        cohort = runtime.registry.restore_cohort([member], point, last, main=False)
+        return member, None if point is None else cohort
+
+    def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
+        saved = self.committed.get(number)
+        if saved is not None:
+            restore_predecessors(cohorts, saved, runtime.core.dictionary)
+        for cohort in cohorts:
+            if saved is not None:
+                restore_counted(cohort, saved)
+            catch_up_counted(cohort)
+        self.groups[number].settle(runtime.registry.pool)
+
+    def dismiss(self, name: str, runtime: Runtime) -> None:
+        """Let a query go."""
+        member, registration = self.members.pop(name)
+        runtime.registry.remove(member)
+        number = registration.record.group
+        if not any(other.record.group == number for _, other in self.members.values()):
+            del self.groups[number]
+            self.committed.pop(number, None)
+            self.last_ms.pop(number, None)
+            self.fired.discard(number)
+
+    # ---- results
+    def progress(self, runtime: Runtime, step: int) -> BucketProgress:
+        """Return the progress of all groups, those that have fired since the last commit anew."""
+        for number in self.fired:
+            last, dictionary = self.last_ms.get(number), runtime.core.dictionary
+            self.committed[number] = progress_of(number, self.groups[number], last, dictionary)
+        return BucketProgress(self.number, self.epoch, tuple(self.committed.values()), step)

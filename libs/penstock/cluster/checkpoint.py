@@ -1,0 +1,150 @@
+"""Checkpoints of a replica: its stored graph, slices, terms and registrations, with the place in the log they reflect.
+
+A restart maps the checkpoint and reads the log from there. What queries are due is not in it: that is
+committed in the log.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.cluster.replica import Registration, Replica
+from penstock.cluster.terms import TermTable
+from penstock.engine.core import Core
+from penstock.engine.declaration import Declaration
+from penstock.engine.directory import read_json
+from penstock.engine.runtime import Runtime
+from penstock.engine.saving import stream_file
+from penstock.errors import StorageError
+from penstock.query import functions
+from penstock.store import _native as native
+from penstock.wire import QueryRegistration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from random import Random
+
+    from penstock.cluster.terms import TermService
+    from penstock.engine.directory import DataDirectory, WorkingDirectory
+    from penstock.engine.limits import Limits
+
+VERSION = 1
+
+
+class ReplicaFactory:
+    """Makes replicas, empty or from the checkpoint in force. `directory` None = nothing is ever kept."""
+
+    def __init__(
+        self,
+        working: WorkingDirectory,
+        directory: DataDirectory | None,
+        terms: TermService,
+        partitions: int,
+        limits: Limits,
+        clock: Callable[[], int],
+        rng: Random,
+    ) -> None:
+        self._working = working
+        self._directory = directory
+        self._terms = terms
+        self._partitions = partitions
+        self._limits = limits
+        self._clock = clock
+        self._rng = rng
+
+    def make(self) -> tuple[Replica, Sequence[int]]:
+        """Return a replica, and from where each partition of the log is read on. StorageError where the files
+        are bad.
+        """
+        folder = None if self._directory is None else self._directory.current()
+        regions, dictionary = str(self._working.fresh()), native.Dictionary()
+        if folder is None:
+            store = native.Store(regions, 1)
+        else:
+            dictionary.load(str(folder / "dictionary.bin"))
+            store = native.Store.open(str(folder / "store"), regions)
+        core = Core(store, dictionary, self._limits, self._clock, self._rng, functions.call)
+        replica = Replica(Runtime(core), TermTable(dictionary, self._terms), self._partitions)
+        if folder is None:
+            return replica, [0] * self._partitions
+        path = folder / "replica.json"
+        state = read_json(path)
+        if state.get("version") != VERSION or len(state["positions"]) != self._partitions:
+            raise StorageError(f"{path}: another version of the format, or of another number of partitions")
+        try:
+            return replica, _restore(replica, folder, state)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise StorageError(f"{path}: corrupt: {error!r}") from error
+
+    def save(self, replica: Replica) -> bool:
+        """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""
+        if self._directory is None or not replica.whole:
+            return False
+        try:
+            folder = self._directory.begin()
+            _write(replica, folder)
+            self._directory.publish(folder)
+        except OSError as error:
+            raise StorageError(f"{self._directory.path}: the checkpoint cannot be written: {error}") from error
+        return True
+
+
+def _write(replica: Replica, folder: Path) -> None:
+    runtime = replica.runtime
+    streams = []
+    for stream in runtime.streams:
+        (folder / stream_file(stream.number)).write_bytes(stream.core.save())
+        streams.append(
+            {
+                "number": stream.number,
+                "declaration": stream.declaration.as_json(),
+                "watermark": stream.watermark,
+                "closed_ms": stream.closed_ms,
+            }
+        )
+    state = {
+        "version": VERSION,
+        "positions": list(replica.spine.positions()),
+        "commands": replica.commands,
+        "insertions": replica.insertions,
+        "step": replica.history.step,
+        "history": replica.history.save(),
+        "next_stream": runtime.streams.next_number,
+        "streams": streams,
+        "registrations": [asdict(registration) for registration in replica.registrations.values()],
+        "blanks": runtime.core.dictionary.blank_count(),
+        "tick": runtime.core.dictionary.tick(),
+    }
+    (folder / "replica.json").write_text(json.dumps(state), encoding="utf-8")
+    table = io.BytesIO()
+    np.save(table, replica.terms.save())
+    (folder / "terms.npy").write_bytes(table.getvalue())
+    (folder / "store").mkdir()
+    runtime.core.store.save(str(folder / "store"))
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))
+
+
+def _restore(replica: Replica, folder: Path, state: dict[str, Any]) -> Sequence[int]:
+    runtime = replica.runtime
+    dictionary = runtime.core.dictionary
+    dictionary.set_tick(max(dictionary.tick(), state["tick"]))
+    dictionary.reserve_blanks(state["blanks"])
+    replica.terms.restore(np.load(io.BytesIO((folder / "terms.npy").read_bytes())))
+    for saved in state["streams"]:
+        stream = runtime.streams.add(Declaration.from_json(saved["declaration"]), saved["number"])
+        stream.core.restore((folder / stream_file(stream.number)).read_bytes())
+        stream.watermark, stream.closed_ms = saved["watermark"], saved["closed_ms"]
+    runtime.streams.next_number = state["next_stream"]
+    replica.history.restore(state["history"], state["step"])
+    replica.commands, replica.insertions = state["commands"], state["insertions"]
+    for saved in state["registrations"]:
+        record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})
+        replica.registrations[record.number] = Registration(**{**saved, "record": record})
+    positions: Sequence[int] = state["positions"]
+    return positions

@@ -1,0 +1,30 @@
+"""From a process's own ids, as parsing gives them, to the cluster's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.cluster.terms import TermService
+    from penstock.engine.answers import Ids
+
+_TAG_SHIFT = np.uint64(60)
+_INLINE_FROM = np.uint64(3)  # tags from Integer on rebuild their term from the id (native/src/rdf/term.hpp)
+
+
+def to_cluster(dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService) -> list[Ids]:
+    """Return the columns with the cluster's ids: one request, distinct terms once, blank nodes as fresh ones."""
+    every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
+    distinct, places = np.unique(every, return_inverse=True)
+    asked = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
+    terms = native.LocalTerms(dictionary).decode(distinct[asked])
+    mapped = distinct.copy()
+    if terms:
+        mapped[asked] = service.encode([term for term in terms if term is not None])
+    return np.split(mapped[places], np.cumsum([len(column) for column in columns])[:-1])

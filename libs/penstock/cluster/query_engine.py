@@ -1,0 +1,364 @@
+"""The query-engine service: follows the spine, evaluates the buckets that are its own, commits results with progress.
+
+Every (query, t) is committed exactly once: results and the groups' progress go into one transaction of the bucket's
+writer; whoever opens that writer next fences this one and goes on behind the progress (SEMANTICS §5; DESIGN §8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from penstock.cluster.buckets import Bucket
+from penstock.cluster.heartbeats import Heart
+from penstock.cluster.history import INSERTIONS, NOTHING
+from penstock.cluster.placement import PlacementView
+from penstock.cluster.spine import SpineRecord
+from penstock.engine.lines import json_line
+from penstock.engine.oneshot import OneShot, Texts
+from penstock.errors import StorageError
+from penstock.log import START, FencedError, Partition, Record, TransientError
+from penstock.wire import BucketProgress, QueryRegistration, QueryStop, WireError, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.cluster.replica import Registration, Replica
+    from penstock.cluster.spine import Step
+    from penstock.cluster.topics import ClusterTopics
+    from penstock.engine.groups import Group
+    from penstock.engine.member import Member
+    from penstock.log import Log, Message, Reader, TransactionalWriter
+    from penstock.log.clock import Clock
+    from penstock.wire import GroupProgress
+    from penstock.wire.codec import Wire
+
+_POLL = 256  # records of the log taken at once
+_COMMIT_AT = 2_000  # results that wait before they are committed in between
+
+
+@dataclass(slots=True)
+class _Opening:
+    """A bucket whose progress is being read."""
+
+    writer: TransactionalWriter
+    reader: Reader
+    epoch: int
+    last: Message | None = None
+
+
+class QueryEngine:
+    """One engine process. `positions`: from where each partition of the log is read, as the replica's
+    checkpoint says.
+    """
+
+    def __init__(
+        self, log: Log, topics: ClusterTopics, instance: str, replica: Replica, positions: Sequence[int], clock: Clock
+    ) -> None:
+        self.topics = topics
+        self.replica = replica
+        self.buckets: dict[int, Bucket] = {}
+        self._log = log
+        self._instance = instance
+        self._fired: dict[Group, int] = {}
+        replica.runtime.firing.listener = self._note_fired
+        replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
+        self._texts = Texts(replica.runtime.core.limits.text_cache)
+        self.one_shot = OneShot(replica.runtime.core, replica.runtime.streams, self._texts)
+        partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
+        self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
+        self._progress = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
+        self._placement = PlacementView(log, topics)
+        self._heart = Heart(log, topics, clock, "query-engine", instance)
+        self._committed: dict[int, dict[int, GroupProgress]] = {}
+        self._held: Step | None = None
+        self._opening: dict[int, _Opening] = {}
+        self._eras = count(1)
+        replica.hold = self._hold_back
+        self._hold_back()
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later."""
+        self._heart.beat(tuple(self.buckets))
+        try:
+            if not self._commit():
+                return False
+            moved = self._placed()
+            moved |= self._learn(self._progress.poll(_POLL))
+            moved |= self._read(timeout_s)
+            return self._commit() and moved
+        except TransientError:
+            return False
+
+    def positions(self) -> Sequence[int]:
+        """Return where a restart from a checkpoint made now reads on."""
+        return self.replica.spine.positions()
+
+    def caught_up(self) -> bool:
+        """Whether everything in the log has been applied and committed (as it was at the last poll)."""
+        return (
+            self._reader.caught_up()
+            and self._held is None
+            and not self._opening
+            and not any(bucket.pending for bucket in self.buckets.values())
+        )
+
+    # ---- which buckets
+    def _placed(self) -> bool:
+        mine = self._placement.buckets_of(self._instance)
+        if mine is None:
+            return False
+        for number in (self.buckets.keys() | self._opening.keys()) - mine:
+            self._let_go(number)
+        gained = sorted(mine - self.buckets.keys() - self._opening.keys())
+        for number in gained:
+            self._open(number)
+        return self._opened() or bool(gained)
+
+    def _open(self, number: int) -> None:
+        """Fence whoever had the bucket; from now on nobody else writes to its progress topic, so it has an end."""
+        writer = self._log.transactional(f"{self.topics.names.prefix}.bucket.{number}")
+        reader = self._log.reader({Partition(self.topics.progress, number): START})
+        self._opening[number] = _Opening(writer, reader, self._placement.epoch)
+
+    def _opened(self) -> bool:
+        """Take in the buckets whose progress has been read to its end."""
+        for number, opening in list(self._opening.items()):
+            for message in opening.reader.poll(_POLL):
+                opening.last = message
+            if not opening.reader.caught_up():
+                continue
+            del self._opening[number]
+            opening.reader.close()
+            saved = None if opening.last is None else _progress(opening.last)
+            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
+            bucket.opened = opening.epoch
+            core = self.replica.runtime.core
+            core.attempt = max(core.attempt, bucket.epoch)
+            self._note(number, bucket.committed)
+            self._enrol_all(bucket)
+            return True
+        return False
+
+    def _enrol_all(self, bucket: Bucket) -> None:
+        """Take in the queries of a bucket, as soon as this replica has come as far as the one that left it."""
+        if not bucket.enrolled and self.replica.history.step >= bucket.waits_for:
+            bucket.enrolled = True
+            mine = [r for r in self.replica.registrations.values() if self._bucket_of(r.record) == bucket.number]
+            for registration in mine:
+                if registration.stopped is not None and registration.stopped > bucket.waits_for:
+                    self._finish(bucket, registration)
+            self._enrol(bucket, [registration for registration in mine if registration.stopped is None])
+
+    def _finish(self, bucket: Bucket, registration: Registration) -> None:
+        """Evaluate what was due before a query was stopped, and that its last engine has not committed."""
+        ghost = Bucket(bucket.number, bucket.writer, bucket.saved, next(self._eras))
+        ghost.enrol([registration], self.replica.runtime, self._texts)
+        self._run(ghost)
+        member = ghost.members[str(registration.record.number)][0]
+        bucket.pending += self._results(registration, member)
+        bucket.dirty = True
+        self._fired.clear()
+        ghost.dismiss(member.name, self.replica.runtime)
+
+    def _last_progress(self, number: int) -> BucketProgress | None:
+        """Read the bucket's progress topic to its end: nobody else can write to it any more."""
+        reader = self._log.reader({Partition(self.topics.progress, number): START})
+        try:
+            last = None
+            while messages := reader.poll(_POLL, 0.05) or not reader.caught_up():
+                if messages is not True:
+                    last = messages[-1]
+        finally:
+            reader.close()
+        return None if last is None else _progress(last)
+
+    def _let_go(self, number: int) -> None:
+        opening = self._opening.pop(number, None)
+        if opening is not None:
+            opening.reader.close()
+            opening.writer.close()
+            return
+        bucket = self.buckets.pop(number)
+        for name in list(bucket.members):
+            bucket.dismiss(name, self.replica.runtime)
+        bucket.writer.close()
+
+    def _bucket_of(self, record: QueryRegistration) -> int:
+        return record.group % self.topics.buckets
+
+    def _enrol(self, bucket: Bucket, registrations: Iterable[Registration]) -> None:
+        chosen = sorted(registrations, key=lambda registration: registration.record.number)
+        bucket.enrol(chosen, self.replica.runtime, self._texts)
+        self._run(bucket)
+        self._collect()
+
+    def _run(self, bucket: Bucket) -> None:
+        """Fire what is due of a bucket's queries: this replica may be ahead of where they were left."""
+        streams = dict.fromkeys(s for group in bucket.groups.values() for s in group.streams)
+        self.replica.runtime.schedule.run(list(streams), self.replica.runtime.firing)
+        self.replica.runtime.firing.tidy()
+
+    # ---- the log
+    def _read(self, timeout_s: float) -> bool:
+        messages = self._reader.poll(_POLL, timeout_s) if self._held is None else []
+        for message in messages:
+            self.replica.spine.take(message.partition, message.offset, _step_part(message))
+        moved = bool(messages)
+        while (step := self._held or self.replica.spine.next()) is not None:
+            self._held = step
+            self.replica.prepare(step)
+            self._held = None
+            self._apply(step)
+            moved = True
+        return moved
+
+    def _apply(self, step: Step) -> None:
+        first = step[0]
+        if isinstance(first, QueryStop) and (known := self.replica.standing(first.name)) is not None:
+            bucket = self.buckets.get(self._bucket_of(known.record))
+            if bucket is not None and (name := str(known.record.number)) in bucket.members:
+                bucket.dismiss(name, self.replica.runtime)
+                bucket.dirty = True
+        for _ in self.replica.apply(step):
+            self._collect()
+            if sum(len(bucket.pending) for bucket in self.buckets.values()) >= _COMMIT_AT:
+                self._commit_or_wait()
+        if isinstance(first, QueryRegistration):
+            bucket = self.buckets.get(self._bucket_of(first))
+            if bucket is not None and bucket.enrolled:
+                self._enrol(bucket, [self.replica.registrations[first.number]])
+        for waiting in self.buckets.values():
+            self._enrol_all(waiting)
+
+    # ---- results
+    def _note_fired(self, group: Group, time: int) -> None:
+        self._fired[group] = max(time, self._fired.get(group, time))
+
+    def _collect(self) -> None:
+        """Take the evaluations of what has fired."""
+        fired, self._fired = self._fired, {}
+        for bucket in self.buckets.values():
+            for number, group in bucket.groups.items():
+                if group in fired:
+                    bucket.last_ms[number] = max(fired[group], bucket.last_ms.get(number, fired[group]))
+                    bucket.fired.add(number)
+                    bucket.pending += [
+                        r
+                        for cohort in group.cohorts
+                        for m in cohort
+                        for r in self._results(bucket.members[m.name][1], m)
+                    ]
+
+    def _results(self, registration: Registration, member: Member) -> list[Record]:
+        record, until = registration.record, registration.until
+        topic = record.topic or self.topics.names.results
+        partition = 0 if record.topic else crc32(record.name.encode()) % self.topics.result_partitions
+        return [
+            Record(topic, json_line(e, record.name).encode(), f"{record.name}@{e.time}".encode(), partition)
+            for e in member.inbox.take()
+            if until is None or e.time <= until
+        ]
+
+    def _commit_or_wait(self) -> None:
+        """Commit in the middle of a step; a transient error leaves the results pending, which is bounded by
+        the step.
+        """
+        try:
+            self._commit()
+        except TransientError:
+            return
+
+    def _commit(self) -> bool:
+        """Commit each bucket's results with its progress. A bucket that another engine has opened is let go."""
+        for number, bucket in list(self.buckets.items()):
+            if not (bucket.fired or bucket.pending or bucket.dirty):
+                continue
+            progress = bucket.progress(self.replica.runtime, self.replica.history.step)
+            record = Record(self.topics.progress, encode(progress), str(number).encode(), number)
+            try:
+                bucket.writer.commit([*bucket.pending, record])
+            except FencedError:
+                self._let_go(number)
+                self._placement.lost(number, bucket.opened)
+                continue
+            bucket.pending, bucket.fired, bucket.dirty = [], set(), False
+            self._forget_stopped(number, progress.step)
+            self._note(number, bucket.committed)
+        return True
+
+    # ---- what others still need
+    def _learn(self, messages: Iterable[Message]) -> bool:
+        """Take in what the buckets of all engines have committed."""
+        learnt = False
+        for message in messages:
+            if message.partition not in self.buckets:
+                progress = _progress(message)
+                self._committed[message.partition] = {p.group: p for p in progress.groups}
+                self._forget_stopped(message.partition, progress.step)
+                learnt = True
+        if learnt:
+            self._hold_back()
+        return learnt
+
+    def _note(self, number: int, committed: dict[int, GroupProgress]) -> None:
+        self._committed[number] = dict(committed)
+        self._hold_back()
+
+    def _forget_stopped(self, bucket: int, step: int) -> None:
+        """Forget stopped queries whose bucket has committed since: nothing of theirs is left to do."""
+        known = self.replica.registrations
+        for number, registration in list(known.items()):
+            stopped = registration.stopped
+            if stopped is not None and stopped <= step and self._bucket_of(registration.record) == bucket:
+                del known[number]
+
+    def _hold_back(self) -> None:
+        """Keep, for every query of the cluster, what whoever continues it from its last commit will look at."""
+        history, runtime = self.replica.history, self.replica.runtime
+        kept: dict[str, int] = {}
+        asked: dict[str, int] = {}
+        oldest = history.step
+        for registration in self.replica.registrations.values():
+            record, point = registration.record, registration.point
+            if point is None:
+                continue
+            progress = self._committed.get(self._bucket_of(record), {}).get(record.group)
+            last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
+            oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
+            for iri in record.streams:
+                need = point if progress is None else progress.needs.get(iri, point)
+                kept[iri] = min(need, kept.get(iri, need))
+                asked[iri] = min(last, asked.get(iri, last))
+        for stream in runtime.streams:
+            then = history.tracks[stream.iri].at(oldest)
+            then = NOTHING if then is None else then
+            stream.kept_from = kept.get(stream.iri)
+            stream.asked_from = min(then, asked.get(stream.iri, then)) if kept else None
+        runtime.core.store.release(INSERTIONS, history.tracks[""].at(oldest) or 0)
+        history.prune(oldest)
+
+
+def _record(message: Message) -> Wire:
+    if message.value is None:
+        raise StorageError(f"{message.topic}[{message.partition}] has an empty record at {message.offset}")
+    try:
+        return decode(message.value)
+    except WireError as error:
+        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: {error}") from error
+
+
+def _step_part(message: Message) -> SpineRecord:
+    found = _record(message)
+    if not isinstance(found, SpineRecord):
+        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: a {type(found).__name__}")
+    return found
+
+
+def _progress(message: Message) -> BucketProgress:
+    found = _record(message)
+    if not isinstance(found, BucketProgress):
+        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: no progress of a bucket")
+    return found

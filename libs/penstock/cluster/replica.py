@@ -1,0 +1,199 @@
+"""The cluster's streams and stored graph as one process knows them: a function of the spine's steps, and nothing else.
+
+What a batch makes due is fired by the embedded engine's own runtime; which queries stand in that is the
+caller's choice.
+Everything else about a query that all must know (its registration point above all) is noted here for every query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.cluster.history import INSERTIONS, History
+from penstock.cluster.spine import Spine
+from penstock.engine.declaration import Declaration
+from penstock.engine.registry import Registry
+from penstock.errors import StorageError
+from penstock.wire import QueryRegistration, QueryStop, ShardBatch, ShardInsertion, StreamDeclaration, StreamDrop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.cluster.spine import SpineRecord, Step
+    from penstock.cluster.terms import TermTable
+    from penstock.engine.answers import Ids
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.streams import LiveStream
+
+PIECE = 1_024
+"""Batches of a run of empty ones that are closed before results can be committed in between."""
+
+
+@dataclass(slots=True)
+class Registration:
+    """A standing query as everybody notes it; `point` is P, None until one of its streams has progress.
+
+    A query that was stopped stays noted, until its bucket has committed what was due before: instants up to `until`.
+    """
+
+    record: QueryRegistration
+    point: int | None
+    step: int
+    stopped: int | None = None  # step
+    until: int | None = None
+
+
+class Replica:
+    """Streams, stored graph and registrations after the steps applied so far."""
+
+    def __init__(self, runtime: Runtime, terms: TermTable, partitions: int) -> None:
+        self.runtime = runtime
+        self.terms = terms
+        self.spine = Spine(partitions, self._stale)
+        self.registrations: dict[int, Registration] = {}
+        self.history = History()
+        self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
+        self.commands = 0
+        self.insertions = 0
+        self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether no insertion is half taken in: only then may a checkpoint be made."""
+        return not self._parts
+
+    # ---- once only
+    def _stale(self, record: SpineRecord) -> bool:
+        """A batch is applied iff its number follows the last one closed; commands and insertions likewise
+        (DESIGN §2).
+        """
+        if isinstance(record, ShardBatch):
+            if record.stream not in self.runtime.streams:
+                return False
+            stream = self.runtime.streams.get(record.stream)
+            return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
+        if isinstance(record, ShardInsertion):
+            return record.number <= self.insertions
+        return record.number <= self.commands
+
+    # ---- steps
+    def prepare(self, step: Step) -> None:
+        """Learn the terms of a step. TransientError where the dictionary cannot tell now; nothing has changed then."""
+        for part in step:
+            if isinstance(part, ShardBatch | ShardInsertion):
+                for column in (part.subjects, part.predicates, part.objects):
+                    self.terms.local(column)
+            if isinstance(part, ShardInsertion):
+                self.terms.local(part.graphs)
+
+    def apply(self, step: Step) -> Iterator[None]:
+        """Apply a step, yielding wherever all that is due has fired and results may be committed."""
+        first = step[0]
+        self.history.step += 1
+        match first:
+            case ShardBatch():
+                yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)])
+                return
+            case ShardInsertion():
+                self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
+            case StreamDeclaration():
+                self._command(first.number)
+                stream = self.runtime.streams.declare(declaration_of(first))
+                self.history.add(stream.iri, stream.number, stream.batch_ms)
+            case StreamDrop():
+                self._command(first.number)
+                self.runtime.drop_stream(first.iri)
+                self.history.drop(first.iri)
+            case QueryRegistration():
+                self._command(first.number)
+                streams = [self.runtime.streams.get(iri) for iri in first.streams]
+                point = Registry.registration_point(streams)
+                self.registrations[first.number] = Registration(first, point, self.history.step)
+                self.hold()
+            case QueryStop():
+                self._command(first.number)
+                self._stopped(first)
+        yield
+
+    def standing(self, name: str) -> Registration | None:
+        """Return the query that has a name now."""
+        return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
+
+    def _stopped(self, stop: QueryStop) -> None:
+        registration = self.standing(stop.name)
+        if registration is None:
+            return
+        closed = [self.runtime.streams.get(iri).closed_ms for iri in registration.record.streams]
+        registration.stopped = self.history.step
+        registration.until = None if None in closed else min(end for end in closed if end is not None)
+        if registration.point is None or registration.until is None:
+            del self.registrations[registration.record.number]  # nothing was ever due
+
+    def _command(self, number: int) -> None:
+        if number != self.commands + 1:
+            raise StorageError(f"the log goes from command {self.commands} to command {number}")
+        self.commands = number
+
+    def _batch(self, first: ShardBatch, parts: list[ShardBatch]) -> Iterator[None]:
+        stream = self.runtime.streams.get(first.stream)
+        closed = first.first * stream.batch_ms if stream.closed_ms is None else stream.closed_ms
+        if first.first * stream.batch_ms > closed:
+            raise StorageError(f"the log of <{first.stream}> has no batches between {closed} ms and {first.first}")
+        self._append(stream, parts)
+        if stream.closed_ms is None:
+            self._begin(stream, closed if first.begin_ms is None else first.begin_ms)
+        end, piece = (first.last + 1) * stream.batch_ms, PIECE * stream.batch_ms
+        for until in (*range(closed + piece, end, piece), end):
+            stream.move(until)
+            self.history.note(stream.iri, until)
+            self.runtime.progress([stream])
+            yield
+
+    def _append(self, stream: LiveStream, parts: list[ShardBatch]) -> None:
+        order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
+        if len(order) == 0:
+            return
+        times = np.concatenate([part.times for part in parts])[order]
+        columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
+        stream.append(times, *(self.terms.local(column[order]) for column in columns))
+
+    def _begin(self, stream: LiveStream, point: int) -> None:
+        """Give a registration point to the queries that waited for the first progress of any of their streams."""
+        for registration in self.registrations.values():
+            if registration.point is None and stream.iri in registration.record.streams:
+                registration.point = point
+        self.hold()
+        self.runtime.registry.begin(stream, point)
+
+    def _insertion(self, first: ShardInsertion, parts: list[ShardInsertion]) -> None:
+        if first.number != self.insertions + 1 or first.part != len(self._parts):
+            raise StorageError(f"the log goes from insertion {self.insertions} to {first.number}, part {first.part}")
+        names = ("subjects", "predicates", "objects", "graphs")
+        s, p, o, g = (self.terms.local(np.concatenate([getattr(part, n) for part in parts])) for n in names)
+        self._parts.append((s, p, o, g))
+        if first.part + 1 == first.parts:
+            columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
+            s, p, o, g = columns
+            self.runtime.core.store.commit(s, p, o, g, INSERTIONS, first.number)
+            self.insertions, self._parts = first.number, []
+            self.history.note("", first.number)
+
+
+def declaration_of(record: StreamDeclaration) -> Declaration:
+    """Return the declaration that a command carries. The memory budget of slices is the dispatcher's to keep."""
+    timing = "all" if record.timing_all else record.timing
+    found = Declaration.checked(
+        record.iri,
+        batch_ms=record.batch_ms,
+        lateness_ms=record.lateness_ms,
+        timing=timing,
+        absorb_into=record.absorb_into,
+        retention_ms=record.retention_ms,
+        idle_timeout_ms=record.idle_timeout_ms,
+        max_ahead_ms=record.max_ahead_ms,
+        slice_mb=record.slice_mb,
+    )
+    return replace(found, slice_mb=None)

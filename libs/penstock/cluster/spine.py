@@ -1,0 +1,77 @@
+"""One order for the whole cluster: that of the shards topic's partition 0 (ADR 0026).
+
+Every record goes to every partition in one transaction, each partition having its own shard's part. Two writers
+(dispatcher, coordinator) may interleave differently in different partitions; the spine takes what partition 0 has next
+once its parts have come in all partitions. So every process that follows all partitions sees the same sequence, and the
+n-th step of it is the cluster's snapshot n.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.errors import LimitError
+from penstock.wire import QueryRegistration, QueryStop, ShardBatch, ShardInsertion, StreamDeclaration, StreamDrop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SpineRecord: TypeAlias = ShardBatch | ShardInsertion | StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
+Step: TypeAlias = tuple[SpineRecord, ...]
+"""The parts of one record, by partition; commands have equal parts."""
+
+_Key: TypeAlias = tuple[str | int, ...]
+MAX_WAITING = 100_000
+"""Parts that one partition may be ahead of the others before it is an error: then one of them has lost records."""
+
+
+def key_of(record: SpineRecord) -> _Key:
+    """Return what the parts of one record have in common."""
+    match record:
+        case ShardBatch():
+            return "batch", record.stream, record.last
+        case ShardInsertion():
+            return "insertion", record.number, record.part
+        case _:
+            return "command", record.number
+
+
+class Spine:
+    """Puts the parts together. `stale` says of a record that it was applied before: such a one is passed over."""
+
+    def __init__(self, partitions: int, stale: Callable[[SpineRecord], bool]) -> None:
+        self._stale = stale
+        self._order: deque[_Key] = deque()
+        self._waiting: list[dict[_Key, tuple[int, SpineRecord]]] = [{} for _ in range(partitions)]
+        self._next = [0] * partitions
+
+    def take(self, partition: int, offset: int, record: SpineRecord) -> None:
+        """Take in what was read from a partition. LimitError where the partitions have come apart."""
+        waiting = self._waiting[partition]
+        if len(waiting) >= MAX_WAITING:
+            raise LimitError(f"partition {partition} is {MAX_WAITING} records ahead of the others")
+        self._next[partition] = offset + 1
+        key = key_of(record)
+        if self._stale(record) or key in waiting:
+            return
+        waiting[key] = offset, record
+        if partition == 0:
+            self._order.append(key)
+
+    def next(self) -> Step | None:
+        """Return the next step, or None where it has not come in all partitions."""
+        while self._order:
+            key = self._order[0]
+            if not all(key in waiting for waiting in self._waiting):
+                return None
+            self._order.popleft()
+            step = tuple(waiting.pop(key)[1] for waiting in self._waiting)
+            if not self._stale(step[0]):
+                return step
+        return None
+
+    def positions(self) -> Sequence[int]:
+        """Return, for each partition, the offset before which everything was given out: where a restart reads on."""
+        ahead = zip(self._waiting, self._next, strict=True)
+        return [min((offset for offset, _ in waiting.values()), default=following) for waiting, following in ahead]

@@ -1,0 +1,55 @@
+"""The topics of the cluster's own records, beside those that `penstock.log` names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.log import Topic
+
+if TYPE_CHECKING:
+    from penstock.log.topics import TopicNames
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTopics:
+    """Names and shapes. `shards`: partitions of the shards topic; `buckets`: shares of the standing queries."""
+
+    names: TopicNames
+    shards: int = 4
+    buckets: int = 8
+    result_partitions: int = 4
+
+    @property
+    def progress(self) -> str:
+        """What each bucket has committed, one partition a bucket."""
+        return f"{self.names.prefix}.progress"
+
+    @property
+    def heartbeats(self) -> str:
+        """Who lives."""
+        return f"{self.names.prefix}.heartbeats"
+
+    def election(self, service: str) -> str:
+        """One partition: whoever reads it in the service's group is the active instance."""
+        return f"{self.names.prefix}.election.{service}"
+
+    def all(self) -> list[Topic]:
+        """Every topic that the services themselves need."""
+        names = self.names
+        return [
+            Topic(names.shards, self.shards),
+            Topic(names.dictionary, 1, "compact"),
+            Topic(names.control, 1, "compact"),
+            Topic(names.streams, 1, "compact"),
+            Topic(names.queries, 1, "compact"),
+            Topic(names.results, self.result_partitions),
+            Topic(names.dead_letter),
+            Topic(names.late),
+            Topic(self.progress, self.buckets, "compact"),
+            Topic(self.heartbeats, 1, retention_ms=_HOUR_MS),
+            Topic(self.election("coordinator")),
+            Topic(self.election("dictionary")),
+        ]

@@ -1,0 +1,36 @@
+"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed 0-99`."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from simulation.running import run
+
+
+def main() -> int:
+    bad, evaluations = [], 0
+    began = time.process_time()
+    for given in sys.argv[1:]:
+        span = given.split("-")
+        for seed in range(int(span[0]), int(span[-1]) + 1):
+            try:
+                outcome = run(seed)
+            except Exception as error:
+                if len(span) == 1:
+                    raise
+                print(seed, type(error).__name__, error)
+                bad.append(seed)
+                continue
+            evaluations += outcome.evaluations
+            if not outcome.good:
+                print(seed, outcome)
+                bad.append(seed)
+            elif len(span) == 1:
+                print(seed, outcome)
+    print(f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations in {time.process_time() - began:.1f} s")
+    return min(len(bad), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

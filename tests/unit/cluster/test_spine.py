@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock.cluster import spine
+from penstock.cluster.placement import share_out
+from penstock.cluster.spine import Spine
+from penstock.errors import LimitError
+from penstock.wire import QueryStop, ShardBatch
+
+NONE = np.empty(0, np.uint64)
+
+
+def batch(stream: str, k: int) -> ShardBatch:
+    return ShardBatch(stream, k, k, NONE.astype(np.uint32), NONE.astype(np.int64), NONE, NONE, NONE)
+
+
+def test_a_step_waits_until_all_partitions_have_its_part():
+    found = Spine(2, lambda _: False)
+    found.take(0, 0, batch("a", 1))
+    assert found.next() is None
+    found.take(1, 0, batch("a", 1))
+    step = found.next()
+    assert step is not None
+    assert [part.last for part in step] == [1, 1]
+    assert found.next() is None
+
+
+def test_partition_0_decides_where_two_writers_interleave_differently():
+    found = Spine(2, lambda _: False)
+    found.take(0, 0, batch("a", 1))
+    found.take(0, 1, QueryStop(1, "q"))
+    found.take(1, 0, QueryStop(1, "q"))
+    assert found.next() is None
+    found.take(1, 1, batch("a", 1))
+    assert [type(found.next()[0]), type(found.next()[0])] == [ShardBatch, QueryStop]
+
+
+def test_what_was_applied_is_passed_over_wherever_it_comes_again():
+    applied: set[int] = set()
+    found = Spine(2, lambda record: record.last in applied)
+    for partition in (0, 1):
+        found.take(partition, 0, batch("a", 1))
+        found.take(partition, 1, batch("a", 1))
+    assert found.next() is not None
+    applied.add(1)
+    found.take(0, 2, batch("a", 1))
+    assert found.next() is None
+
+
+def test_a_restart_reads_on_before_the_first_part_that_was_not_given_out():
+    found = Spine(2, lambda _: False)
+    found.take(0, 5, batch("a", 1))
+    found.take(1, 7, batch("a", 1))
+    found.take(1, 8, batch("a", 2))
+    found.next()
+    assert list(found.positions()) == [6, 8]
+
+
+def test_partitions_that_have_come_apart_are_an_error(monkeypatch):
+    monkeypatch.setattr(spine, "MAX_WAITING", 3)
+    found = Spine(2, lambda _: False)
+    for k in range(3):
+        found.take(1, k, batch("a", k))
+    with pytest.raises(LimitError, match="ahead of the others"):
+        found.take(1, 3, batch("a", 3))
+
+
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_shares_stay_where_they_are_as_far_as_fairness_allows(count):
+    before = share_out(count, {}, ["a", "b"])
+    assert abs(list(before.values()).count("a") - list(before.values()).count("b")) <= 1
+    assert share_out(count, before, ["a", "b"]) == before
+    alone = share_out(count, before, ["b"])
+    assert set(alone.values()) == {"b"}
+    assert share_out(count, before, []) == before
+    grown = share_out(count, before, ["a", "b", "c"])
+    assert sum(grown[s] != before[s] for s in before) <= -(-count // 3)
