@@ -46,11 +46,12 @@ class Events:
 
 @dataclass(slots=True)
 class BadEvent:
-    """An event that could not be used, and why."""
+    """An event that could not be used, and why. `place` is its number in what was parsed together."""
 
     time: int | None
     data: bytes
     reason: str
+    place: int = 0
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class EventParser:
             if i not in parts.bad and i not in parts.rows:
                 self._parse_one(i, data[i], syntax, parts)
         good = [i for i in range(len(data)) if i not in parts.bad]
-        bad = [BadEvent(times[i], original_bytes(data[i]), reason) for i, reason in sorted(parts.bad.items())]
+        bad = [BadEvent(times[i], original_bytes(data[i]), reason, i) for i, reason in sorted(parts.bad.items())]
         return self._collect(times, data, good, parts), bad
 
     def _collect(

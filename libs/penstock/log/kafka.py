@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ANSWER_S: Final = 30.0  # how long any single request to the brokers may take
 _RETRY_S: Final = 0.05
+MAX_RECORD_BYTES: Final = 64 << 20
+"""What the topics created here take, whatever the brokers' default."""
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _PASSING: Final = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -174,7 +176,11 @@ class KafkaLog:
 
 def _new_topic(topic: Topic) -> NewTopic:
     retention = "-1" if topic.retention_ms is None else str(topic.retention_ms)
-    config = {"cleanup.policy": str(topic.cleanup), "retention.ms": retention}
+    config = {
+        "cleanup.policy": str(topic.cleanup),
+        "retention.ms": retention,
+        "max.message.bytes": str(MAX_RECORD_BYTES),
+    }
     return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
 
 

@@ -132,9 +132,11 @@ class KafkaGroupReader:
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
             "topic.metadata.refresh.interval.ms": 5_000,
+            "enable.partition.eof": True,  # tells positions behind transactions' markers
         }
         self._consumer = Consumer(log.client(**_READING, **membership))
         self._assigned: frozenset[Partition] = frozenset()
+        self._positions: dict[Partition, int] = {}
         self.generation = 0
         self.subscribe(topics)
 
@@ -150,17 +152,26 @@ class KafkaGroupReader:
 
     def _on_revoke(self, _: object, partitions: list[TopicPartition]) -> None:
         self._assigned -= {Partition(at.topic, at.partition) for at in partitions}
+        self._positions = {name: at for name, at in self._positions.items() if name in self._assigned}
         self.generation += 1
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
         """Return what has come of the partitions assigned now."""
         messages = []
         for raw in consume(self._consumer, max_records, timeout_s):
-            if raw.error() is not None:
-                complain(raw.error(), Partition(raw.topic() or "", raw.partition() or 0))
-            elif Partition(raw.topic(), raw.partition()) in self._assigned:
-                messages.append(_message(raw))
+            name = Partition(raw.topic() or "", raw.partition() or 0)
+            if raw.error() is not None and raw.error().code() != KafkaError._PARTITION_EOF:
+                complain(raw.error(), name)
+            elif name in self._assigned:
+                ended = raw.error() is not None
+                self._positions[name] = raw.offset() if ended else raw.offset() + 1
+                if not ended:
+                    messages.append(_message(raw))
         return messages
+
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each is read next."""
+        return dict(self._positions)
 
     def assigned(self) -> frozenset[Partition]:
         """Return the partitions of this member as of the last poll."""
@@ -186,6 +197,7 @@ class KafkaGroupReader:
         """Leave the group."""
         self._consumer.close()
         self._assigned = frozenset()
+        self._positions.clear()
         self._log.forget(self)
 
 

@@ -119,6 +119,10 @@ class MemoryGroupReader:
         """Return the partitions of this member as of the last poll."""
         return self._assigned
 
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each is read next."""
+        return self._reader.positions()
+
     def commit(self, positions: Mapping[Partition, int]) -> None:
         """Store the group's progress."""
         self._log.faults.at(Point.PROGRESS, self._group)

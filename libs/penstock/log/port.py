@@ -169,6 +169,10 @@ class GroupReader(Protocol):
         """Return the partitions that this member reads as of the last poll."""
         ...
 
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each assigned partition is read next, as far as that is known by now."""
+        ...
+
     @property
     def generation(self) -> int:
         """A number that grows with each change of `assigned`: whoever holds work of an older one drops it."""

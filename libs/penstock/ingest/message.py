@@ -1,0 +1,56 @@
+"""One event as its producer sent it: format, time, heartbeats (API.md, "Kafka")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.engine.limits import MAX_TIME_MS
+from penstock.errors import DataError
+from penstock.rdf.formats import Format
+
+if TYPE_CHECKING:
+    from penstock.log import Message
+
+CONTENT_TYPE = "content-type"
+TIMESTAMP = "timestamp"
+HEARTBEAT = "heartbeat"
+"""A header with a time in ms, of a message without a value: no event of this partition at or before it will follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`advance_ms` is set for heartbeats, which carry no data."""
+
+    offset: int
+    time_ms: int
+    syntax: str
+    data: bytes
+    advance_ms: int | None = None
+
+
+def read_event(message: Message) -> Event:
+    """Return the event; DataError where its headers make no sense."""
+    headers = {name.lower(): value for name, value in message.headers}
+    beat = headers.get(HEARTBEAT)
+    if beat is not None:
+        if message.value:
+            raise DataError(f"a message with the header {HEARTBEAT!r} carries no event")
+        advance_ms = _time(HEARTBEAT, beat)
+        return Event(message.offset, advance_ms, "nt", b"", advance_ms)
+    if message.value is None:
+        raise DataError("a message without a value")
+    stamp = headers.get(TIMESTAMP)
+    time_ms = message.timestamp_ms if stamp is None else _time(TIMESTAMP, stamp)
+    content_type = headers.get(CONTENT_TYPE)
+    syntax = Format.N_TRIPLES if content_type is None else Format.named(content_type.decode("utf-8", "replace"))
+    return Event(message.offset, time_ms, syntax.value, message.value)
+
+
+def _time(header: str, value: bytes) -> int:
+    text = value.decode("ascii", "replace").strip()
+    digits = text.removeprefix("-")
+    # int() alone would take underscores and digits of other scripts.
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(MAX_TIME_MS)):
+        raise DataError(f"header {header!r} is no integer of milliseconds: {text[:40]!r}")
+    return int(text)

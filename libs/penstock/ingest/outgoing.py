@@ -1,0 +1,79 @@
+"""Ids that parsing gave, in a dictionary of this process, to ids of the cluster; those met before without asking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine.answers import Ids
+    from penstock.store._native import TermTuple
+
+_TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
+_IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp); those above are inline: the same everywhere
+MAX_TERMS = 1_000_000
+"""Terms kept before the cache begins anew."""
+_REQUEST = 50_000  # terms asked for at once
+
+
+class TermEncoder(Protocol):
+    """The part of the dictionary service that an adaptor needs."""
+
+    def encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return ids, durable by now; a fresh node for each blank node. TransientError: try again."""
+        ...
+
+
+class OutgoingTerms:
+    """A cache in front of the dictionary service. `dictionary` is what events are parsed into."""
+
+    def __init__(self, service: TermEncoder, max_terms: int = MAX_TERMS) -> None:
+        self._service = service
+        self._max_terms = max_terms
+        self._begin()
+
+    def _begin(self) -> None:
+        self.dictionary = native.Dictionary()
+        self._decoder = native.LocalTerms(self.dictionary)
+        self._known = np.zeros(1024, np.uint64)  # by the slot here; 0 = not asked for yet
+
+    def trim(self) -> bool:
+        """Begin anew where the cache is full; then ids of before mean nothing. Returns whether it did."""
+        full = self.dictionary.size() > self._max_terms
+        if full:
+            self._begin()
+        return full
+
+    def cluster_ids(self, ids: Ids) -> Ids:
+        """Return the same terms' ids in the cluster."""
+        tags = ids >> _TAG_SHIFT
+        entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
+        blanks = tags == _BLANK
+        slots = (ids[entries] & _PAYLOAD).astype(np.int64)
+        self._reach(int(slots.max(initial=0)))
+        unknown = np.unique(ids[entries][self._known[slots] == 0])
+        nodes, places = np.unique(ids[blanks], return_inverse=True)
+        given = self._ask(np.concatenate([unknown, nodes]))
+        self._known[(unknown & _PAYLOAD).astype(np.int64)] = given[: len(unknown)]
+        out = ids.copy()
+        out[entries] = self._known[slots]
+        out[blanks] = given[len(unknown) :][places]
+        return out
+
+    def _ask(self, ids: Ids) -> Ids:
+        parts = [np.empty(0, np.uint64)]
+        for first in range(0, len(ids), _REQUEST):
+            terms = self._decoder.decode(ids[first : first + _REQUEST])
+            parts.append(self._service.encode([term for term in terms if term is not None]))
+        return np.concatenate(parts)
+
+    def _reach(self, slot: int) -> None:
+        if slot >= len(self._known):
+            grown = np.zeros(max(slot + 1, 2 * len(self._known)), np.uint64)
+            grown[: len(self._known)] = self._known
+            self._known = grown
