@@ -10,7 +10,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native test-tsan test-long lint tidy format bench wheel clean
+.PHONY: help setup demo test test-python test-native test-rdma test-tsan test-long lint tidy format bench wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,10 @@ test-python: setup $(VENV)/.dev
 test-native: $(VENV)/.dev
 	tools/googletest.sh
 	PYTHON=$(PY) $(NATIVE) asan
+
+test-rdma: setup $(VENV)/.dev ## The data plane over RDMA: on a device, or in a virtual machine with soft-RoCE
+	tools/googletest.sh
+	PYTHON=$(PY) tools/test_rdma.sh
 
 test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
 	tools/googletest.sh

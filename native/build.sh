@@ -3,6 +3,7 @@
 #   native/build.sh            the module, Release
 #   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
 #   native/build.sh bench [T]  micro-benchmarks (or one of them), in build/native-bench
+#   native/build.sh only NAME  one test, Release, not run
 #   native/build.sh fuzz [S]   each fuzz target for S seconds (600), with clang
 # PYTHON names the interpreter that has nanobind (default: the first python on PATH).
 set -euo pipefail
@@ -27,6 +28,9 @@ case "$mode" in
     configure build/native-test -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON
     cmake --build build/native-test
     ctest --test-dir build/native-test --output-on-failure -R "${2:-.}" ;;
+  only)
+    configure build/native-test -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON
+    cmake --build build/native-test --target "$2" ;;
   asan)
     configure build/native-asan "${checked[@]}" -DPENSTOCK_SANITIZE=address,undefined
     cmake --build build/native-asan

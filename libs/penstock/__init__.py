@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.engine import DeadLetter, Declaration, Engine, Evaluation, Gap, LateEvent, Limits, Query, Solutions
 from penstock.errors import (
     DataError,
+    DataPlaneError,
     LimitError,
     PenstockError,
     QueryError,
@@ -15,6 +16,7 @@ from penstock.query.parser import parse
 
 __all__ = [
     "DataError",
+    "DataPlaneError",
     "DeadLetter",
     "Declaration",
     "Engine",

@@ -1,17 +1,19 @@
 // Bindings of the data plane: a node's served regions and server, and the planes that read them.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "dataplane/rdma.hpp"
 #include "dataplane/router.hpp"
 #include "dataplane/shared_plane.hpp"
 #include "dataplane/tcp_plane.hpp"
@@ -46,15 +48,29 @@ std::uint32_t publish(ServedRegions& regions, const std::string& path, std::uint
     return regions.publish(entry);
 }
 
-template <class Made>
-void construct(Made* self, Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
-               std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
+TcpOptions options_of(const nb::bytes& secret, std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms,
+                      std::uint64_t bytes_in_flight) {
     TcpOptions options;
     options.secret = to_bytes(secret);
     options.connect_timeout = milliseconds(connect_timeout_ms);
     options.read_timeout = milliseconds(read_timeout_ms);
     options.bytes_in_flight = bytes_in_flight;
-    new (self) Made(node, {host, port}, std::move(options));
+    return options;
+}
+
+template <class Made>
+void construct(Made* self, Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
+               std::uint32_t connect_timeout_ms, std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
+    new (self) Made(node, {host, port}, options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight));
+}
+
+/// A shared pointer, since what kind of plane comes is known natively only.
+std::shared_ptr<Plane> rdma_plane(Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
+                                  const std::string& device, std::uint32_t connect_timeout_ms,
+                                  std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
+    auto control = std::make_unique<TcpPlane>(node, Address{host, port},
+                                              options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight));
+    return make_rdma_plane(std::move(control), device);
 }
 
 /// All planes that reach a node over the network are made alike.
@@ -119,7 +135,12 @@ nb::dict counters(const TcpServer& server) {
 
 void bind_node(nb::module_& m) {
     nb::class_<ServedRegions>(m, "ServedRegions", "What a node lets others read.")
-        .def(nb::init<>())
+        .def(
+            "__init__",
+            [](ServedRegions* self, const std::optional<std::string>& rdma_device) {
+                new (self) ServedRegions(rdma_device ? open_rdma_host(*rdma_device) : nullptr);
+            },
+            "rdma_device"_a = nb::none())
         .def("publish", &publish, "path"_a, "kind"_a = 3, "subject"_a = 0, "epoch"_a = 0, "reserve_bytes"_a = 0,
              "stable"_a = false)
         .def("withdraw", &ServedRegions::withdraw, "number"_a)
@@ -143,11 +164,17 @@ void bind_planes(nb::module_& m) {
     nb::class_<Plane>(m, "Plane", "Reads regions of nodes; one thread at a time.")
         .def("directory", &directory, "node"_a)
         .def("read", &read, "node"_a, "regions"_a, "offsets"_a, "lengths"_a)
-        .def("transport", &Plane::transport, "node"_a);
+        .def("transport", &Plane::transport, "node"_a)
+        .def("remark", &Plane::remark, "node"_a);
 
     bind_plane<TcpPlane>(m, "TcpPlane", "Over one TCP connection.")
-        .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<nb::gil_scoped_release>());
+        .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<nb::gil_scoped_release>())
+        .def("offers_rdma", &TcpPlane::offers_rdma);
     bind_plane<SharedPlane>(m, "SharedPlane", "Regions of a node of this machine, mapped.");
+    m.def("rdma_plane", &rdma_plane, "node"_a, "host"_a, "port"_a, "secret"_a, "device"_a = "",
+          "connect_timeout_ms"_a = 2000, "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
+    m.def("rdma_devices", &rdma_devices);
+    m.def("built_with_rdma", &built_with_rdma);
     nb::class_<Router, Plane>(m, "Router", "One plane over the planes of all nodes.")
         .def(nb::init<>())
         .def("add", &Router::add, "node"_a, "plane"_a)

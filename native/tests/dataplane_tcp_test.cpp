@@ -176,6 +176,98 @@ TEST_F(TwoRegions, ANodeThatComesBackIsConnectedToAgain) {
     EXPECT_TRUE(reads.right());
 }
 
+/// Somebody who writes what he likes, after a right handshake or without one.
+class RawEngine {
+public:
+    RawEngine(std::uint16_t port, const std::vector<std::byte>& secret, bool authenticate)
+        : socket_(connect_to({"127.0.0.1", port}, deadline())) {
+        if (!authenticate) return;
+        send(wire::frame(wire::Message::Hello, wire::Greeting{wire::kMagic, wire::kVersion, 0, {}}));
+        const auto challenge = wire::value_at<wire::Greeting>(answer().second);
+        send(wire::frame(wire::Message::Proof, wire::proof(secret, wire::Side::Engine, {}, challenge.nonce)));
+        EXPECT_EQ(answer().first, wire::Message::Welcome);
+    }
+    void send(std::span<const std::byte> bytes) const { send_all(socket_, bytes, deadline()); }
+    void read(std::uint32_t number, std::uint64_t offset, std::uint32_t length) const {
+        struct One {
+            std::uint64_t count;
+            wire::ReadItem item;
+        };
+        send(wire::frame(wire::Message::Read, One{1, {offset, number, length}}));
+    }
+    std::pair<wire::Message, std::vector<std::byte>> answer() const {
+        wire::FrameHeader header{};
+        receive_all(socket_, std::as_writable_bytes(std::span(&header, 1)), deadline());
+        std::vector<std::byte> body(header.body_bytes);
+        receive_all(socket_, body, deadline());
+        return {header.message, body};
+    }
+    /// The fault of the next answer; then the node must have hung up.
+    Fault cut() const {
+        const auto [message, body] = answer();
+        EXPECT_EQ(message, wire::Message::Failure);
+        std::byte byte;
+        EXPECT_EQ(fault_of([&] { receive_all(socket_, {&byte, 1}, deadline()); }), Fault::Disconnected);
+        return wire::read_failure(body).fault;
+    }
+
+private:
+    static Clock::time_point deadline() { return Clock::now() + std::chrono::seconds(20); }
+    Descriptor socket_;
+};
+
+TEST_F(TwoRegions, WhoSendsGarbageIsToldAndCut) {
+    std::mt19937_64 random(9);
+    for (const bool authenticated : {false, true}) {
+        for (int i = 0; i < 20; ++i) {
+            std::vector<std::byte> garbage(8 + random() % 5000);
+            for (std::byte& b : garbage) b = static_cast<std::byte>(random());
+            const RawEngine engine(server->port(), secret, authenticated);
+            engine.send(garbage);
+            EXPECT_EQ(engine.cut(), Fault::Refused);
+        }
+    }
+}
+
+TEST_F(TwoRegions, WhoReadsWhatIsNotThereIsToldAndCut) {
+    const auto fault = [&](std::uint32_t number, std::uint64_t offset, std::uint32_t length) {
+        const RawEngine engine(server->port(), secret, true);
+        engine.read(number, offset, length);
+        return engine.cut();
+    };
+    EXPECT_EQ(fault(0, 8 * kWords, 8), Fault::OutOfRange);
+    EXPECT_EQ(fault(0, ~std::uint64_t{7}, 16), Fault::OutOfRange);
+    EXPECT_EQ(fault(0, 0, 0x80000000u), Fault::OutOfRange);
+    EXPECT_EQ(fault(0, 0, 0), Fault::OutOfRange);
+    EXPECT_EQ(fault(0, 4, 8), Fault::OutOfRange);
+    EXPECT_EQ(fault(2, 0, 8), Fault::Refused);
+    EXPECT_EQ(server->counters().reads, 0u);
+}
+
+TEST_F(TwoRegions, NobodyReadsBeforeTheProof) {
+    const RawEngine engine(server->port(), secret, false);
+    engine.read(0, 0, 8);
+    EXPECT_EQ(engine.cut(), Fault::Refused);
+}
+
+TEST_F(TwoRegions, ARecordedProofIsWorthNothing) {
+    const RawEngine engine(server->port(), secret, false);
+    engine.send(wire::frame(wire::Message::Hello, wire::Greeting{wire::kMagic, wire::kVersion, 0, {}}));
+    engine.answer();
+    engine.send(wire::frame(wire::Message::Proof, wire::proof(secret, wire::Side::Engine, {}, {})));
+    EXPECT_EQ(engine.cut(), Fault::Refused);
+}
+
+TEST_F(TwoRegions, WhoDoesNotTakeHisAnswersDoesNotHoldUpOthers) {
+    const RawEngine greedy(server->port(), secret, true);
+    for (int i = 0; i < 500; ++i) greedy.read(0, 0, 8 * kWords);  // 800 MB, and not one byte is taken
+    const auto plane = this->plane();
+    plane->directory(3);
+    Reads reads(1000, 1000, kWords, 2, 1);
+    plane->read(reads.reads);
+    EXPECT_TRUE(reads.right());
+}
+
 TEST_F(TcpTest, ConnectionsAreLimited) {
     start({.connections = 2});
     const auto first = plane(), second = plane(), third = plane();

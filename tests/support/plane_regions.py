@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,13 +23,19 @@ def words(seed: int, start: int, count: int) -> np.ndarray:
     return (index + np.uint64(seed << 40)) * np.uint64(0x9E3779B97F4A7C15)
 
 
+def rdma_device(side: str) -> str:
+    """The device of the engine's or of the node's side: two of one machine where $PENSTOCK_RDMA_DEVICES names them."""
+    names = os.environ.get("PENSTOCK_RDMA_DEVICES", "").split(",")
+    return names[0 if side == "node" else -1]
+
+
 class Node:
     """A server with regions of its own making; seed and number of a region are the same."""
 
-    def __init__(self, directory: Path, host: str = "127.0.0.1", **limits: int) -> None:
+    def __init__(self, directory: Path, host: str = "127.0.0.1", **options: Any) -> None:
         self.directory = directory
         self.host = host
-        self.server = Server(host, 0, SECRET, **limits)
+        self.server = Server(host, 0, SECRET, rdma_device=rdma_device("node"), **options)
 
     def add(self, count: int, *, stable: bool = True) -> int:
         """Publish a region of so many words."""

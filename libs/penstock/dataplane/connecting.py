@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from penstock.errors import DataPlaneError
@@ -32,34 +32,60 @@ def connect(
     port: int,
     secret: bytes,
     transport: Transport = "auto",
+    *,
     limits: PlaneLimits = _DEFAULT_LIMITS,
+    rdma_device: str = "",
 ) -> native.Plane:
     """A plane to the node whose server listens at host and port, proved by the secret that both hold.
 
     `node` is the number by which the caller's reads name it. "auto" takes shared memory where the node's regions can be
-    mapped here, and otherwise TCP. Raises DataPlaneError where the node cannot be reached that way.
+    mapped here, else RDMA where both sides have it, else TCP. "rdma" falls back to TCP as well, with a warning; "shm"
+    and "tcp" are taken as they are. `rdma_device` empty is the first that can be used. Raises DataPlaneError where the
+    node cannot be reached, or does not accept the secret.
     """
-    options = {
-        "connect_timeout_ms": limits.connect_timeout_ms,
-        "read_timeout_ms": limits.read_timeout_ms,
-        "bytes_in_flight": limits.bytes_in_flight,
-    }
-    if transport in ("auto", "shm"):
-        shared = native.SharedPlane(node, host, port, secret, **options)
-        try:
-            shared.directory(node)
-        except DataPlaneError as error:
-            if transport == "shm" or error.fault != "refused" or not _accepts(node, host, port, secret, options):
-                raise
-            _log.info("data plane to node %d (%s:%d): %s, so not in place", node, host, port, error)
-        else:
-            return shared
-    plane = native.TcpPlane(node, host, port, secret, **options)
-    plane.directory(node)
-    return plane
+    return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
 
 
-def _accepts(node: int, host: str, port: int, secret: bytes, options: dict[str, int]) -> bool:
-    """Whether the node lets us in at all: shared memory may be refused for reasons of its own."""
-    native.TcpPlane(node, host, port, secret, **options).directory(node)
-    return True
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    node: int
+    host: str
+    port: int
+    secret: bytes
+    limits: PlaneLimits
+    rdma_device: str
+
+    def open(self, transport: Transport) -> native.Plane:
+        tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
+        tcp.directory(self.node)  # whatever is wrong with node or secret is an error, and not a reason to fall back
+        if transport == "shm":
+            return self._shared()
+        if transport == "auto" and tcp.is_on_this_machine():
+            try:
+                return self._shared()
+            except DataPlaneError as error:
+                self._say(logging.INFO, f"not in place: {error}")
+        if transport == "rdma" or (transport == "auto" and tcp.offers_rdma()):
+            try:
+                return self._rdma()
+            except DataPlaneError as error:
+                self._say(logging.WARNING, f"reads go over TCP: {error}")
+        return tcp
+
+    def _shared(self) -> native.Plane:
+        plane = native.SharedPlane(self.node, self.host, self.port, self.secret, **self._options())
+        plane.directory(self.node)
+        return plane
+
+    def _rdma(self) -> native.Plane:
+        plane = native.rdma_plane(self.node, self.host, self.port, self.secret, self.rdma_device, **self._options())
+        plane.directory(self.node)
+        if remark := plane.remark(self.node):
+            self._say(logging.WARNING, f"some reads go over TCP: {remark}")
+        return plane
+
+    def _options(self) -> dict[str, int]:
+        return asdict(self.limits)
+
+    def _say(self, level: int, what: str) -> None:
+        _log.log(level, "data plane to node %d at %s:%d: %s", self.node, self.host, self.port, what)

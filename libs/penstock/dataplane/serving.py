@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from penstock.errors import DataPlaneError
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from penstock.dataplane.connecting import Transport
+
+_log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
@@ -19,15 +25,36 @@ class RegionKind(IntEnum):
     OTHER = 3
 
 
+def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:
+    if transport in ("auto", "rdma"):
+        try:
+            return native.ServedRegions(rdma_device)
+        except DataPlaneError as error:
+            level = logging.WARNING if transport == "rdma" else logging.INFO
+            _log.log(level, "data plane: others read this node over TCP: %s", error)
+    return native.ServedRegions()
+
+
 class Server:
     """A node's regions, and the native thread that answers reads of them over TCP.
 
     Everybody who holds `secret` (16 bytes or more) may read all of them, and nobody can write. Files that are published
-    may grow but never shrink. `port` 0 takes a free one. Raises StorageError where the address cannot be had.
+    may grow but never shrink. `port` 0 takes a free one. With "auto" and "rdma", stable regions can be read by RDMA too
+    where there is a device (`rdma_device`, or the first that can be used). Raises StorageError where the address cannot
+    be had.
     """
 
-    def __init__(self, host: str, port: int, secret: bytes, *, connections: int = 256) -> None:
-        self._regions = native.ServedRegions()
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        secret: bytes,
+        *,
+        connections: int = 256,
+        transport: Transport = "auto",
+        rdma_device: str = "",
+    ) -> None:
+        self._regions = _regions(transport, rdma_device)
         self._server = native.DataPlaneServer(self._regions, host, port, secret, connections=connections)
 
     @property

@@ -97,6 +97,8 @@ public:
     virtual const std::byte* mapped(RegionId) { return nullptr; }
     /// "shm", "tcp" or "rdma": how reads of that node travel.
     virtual std::string_view transport(Node node) const = 0;
+    /// Why some reads of that node travel otherwise; empty where none do.
+    virtual std::string remark(Node) const { return {}; }
 };
 
 /// Throws OutOfRange where a read is not made of whole words or longer than allowed.

@@ -21,6 +21,7 @@ public:
     void wait(Ticket ticket) override;
     const std::byte* mapped(RegionId id) override { return find(id.node).mapped(id); }
     std::string_view transport(Node node) const override { return find(node).transport(node); }
+    std::string remark(Node node) const override { return find(node).remark(node); }
 
 private:
     struct Part {

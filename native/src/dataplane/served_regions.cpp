@@ -20,7 +20,9 @@ std::uint32_t ServedRegions::publish(RegionEntry entry) {
         throw LimitError("the node has no more numbers for regions");
     const std::uint32_t number = table->next_number++;
     entry.id = {0, number};
-    table->regions.emplace(number, std::make_shared<const Served>(std::move(entry), std::move(region)));
+    auto served = std::make_shared<Served>(Served{std::move(entry), std::move(region), nullptr});
+    if (rdma_ && served->entry.stable) served->registration = rdma_->registration(served->region);
+    table->regions.emplace(number, std::move(served));
     table_ = std::move(table);
     return number;
 }

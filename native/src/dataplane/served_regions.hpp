@@ -4,10 +4,12 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dataplane/mapped_region.hpp"
 #include "dataplane/plane.hpp"
+#include "dataplane/rdma.hpp"
 
 namespace penstock::dataplane {
 
@@ -18,6 +20,7 @@ public:
     struct Served {
         RegionEntry entry;
         MappedRegion region;
+        std::shared_ptr<RdmaRegistration> registration;  // null where RDMA cannot be had of it
     };
     struct Table {
         std::unordered_map<std::uint32_t, std::shared_ptr<const Served>> regions;  // by number
@@ -29,6 +32,10 @@ public:
         }
     };
 
+    /// With a device, regions that are `stable` can be read by RDMA.
+    explicit ServedRegions(std::unique_ptr<RdmaHost> rdma = nullptr) : rdma_(std::move(rdma)) {}
+    RdmaHost* rdma() const { return rdma_.get(); }
+
     /// `entry` without id, bytes, device and inode, which are found out here. Returns the region's number.
     /// StorageError where it cannot be mapped, LimitError beyond wire::kMaxRegions at a time.
     std::uint32_t publish(RegionEntry entry);
@@ -39,6 +46,7 @@ public:
     std::vector<RegionEntry> directory() const;
 
 private:
+    const std::unique_ptr<RdmaHost> rdma_;
     mutable std::mutex mutex_;
     std::shared_ptr<const Table> table_ = std::make_shared<Table>();
 };

@@ -24,6 +24,10 @@ std::size_t largest_body(Message message) {
             return sizeof(wire::Greeting);
         case Message::Proof:
             return sizeof(Digest);
+        case Message::Join:
+            return sizeof(RdmaEndpoint);
+        case Message::ListKeys:
+            return sizeof(wire::KeysQuestion);
         case Message::Read:
             return kMaxRequest - sizeof(FrameHeader);
         default:
@@ -65,8 +69,8 @@ bool Session::take_frame() {
     const auto input = std::span<const std::byte>(input_).subspan(input_begin_, input_end_ - input_begin_);
     if (state_ == State::Failed || input.size() < sizeof(FrameHeader)) return false;
     const auto header = wire::value_at<FrameHeader>(input);
-    if (header.zero != 0 || header.body_bytes > largest_body(header.message)) {
-        fail(Fault::Refused, "this is not a request of the data plane");
+    if (!is_expected(header.message) || header.zero != 0 || header.body_bytes > largest_body(header.message)) {
+        fail(Fault::Refused, authenticated() ? "this is not a request of the data plane" : "not authenticated");
         return true;
     }
     if (input.size() - sizeof header < header.body_bytes) return false;
@@ -75,15 +79,31 @@ bool Session::take_frame() {
     return true;
 }
 
+bool Session::is_expected(Message message) const {
+    if (state_ == State::Greeting) return message == Message::Hello;
+    if (state_ == State::Proving) return message == Message::Proof;
+    return message == Message::List || message == Message::Read || message == Message::Join ||
+           message == Message::ListKeys;
+}
+
 void Session::answer(Message message, std::span<const std::byte> body) {
-    if (state_ == State::Greeting && message == Message::Hello) return greet(body);
-    if (state_ == State::Proving && message == Message::Proof) return check_proof(body);
-    if (state_ == State::Open && message == Message::Read) return begin_reads(body);
-    if (state_ == State::Open && message == Message::List) {
-        message_ = wire::regions_frame(regions_.directory());
-        return;
+    switch (message) {
+        case Message::Hello:
+            return greet(body);
+        case Message::Proof:
+            return check_proof(body);
+        case Message::List:
+            message_ = wire::regions_frame(regions_.directory());
+            return;
+        case Message::Read:
+            return begin_reads(body);
+        case Message::Join:
+            return join(body);
+        case Message::ListKeys:
+            return list_keys(body);
+        default:
+            return;  // is_expected() knows no other
     }
-    fail(Fault::Refused, state_ == State::Open ? "this is not a request of the data plane" : "not authenticated");
 }
 
 void Session::greet(std::span<const std::byte> body) {
@@ -109,6 +129,7 @@ void Session::check_proof(std::span<const std::byte> body) {
     welcome.incarnation = node_.incarnation;
     welcome.reply_bytes = wire::kMaxReplyBytes;
     welcome.reads = wire::kMaxReads;
+    welcome.rdma = regions_.rdma() != nullptr ? 1 : 0;
     message_ = wire::frame(Message::Welcome, welcome);
     // Nothing waits in the input but what was sent too early; all of output_ has been sent or is copied.
     input_.resize(kMaxRequest);
@@ -144,14 +165,42 @@ bool Session::find_answers(std::span<const std::byte> body, std::uint64_t& total
         if (item.offset % 8 != 0 || item.length % 8 != 0 || item.length == 0 || total > wire::kMaxReplyBytes)
             return refuse(Fault::OutOfRange, "reads are of whole words, and of limited length");
         if (served == nullptr || served->entry.id.number != item.number) served = table_->find(item.number);
-        if (served == nullptr && item.number < table_->next_number)
-            return refuse(Fault::Retired, "the node has withdrawn region " + std::to_string(item.number));
-        if (served == nullptr) return refuse(Fault::Refused, "the node never had such a region");
+        if (served == nullptr) return fail_missing(item.number, *table_), false;
         if (!served->region.has(item.offset, item.length))
             return refuse(Fault::OutOfRange, "a read beyond the end of region " + std::to_string(item.number));
         answers_.push_back({&served->region, item.offset, item.length});
     }
     return true;
+}
+
+/// The engine's queue pair may read as long as this session lives.
+void Session::join(std::span<const std::byte> body) {
+    if (regions_.rdma() == nullptr || body.size() != sizeof(RdmaEndpoint))
+        return fail(Fault::Refused, "the node offers no RDMA");
+    queue_pair_.reset();
+    RdmaEndpoint ours;
+    try {
+        queue_pair_ = regions_.rdma()->accept(wire::value_at<RdmaEndpoint>(body), ours);
+    } catch (const Error& error) {
+        return fail(error.fault, error.what());
+    }
+    message_ = wire::frame(Message::Joined, ours);
+}
+
+/// Registers what is new of the region: the one request that makes the node do something, so it is asked for only where
+/// a read lies beyond the keys that an engine has.
+void Session::list_keys(std::span<const std::byte> body) {
+    if (body.size() != sizeof(wire::KeysQuestion)) return fail(Fault::Refused, "a question of another size");
+    const auto table = regions_.table();
+    const auto number = wire::value_at<wire::KeysQuestion>(body).number;
+    const ServedRegions::Served* served = table->find(number);
+    if (served == nullptr) return fail_missing(number, *table);
+    try {
+        if (!served->registration) throw Error(Fault::Refused, "the region's memory may move, so it is read over TCP");
+        message_ = wire::keys_frame(served->registration->segments(), {});
+    } catch (const Error& error) {
+        message_ = wire::keys_frame({}, error.what());
+    }
 }
 
 void Session::copy_message() {
@@ -184,6 +233,13 @@ void Session::copy_answers() {
     answers_.clear();
     answers_done_ = 0;
     table_.reset();
+}
+
+void Session::fail_missing(std::uint32_t number, const ServedRegions::Table& table) {
+    if (number < table.next_number)
+        fail(Fault::Retired, "the node has withdrawn region " + std::to_string(number));
+    else
+        fail(Fault::Refused, "the node never had such a region");
 }
 
 void Session::fail(Fault fault, std::string_view words) {

@@ -54,13 +54,17 @@ private:
     };
 
     bool take_frame();
+    bool is_expected(wire::Message message) const;
     void answer(wire::Message message, std::span<const std::byte> body);
     void greet(std::span<const std::byte> body);
     void check_proof(std::span<const std::byte> body);
     void begin_reads(std::span<const std::byte> body);
     bool find_answers(std::span<const std::byte> body, std::uint64_t& total);
+    void join(std::span<const std::byte> body);
+    void list_keys(std::span<const std::byte> body);
     void copy_message();
     void copy_answers();
+    void fail_missing(std::uint32_t number, const ServedRegions::Table& table);
     void fail(Fault fault, std::string_view words);
     std::size_t room() const { return output_.size() - output_end_; }
 
@@ -77,6 +81,7 @@ private:
     std::vector<Answer> answers_;  // ... followed by these
     std::size_t answers_done_ = 0;
     std::shared_ptr<const ServedRegions::Table> table_;  // keeps their regions mapped
+    std::shared_ptr<void> queue_pair_;                   // that the engine reads by
     Counters counters_;
 };
 

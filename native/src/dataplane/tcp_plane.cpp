@@ -19,6 +19,7 @@ constexpr std::size_t kInput = std::size_t{256} << 10;
 constexpr std::uint32_t kDirect = std::uint32_t{16} << 10;  // from here on the kernel writes to the reader's own buffer
 constexpr std::uint64_t kReadCost = sizeof(wire::ReadItem) + 16;  // memory of a read on its way, besides its bytes
 constexpr Message kNone{0};
+constexpr Plane::Ticket kQuestion = 0;  // of what is no batch of reads
 
 }  // namespace
 
@@ -39,6 +40,7 @@ void TcpPlane::connect() {
     authenticate(socket, deadline);
     socket_ = std::move(socket);
     retry_at_ = {};
+    ++connections_;
 }
 
 namespace {
@@ -89,18 +91,32 @@ bool TcpPlane::is_on_this_machine() {
 
 std::vector<RegionEntry> TcpPlane::directory(Node node) {
     if (node != node_) throw Error(Fault::Refused, "this plane leads to another node");
-    connect();
-    directory_.reset();
-    wire::append_header(output_, Message::List, 0);
-    requests_.push_back({0, 0, 0, 0});
-    const auto deadline = Clock::now() + options_.read_timeout;
-    while (!directory_) progress(deadline);
+    std::vector<RegionEntry> entries = wire::read_regions(ask(Message::List, {}, Message::Regions));
     regions_.clear();
-    for (RegionEntry& entry : *directory_) {
+    for (RegionEntry& entry : entries) {
         entry.id.node = node_;
         regions_[entry.id.number] = {entry.bytes};
     }
-    return *std::exchange(directory_, std::nullopt);
+    return entries;
+}
+
+std::uint64_t TcpPlane::connection() {
+    connect();
+    return connections_;
+}
+
+std::vector<std::byte> TcpPlane::ask(Message question, std::span<const std::byte> body, Message answer) {
+    connect();
+    answered_.reset();
+    wire::append_header(output_, question, body.size());
+    wire::append_bytes(output_, body);
+    requests_.push_back({kQuestion, 0, 0, 0, answer});
+    batches_[kQuestion] = {1, std::nullopt};
+    const auto deadline = Clock::now() + options_.read_timeout;
+    while (!answered_ && !batches_.at(kQuestion).error) progress(deadline);
+    const auto asked = batches_.extract(kQuestion);
+    if (asked.mapped().error) throw *asked.mapped().error;
+    return *std::exchange(answered_, std::nullopt);
 }
 
 // ---- requests
@@ -169,7 +185,7 @@ void TcpPlane::request(Ticket ticket, std::span<const Read> reads, std::uint64_t
         expected_.push_back({read.into, read.length});
     }
     const std::uint64_t cost = bytes + reads.size() * kReadCost;
-    requests_.push_back({ticket, static_cast<std::uint32_t>(reads.size()), bytes, cost});
+    requests_.push_back({ticket, static_cast<std::uint32_t>(reads.size()), bytes, cost, Message::Data});
     ++batches_.at(ticket).requests;
     in_flight_ += cost;
 }
@@ -273,11 +289,10 @@ void TcpPlane::begin_answer() {
     answer_left_ = answer_.body_bytes;
     input_begin_ += sizeof(FrameHeader);
     const Request* first = requests_.empty() ? nullptr : &requests_.front();
-    const bool fits =
-        (answer_.message == Message::Data && first != nullptr && first->reads > 0 && first->bytes == answer_left_) ||
-        (answer_.message == Message::Regions && first != nullptr && first->reads == 0 &&
-         answer_left_ <= wire::kMaxDirectoryBytes) ||
-        (answer_.message == Message::Failure && answer_left_ <= wire::kMaxFailureBytes);
+    const bool is_answer = first != nullptr && answer_.message == first->answer;
+    const bool fits = (is_answer && answer_.message == Message::Data && answer_left_ == first->bytes) ||
+                      (is_answer && answer_.message != Message::Data && answer_left_ <= wire::kMaxDirectoryBytes) ||
+                      (answer_.message == Message::Failure && answer_left_ <= wire::kMaxFailureBytes);
     if (!fits) fail_all(Error(Fault::Disconnected, address_.text() + " answers what was not asked"));
     if (answer_left_ == 0) end_answer();
 }
@@ -301,18 +316,13 @@ std::size_t TcpPlane::take_data(std::span<const std::byte> bytes) {
 
 void TcpPlane::end_answer() {
     const FrameHeader answer = std::exchange(answer_, {});
-    if (answer.message == Message::Regions) return take_directory();
     if (answer.message == Message::Failure) return take_failure();
     const Request done = requests_.front();
     requests_.pop_front();
     in_flight_ -= done.cost;
+    if (answer.message != Message::Data) answered_ = std::exchange(control_, {});
     const auto batch = batches_.find(done.ticket);
     if (batch != batches_.end()) --batch->second.requests;
-}
-
-void TcpPlane::take_directory() {
-    directory_ = wire::read_regions(std::exchange(control_, {}));
-    requests_.pop_front();
 }
 
 void TcpPlane::take_failure() {
@@ -340,8 +350,15 @@ void TcpPlane::fail_first(const Error& error) {
     if (batch != batches_.end()) batch->second.error = error;
 }
 
-/// Hangs up; every batch that is not complete fails.
+void TcpPlane::hang_up() { drop_all(Error(Fault::Disconnected, "the connection was given up")); }
+
 void TcpPlane::fail_all(const Error& error) {
+    drop_all(error);
+    throw error;
+}
+
+/// Every batch that is not complete fails.
+void TcpPlane::drop_all(const Error& error) {
     socket_.close();
     requests_.clear();
     expected_.clear();
@@ -350,10 +367,9 @@ void TcpPlane::fail_all(const Error& error) {
     in_flight_ = 0;
     output_begin_ = input_begin_ = input_end_ = 0;
     answer_ = {};
-    directory_.reset();
+    answered_.reset();
     for (auto& [ticket, batch] : batches_)
         if (batch.requests > 0 && !batch.error) batch.error = error;
-    throw error;
 }
 
 void TcpPlane::late() { fail_all(Error(Fault::TimedOut, address_.text() + " did not answer in time")); }

@@ -42,6 +42,16 @@ public:
     /// Changes whenever the node's server starts anew; 0 before the first connection.
     std::uint64_t incarnation() const { return welcome_.incarnation; }
 
+    // For the RDMA plane, whose queue pairs and keys are told over this connection.
+    Node node() const { return node_; }
+    const TcpOptions& options() const { return options_; }
+    bool offers_rdma() const { return welcome_.rdma != 0; }
+    /// Counts connections: what was agreed on an earlier one has ended. Connects where needed. Error.
+    std::uint64_t connection();
+    /// One question and its answer's body. Error.
+    std::vector<std::byte> ask(wire::Message question, std::span<const std::byte> body, wire::Message answer);
+    void hang_up();
+
 private:
     struct Expected {     // a read whose bytes are on their way
         std::byte* into;  // null: nobody wants them any more
@@ -49,9 +59,10 @@ private:
     };
     struct Request {  // a frame whose answer is on its way
         Ticket ticket;
-        std::uint32_t reads;  // 0: the directory is asked for
+        std::uint32_t reads;
         std::uint64_t bytes;  // of the answer
         std::uint64_t cost;   // what it counts against bytes_in_flight
+        wire::Message answer;
     };
     struct Batch {
         std::size_t requests;  // not yet answered
@@ -75,9 +86,9 @@ private:
     void begin_answer();
     std::size_t take_data(std::span<const std::byte> bytes);
     void end_answer();
-    void take_directory();
     void take_failure();
     void fail_first(const Error& error);
+    void drop_all(const Error& error);
     [[noreturn]] void fail_all(const Error& error);
     [[noreturn]] void late();
     [[noreturn]] void hung_up();
@@ -89,8 +100,9 @@ private:
     Descriptor socket_;
     wire::Welcome welcome_{};
     Clock::time_point retry_at_{};
-    std::unordered_map<std::uint32_t, Known> regions_;   // of this incarnation
-    std::optional<std::vector<RegionEntry>> directory_;  // as just received
+    std::unordered_map<std::uint32_t, Known> regions_;  // of this incarnation
+    std::optional<std::vector<std::byte>> answered_;    // to a question
+    std::uint64_t connections_ = 0;
 
     Ticket last_ticket_ = 0;
     std::map<Ticket, Batch> batches_;

@@ -11,7 +11,7 @@ std::string text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-[[noreturn]] void not_ours() { throw Error(Fault::Disconnected, "the node's directory cannot be read"); }
+[[noreturn]] void not_ours() { throw Error(Fault::Disconnected, "what the node answers cannot be read"); }
 
 }  // namespace
 
@@ -73,6 +73,33 @@ std::vector<RegionEntry> read_regions(std::span<const std::byte> body) {
         body = body.subspan(item.path_bytes);
     }
     return entries;
+}
+
+std::vector<std::byte> keys_frame(std::span<const RdmaSegment> segments, std::string_view words) {
+    words = words.substr(0, kMaxFailureBytes);
+    std::vector<std::byte> bytes;
+    append_header(bytes, Message::Keys, sizeof(KeysHeader) + segments.size_bytes() + words.size());
+    append(bytes, KeysHeader{static_cast<std::uint32_t>(segments.size()), static_cast<std::uint32_t>(words.size())});
+    append_bytes(bytes, std::as_bytes(segments));
+    append_bytes(bytes, std::as_bytes(std::span(words)));
+    return bytes;
+}
+
+std::vector<RdmaSegment> read_keys(std::span<const std::byte> body) {
+    if (body.size() < sizeof(KeysHeader)) not_ours();
+    const auto header = value_at<KeysHeader>(body);
+    body = body.subspan(sizeof header);
+    if (header.segments > kMaxSegments || body.size() != header.segments * sizeof(RdmaSegment) + header.words)
+        not_ours();
+    if (header.segments == 0) throw Error(Fault::Refused, text_of(body));
+    std::vector<RdmaSegment> segments(header.segments);
+    std::uint64_t end = 0;  // they lie behind one another, from the region's start
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        segments[i] = value_at<RdmaSegment>(body, i * sizeof(RdmaSegment));
+        if (segments[i].begin != end || segments[i].end <= end) not_ours();
+        end = segments[i].end;
+    }
+    return segments;
 }
 
 Digest proof(std::span<const std::byte> secret, Side side, const Digest& engine_nonce, const Digest& node_nonce) {

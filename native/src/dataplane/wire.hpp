@@ -9,6 +9,10 @@
 //                                 ◀ Regions {the directory}
 //   Read {offset, region, length} × n  ▶
 //                                 ◀ Data {the bytes, one read behind the other}
+//   Join {RdmaEndpoint}           ▶                                        where the Welcome offers RDMA
+//                                 ◀ Joined {RdmaEndpoint}                  until this connection ends
+//   ListKeys {region}             ▶
+//                                 ◀ Keys {RdmaSegment × n, or why there are none}
 //
 // Requests may follow one another without waiting; answers come in order. Instead of an answer there can be a Failure:
 // Retired concerns that request alone, after any other the node hangs up. Numbers are little-endian.
@@ -24,6 +28,7 @@
 #include <vector>
 
 #include "dataplane/plane.hpp"
+#include "dataplane/rdma.hpp"
 #include "dataplane/sha256.hpp"
 
 namespace penstock::dataplane::wire {
@@ -43,6 +48,10 @@ enum class Message : std::uint16_t {
     Regions,
     Read,
     Data,
+    Join,
+    Joined,
+    ListKeys,
+    Keys,
 };
 
 struct FrameHeader {
@@ -65,7 +74,7 @@ struct Welcome {
     std::uint64_t incarnation;  // of the server: region numbers do not outlive it
     std::uint64_t reply_bytes;  // most that one Read may ask for
     std::uint32_t reads;        // most reads of one frame
-    std::uint32_t zero;
+    std::uint32_t rdma;         // 1 where stable regions can be read by RDMA
 };
 
 struct ReadItem {
@@ -81,14 +90,25 @@ struct RegionItem {
     std::uint32_t path_bytes, zero;
 };
 
+struct KeysQuestion {
+    std::uint32_t number;
+    std::uint32_t zero;
+};
+/// Of a Keys body; the segments follow, then the words.
+struct KeysHeader {
+    std::uint32_t segments;
+    std::uint32_t words;  // bytes of text: why there are no segments
+};
+
 static_assert(sizeof(FrameHeader) == 8 && sizeof(Greeting) == 48 && sizeof(Welcome) == 88 && sizeof(ReadItem) == 16 &&
-              sizeof(RegionItem) == 64);
+              sizeof(RegionItem) == 64 && sizeof(RdmaEndpoint) == 32 && sizeof(RdmaSegment) == 32);
 
 inline constexpr std::uint32_t kMaxReads = 4096;                      // of a frame
 inline constexpr std::uint32_t kMaxReplyBytes = kMaxReadBytes;        // of a frame
 inline constexpr std::uint32_t kMaxFailureBytes = 4096;               // a fault (4 bytes) and words
 inline constexpr std::uint32_t kMaxRegions = std::uint32_t{1} << 16;  // of a directory
 inline constexpr std::uint32_t kMaxPathBytes = 4096;
+inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 17;  // of a region
 inline constexpr std::uint32_t kMaxDirectoryBytes = std::uint32_t{1} << 26;
 
 // ---- building and taking apart
@@ -117,6 +137,7 @@ std::vector<std::byte> frame(Message message, const T& body) {
 }
 std::vector<std::byte> failure_frame(Fault fault, std::string_view words);
 std::vector<std::byte> regions_frame(std::span<const RegionEntry> entries);
+std::vector<std::byte> keys_frame(std::span<const RdmaSegment> segments, std::string_view words);
 
 /// The caller has checked that so many bytes are there.
 template <class T>
@@ -129,6 +150,8 @@ T value_at(std::span<const std::byte> bytes, std::size_t offset = 0) {
 Error read_failure(std::span<const std::byte> body);
 /// Entries have node 0. Error(Disconnected) where the body is not what regions_frame() makes.
 std::vector<RegionEntry> read_regions(std::span<const std::byte> body);
+/// Error(Refused) with the node's words where there are none, Error(Disconnected) as above.
+std::vector<RdmaSegment> read_keys(std::span<const std::byte> body);
 
 // ---- the proof
 

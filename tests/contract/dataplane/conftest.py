@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.dataplane import PlaneLimits, connect
-from support.plane_regions import SECRET, Node
+from penstock.store import _native as native
+from support.plane_regions import SECRET, Node, rdma_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from penstock.store import _native as native
 
 NODE = 5  # how the tests call the node
 
@@ -28,15 +27,25 @@ def node() -> Iterator[Node]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-@pytest.fixture(params=["shm", "tcp"])
+@pytest.fixture(params=["shm", "tcp", "rdma"])
 def transport(request: pytest.FixtureRequest) -> str:
+    if request.param == "rdma" and not native.rdma_devices():
+        pytest.skip("this machine has no RDMA device; `make test-rdma` runs these tests in a virtual machine that has")
     return request.param
 
 
 @pytest.fixture
 def open_plane(node: Node, transport: Any) -> Callable[..., native.Plane]:
     def open_plane(secret: bytes = SECRET, limits: PlaneLimits | None = None) -> native.Plane:
-        plane = connect(NODE, node.host, node.server.port, secret, transport, limits or PlaneLimits())
+        plane = connect(
+            NODE,
+            node.host,
+            node.server.port,
+            secret,
+            transport,
+            limits=limits or PlaneLimits(),
+            rdma_device=rdma_device("engine"),
+        )
         assert plane.transport(NODE) == transport
         return plane
 

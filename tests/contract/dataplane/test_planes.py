@@ -123,6 +123,30 @@ def test_a_withdrawn_region_is_retired_once_the_directory_says_so(node: Node, op
     assert np.array_equal(read(plane, NODE, reads), expected(reads))
 
 
+def test_a_withdrawn_region_is_retired_for_who_still_has_its_number(
+    node: Node, open_plane: Open, transport: str
+) -> None:
+    if transport == "shm":
+        pytest.skip("what is mapped stays readable: its header tells that it is retired")
+    node.add(WORDS)
+    node.add(WORDS)
+    plane = open_plane()
+    read(plane, NODE, [(1, 0, 8)])
+    node.server.withdraw(1)
+    with pytest.raises(DataPlaneError) as caught:
+        read(plane, NODE, [(0, 0, 8), (1, 0, 8)])
+    assert caught.value.fault == "retired"
+    assert [entry.number for entry in plane.directory(NODE)] == [0]
+    assert np.array_equal(read(plane, NODE, [(0, 0, 8)]), expected([(0, 0, 8)]))
+
+
+def test_regions_whose_pages_may_move_are_read_as_well(node: Node, open_plane: Open) -> None:
+    node.add(WORDS)
+    node.add(WORDS, stable=False)
+    reads = random_reads(7, 1_000, 100)
+    assert np.array_equal(read(open_plane(), NODE, reads), expected(reads))
+
+
 def test_who_does_not_hold_the_secret_is_refused(node: Node, open_plane: Open) -> None:
     with pytest.raises(DataPlaneError) as caught:
         open_plane(secret=b"another secret, as long as needed")

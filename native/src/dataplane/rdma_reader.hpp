@@ -1,0 +1,83 @@
+// The hot loop of RDMA: pieces are read into a registered buffer, many by one doorbell, and copied from there to where
+// they are wanted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+
+#include "dataplane/rdma_device.hpp"
+
+namespace penstock::dataplane {
+
+/// One READ: within one segment, and not longer than RdmaReader::kPieceBytes.
+struct RdmaPiece {
+    std::uint64_t batch;
+    std::uint64_t address;
+    std::uint32_t key;
+    std::uint32_t length;
+    std::byte* into;
+};
+
+class RdmaReader {
+public:
+    static constexpr std::uint32_t kPieceBytes = std::uint32_t{256} << 10;
+
+    explicit RdmaReader(std::shared_ptr<RdmaDevice> device);
+    ~RdmaReader();
+    RdmaReader(const RdmaReader&) = delete;
+    RdmaReader& operator=(const RdmaReader&) = delete;
+
+    RdmaEndpoint endpoint() const { return pair_.endpoint(); }
+    void connect(const RdmaEndpoint& node) { pair_.connect(node); }
+
+    /// Posts as many of the pieces, from the first on, as there is room for; says how many. Error(Disconnected).
+    std::size_t post(std::span<const RdmaPiece> pieces);
+    /// Calls done(batch) for each piece that has come meanwhile. Error: Retired where the node has taken a key back,
+    /// Disconnected otherwise; the reader is of no use then.
+    template <class Done>
+    bool poll(Done done) {
+        const std::size_t arrived = this->arrived();
+        for (std::size_t i = 0; i < arrived; ++i) done(take_first());
+        return arrived > 0;
+    }
+
+private:
+    struct Flying {
+        RdmaPiece piece;
+        std::byte* staged;
+        std::size_t room;   // of the staging buffer, with what was left over at its end
+        bool closes_chain;  // the one of its chain whose completion is reported
+    };
+    std::size_t reserve(std::uint32_t length, std::byte*& staged);
+    std::size_t arrived();
+    std::uint64_t take_first();
+
+    static constexpr std::size_t kStagingBytes = std::size_t{8} << 20;
+    static constexpr std::uint32_t kDepth = 256;
+    static constexpr std::size_t kChain = 32;  // READs by one doorbell
+
+    /// Shared, so that a fork() of the process leaves it to the device and to us.
+    class Staging {
+    public:
+        Staging();
+        ~Staging();
+        Staging(const Staging&) = delete;
+        Staging& operator=(const Staging&) = delete;
+        std::byte* begin() const { return begin_; }
+
+    private:
+        std::byte* begin_;
+    };
+
+    std::shared_ptr<RdmaDevice> device_;
+    Staging staging_;
+    RdmaMemory memory_;
+    RdmaQueuePair pair_;  // destroyed first: nothing is written to the buffer any more then
+    std::deque<Flying> flying_;
+    std::size_t staged_begin_ = 0, staged_bytes_ = 0;  // the ring's part in use
+};
+
+}  // namespace penstock::dataplane
