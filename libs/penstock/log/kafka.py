@@ -92,6 +92,14 @@ class KafkaLog:
             self._known = found
         return dict(found)
 
+    def trouble(self, timeout_s: float = 2.0) -> str | None:
+        """Return why the brokers cannot be used now, or None: for health checks."""
+        try:
+            self._admin.list_topics(timeout=timeout_s)
+        except KafkaException as exception:
+            return f"{exception.args[0].str()} {self._last_error}".strip()
+        return None
+
     def check(self, partition: Partition) -> None:
         """UnknownTopicError where there is no such partition; asks the brokers only about those not seen before."""
         with self._lock:

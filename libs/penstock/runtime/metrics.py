@@ -1,0 +1,64 @@
+"""Every metric of every service, declared here and nowhere else; docs/operations.md explains them to operators."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """The metrics of one process, in a registry of its own."""
+
+    def __init__(self, service: str) -> None:
+        self.registry = CollectorRegistry()
+        self.service = service
+        self.events = self._counter("events", "events taken in")
+        self.tuples = self._counter("tuples", "tuples written or applied")
+        self.duplicates = self._counter("duplicates", "events that had been taken in before")
+        self.late = self._counter("late_events", "events whose time had been closed")
+        self.dead_letters = self._counter("dead_letters", "input that could not be used")
+        self.batches = self._counter("batches", "batches closed or applied, empty ones included")
+        self.transactions = self._counter("transactions", "transactions committed")
+        self.evaluations = self._counter("evaluations", "evaluations committed")
+        self.retries = self._counter("transient_failures", "steps that failed and were tried again")
+        self.lag = self._gauge("lag_records", "records between this stage and the end of its input", "topic")
+        self.batch_age = self._gauge("batch_age_seconds", "wall clock minus the end of the last closed batch", "stream")
+        self.watermark = self._gauge("watermark_ms", "event time of a stream, ms since the epoch", "stream")
+        self.memory = self._gauge("memory_bytes", "memory held", "region")
+        self.active = self._gauge("active", "1 where this instance is the active one")
+        self.step = self._histogram("step_seconds", "one step that had work")
+        self.latency = self._histogram("result_latency_seconds", "closing of a batch to its committed result")
+
+    def _counter(self, name: str, help_: str) -> Counter:
+        return Counter(f"penstock_{name}", help_, registry=self.registry)
+
+    def _gauge(self, name: str, help_: str, *labels: str) -> Gauge:
+        return Gauge(f"penstock_{name}", help_, labels, registry=self.registry)
+
+    def _histogram(self, name: str, help_: str) -> Histogram:
+        return Histogram(f"penstock_{name}", help_, registry=self.registry, buckets=_LATENCY_S)
+
+
+class Tally:
+    """Brings a counter up to a total that somebody else counts."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._seen = 0
+
+    def reach(self, total: int) -> None:
+        """Add what has come since the last call."""
+        if total > self._seen:
+            self._counter.inc(total - self._seen)
+        self._seen = total
+
+
+class Observed(Protocol):
+    """A core that can tell about itself."""
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        ...

@@ -1,0 +1,99 @@
+"""A service's process from start to end."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.errors import PenstockError
+from penstock.log.clock import SystemClock
+from penstock.log.kafka import KafkaLog
+from penstock.log.topics import TopicNames
+from penstock.runtime.health import Health
+from penstock.runtime.logs import set_up
+from penstock.runtime.loop import Core, Loop, Stopping
+from penstock.runtime.metrics import Metrics
+from penstock.runtime.settings import ServiceSettings, SettingsError, load
+from penstock.runtime.web import WebServer, application
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.routing import BaseRoute
+    from structlog.typing import FilteringBoundLogger
+
+FINE, FAILED, USAGE = 0, 1, 2
+S = TypeVar("S", bound=ServiceSettings)
+
+
+@dataclass(slots=True)
+class Context(Generic[S]):
+    """What a core is opened with. `observers` bring metrics up to date when they are asked for; `routes` add HTTP."""
+
+    settings: S
+    log: KafkaLog
+    names: TopicNames
+    clock: SystemClock
+    metrics: Metrics
+    health: Health
+    logger: FilteringBoundLogger
+    stopping: Stopping
+    routes: list[BaseRoute] = field(default_factory=list)
+    observers: list[Callable[[], None]] = field(default_factory=list)
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        for observer in self.observers:
+            observer()
+
+
+def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], Core]) -> int:
+    """Run a service until SIGTERM or SIGINT; return the exit code: 0 fine, 1 the work failed, 2 bad settings."""
+    try:
+        settings = load(settings_class)
+    except SettingsError as error:
+        sys.stderr.write(f"penstock {service}: {error}\n")
+        return USAGE
+    logger = set_up(service, settings.instance, settings.log_level, settings.log_format)
+    stopping = Stopping()
+    stopping.listen()
+    try:
+        _serve(service, settings, open_core, logger, stopping)
+    except PenstockError as error:
+        logger.error("failed", reason=str(error), kind=type(error).__name__)  # noqa: TRY400 - said on purpose
+        return FAILED
+    except Exception:
+        logger.exception("failed")
+        return FAILED
+    logger.info("stopped")
+    return FINE
+
+
+def _serve(
+    service: str,
+    settings: S,
+    open_core: Callable[[Context[S]], Core],
+    logger: FilteringBoundLogger,
+    stopping: Stopping,
+) -> None:
+    log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties())
+    metrics, health = Metrics(service), Health()
+    names = TopicNames(settings.topic_prefix)
+    context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
+    health.check("kafka", log.trouble)
+    log.topics()  # a broker that cannot be reached, or refuses us, is told at once
+    web: WebServer | None = None
+    core: Core | None = None
+    try:
+        core = open_core(context)
+        app = application(health, metrics, context.observe, context.routes)
+        web = WebServer(app, settings.http_host, settings.http_port)
+        logger.info("started", http_port=web.port)
+        Loop(stopping, health, metrics, logger, settings.give_up_s).run(core, settings.poll_ms / 1000)
+    finally:
+        if web is not None:
+            web.stop()
+        if core is not None:
+            core.close()
+        log.close()

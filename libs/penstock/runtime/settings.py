@@ -1,0 +1,92 @@
+"""Settings of a service: environment variables `PENSTOCK_*`, or a TOML file that PENSTOCK_CONFIG names; the first wins.
+
+Properties of librdkafka pass through: `PENSTOCK_KAFKA_SASL_PASSWORD` is `sasl.password` (in the file: a table `kafka`),
+so TLS and SASL need nothing of their own here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+from pydantic_settings import (
+    SettingsError as _SourceError,
+)
+
+from penstock.errors import PenstockError
+
+_PREFIX = "PENSTOCK_"
+_KAFKA = f"{_PREFIX}KAFKA_"
+_FILE = f"{_PREFIX}CONFIG"
+
+
+class SettingsError(PenstockError):
+    """Settings that are missing or make no sense; the message names each."""
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs to know."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
+
+    bootstrap_servers: str = Field(min_length=1, description="where Kafka is: host:port, separated by commas")
+    topic_prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="begins every topic's name")
+    shards: int = Field(4, ge=1, le=1024, description="partitions of the shards topic; fixed for a cluster's life")
+    instance: str = Field(default_factory=socket.gethostname, min_length=1, description="this process among its kind")
+    http_host: str = Field("127.0.0.1", description="where health and metrics are served")
+    http_port: int = Field(0, ge=0, le=65_535, description="0 = any free port, told in the log")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "text"] = "json"
+    poll_ms: int = Field(50, ge=1, le=10_000, description="how long a step waits for input")
+    give_up_s: float = Field(300.0, gt=0, description="how long transient failures are tried over before the end")
+    kafka: dict[str, str] = Field(default_factory=dict, repr=False, description="properties of librdkafka")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, environment, file, in this order."""
+        del dotenv_settings, file_secret_settings
+        file = os.environ.get(_FILE)
+        toml = (TomlConfigSettingsSource(settings_cls, Path(file)),) if file else ()
+        return (init_settings, env_settings, *toml)
+
+    def kafka_properties(self) -> dict[str, str]:
+        """Return what passes through to librdkafka: the file's table, then the environment."""
+        passed = {
+            name.removeprefix(_KAFKA).lower().replace("_", "."): value
+            for name, value in os.environ.items()
+            if name.startswith(_KAFKA)
+        }
+        return self.kafka | passed
+
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+def load(settings: type[S]) -> S:
+    """Return the settings; SettingsError with one line for each that is wrong."""
+    file = os.environ.get(_FILE)
+    if file and not Path(file).is_file():
+        raise SettingsError(f"{_FILE}: there is no file {file}")
+    try:
+        return settings()  # type: ignore[call-arg]  # pydantic reads them from its sources
+    except ValidationError as error:
+        lines = [f"{_PREFIX}{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from error
+    except (_SourceError, ValueError) as error:
+        raise SettingsError(f"settings cannot be read: {error}") from error

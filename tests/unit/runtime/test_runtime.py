@@ -1,0 +1,154 @@
+"""Settings, health, metrics, the loop: what every service gets."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+pytest.importorskip("structlog")
+
+from penstock.log import LogError, TransientError
+from penstock.runtime import ServiceSettings, SettingsError, Stopping, load
+from penstock.runtime.health import Health
+from penstock.runtime.logs import set_up
+from penstock.runtime.loop import Loop
+from penstock.runtime.metrics import Metrics, Tally
+from penstock.runtime.web import WebServer, application
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ("BOOTSTRAP_SERVERS", "SHARDS", "CONFIG"):
+        monkeypatch.delenv(f"PENSTOCK_{name}", raising=False)
+    return monkeypatch
+
+
+def test_settings_come_from_the_environment_before_the_file(environment, tmp_path):
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        'bootstrap_servers = "a:1"\nshards = 7\n[kafka]\n"sasl.username" = "u"\n"ssl.ca.location" = "/ca"\n'
+    )
+    environment.setenv("PENSTOCK_CONFIG", str(file))
+    environment.setenv("PENSTOCK_SHARDS", "3")
+    environment.setenv("PENSTOCK_KAFKA_SASL_PASSWORD", "secret")
+    environment.setenv("PENSTOCK_KAFKA_SASL_USERNAME", "v")
+    settings = load(ServiceSettings)
+    assert (settings.bootstrap_servers, settings.shards) == ("a:1", 3)
+    assert settings.kafka_properties() == {"sasl.username": "v", "sasl.password": "secret", "ssl.ca.location": "/ca"}
+    assert "sasl" not in repr(settings)
+
+
+def test_what_is_wrong_is_named(environment):
+    environment.setenv("PENSTOCK_SHARDS", "0")
+    environment.setenv("PENSTOCK_LOG_LEVEL", "loud")
+    with pytest.raises(SettingsError) as caught:
+        load(ServiceSettings)
+    lines = str(caught.value).splitlines()
+    assert {line.split(":")[0] for line in lines} == {
+        "PENSTOCK_BOOTSTRAP_SERVERS",
+        "PENSTOCK_SHARDS",
+        "PENSTOCK_LOG_LEVEL",
+    }
+
+
+def test_a_missing_or_broken_file_is_named(environment, tmp_path):
+    environment.setenv("PENSTOCK_CONFIG", str(tmp_path / "none.toml"))
+    with pytest.raises(SettingsError, match="no file"):
+        load(ServiceSettings)
+    (tmp_path / "none.toml").write_text("= nonsense")
+    with pytest.raises(SettingsError):
+        load(ServiceSettings)
+
+
+def test_a_loop_that_hangs_is_not_alive():
+    now = [0.0]
+    health = Health(10, lambda: now[0])
+    health.beat()
+    assert health.alive() is None
+    now[0] = 11
+    assert health.alive() is not None
+    assert "loop" in health.ready()
+
+
+def test_readiness_asks_every_check():
+    health = Health()
+    assert health.ready() == {"loop": "starting"}
+    health.beat()
+    health.check("fine", lambda: None)
+    health.check("away", lambda: "no answer")
+    health.check("broken", lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+    assert set(health.ready()) == {"away", "broken"}
+
+
+def fetch(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_health_and_metrics_are_served():
+    health, metrics = Health(), Metrics("test")
+    tally = Tally(metrics.events)
+    server = WebServer(application(health, metrics, lambda: tally.reach(5)), "127.0.0.1", 0)
+    try:
+        assert fetch(server.port, "/health/ready")[0] == 503
+        health.beat()
+        assert fetch(server.port, "/health/ready") == (200, '{"ready":true,"wrong":{}}')
+        health.check("broker", lambda: "away")
+        status, body = fetch(server.port, "/health/ready")
+        assert (status, json.loads(body)["wrong"]) == (503, {"broker": "away"})
+        assert fetch(server.port, "/health/live")[0] == 200
+        assert "penstock_events_total 5.0" in fetch(server.port, "/metrics")[1]
+    finally:
+        server.stop()
+
+
+class Core:
+    def __init__(self, *outcomes) -> None:
+        self.outcomes = list(outcomes)
+        self.steps = 0
+
+    def step(self, timeout_s):
+        self.steps += 1
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Stopping):
+            outcome.stop()
+            return False
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def close(self):
+        pass
+
+
+def loop(stopping: Stopping, give_up_s: float = 100, now=None) -> Loop:
+    logger = set_up("test", "1", "error", "json")
+    return Loop(stopping, Health(), Metrics("test"), logger, give_up_s, **({} if now is None else {"now": now}))
+
+
+def test_transient_failures_are_tried_over():
+    stopping = Stopping()
+    core = Core(True, TransientError("away"), TransientError("away"), True, stopping)
+    loop(stopping).run(core, 0)
+    assert core.steps == 5
+
+
+def test_what_is_transient_too_long_ends_the_service():
+    times = iter(range(0, 10_000, 40))
+    core = Core(*[TransientError("away")] * 10)
+    with pytest.raises(TransientError):
+        loop(Stopping(), 100, lambda: float(next(times))).run(core, 0)
+    assert core.steps < 10
+
+
+def test_a_fatal_error_ends_the_service_at_once():
+    core = Core(LogError("unknown outcome"), True)
+    with pytest.raises(LogError):
+        loop(Stopping()).run(core, 0)
+    assert core.steps == 1
