@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # Okabe and Ito: told apart by everybody
 _INK, _FAINT = "#222222", "#d8d8d8"
+_LINE_HEIGHT = 12.0  # points
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +79,33 @@ def _draw(figure: Figure, points: Iterable[Point], path: Path) -> Path:
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for point in points:
         lines[point.line].append((point.x, point.y))
+    ends = {}
     for (name, line), colour in zip(lines.items(), _PALETTE, strict=False):
         x, y = zip(*sorted(line), strict=True)
         axes.plot(x, y, color=colour, marker="o", markersize=4, linewidth=1.8)
-        axes.annotate(
-            name, (x[-1], y[-1]), xytext=(7, 0), textcoords="offset points", va="center", color=colour, weight="bold"
-        )
+        ends[name] = (x[-1], y[-1], colour)
     for level, name in figure.levels:
         axes.axhline(level, color="#777777", linewidth=1, linestyle=(0, (4, 3)))
         axes.annotate(name, (0.01, level), xycoords=("axes fraction", "data"), xytext=(0, 4),
                       textcoords="offset points", color="#777777", size=9)  # fmt: skip
     _axes(axes, figure, sorted({x for line in lines.values() for x, _ in line}))
+    canvas.draw_without_rendering()
+    _names(axes, ends, canvas.dpi / 72)
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, metadata={"Date": None, "Title": figure.title})
     plt.close(canvas)
     return path
+
+
+def _names(axes: Any, ends: dict[str, tuple[float, float, str]], scale: float) -> None:
+    """Write each line's name beside its end, moved up where it would lie on the one below."""
+    lowest = float("-inf")
+    for name, (x, y, colour) in sorted(ends.items(), key=lambda end: end[1][1]):
+        height = axes.transData.transform((x, y))[1] / scale
+        up = max(0.0, lowest + _LINE_HEIGHT - height)
+        lowest = height + up
+        style = {"va": "center", "color": colour, "weight": "bold"}
+        axes.annotate(name, (x, y), xytext=(7, up), textcoords="offset points", **style)
 
 
 def _axes(axes: Any, figure: Figure, ticks: list[float]) -> None:
