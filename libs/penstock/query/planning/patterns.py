@@ -162,6 +162,8 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
     for i, part in enumerate(parts):
         others = frozenset[str]().union(*(e.binds for other in parts if other is not part for e in other))
         begin = left if i == 0 else context.seed()
+        if i > 0:
+            others |= left.names - begin.names
         found, pending = _explored(context, part, pending, begin, others)
         relations.append(found)
     if left.pure_seed:  # the largest streams past the others, which are collected
