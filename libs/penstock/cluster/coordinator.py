@@ -78,7 +78,7 @@ class Coordinator:
         """Whether this instance decides."""
         return self._active is not None
 
-    def step(self) -> bool:
+    def step(self, timeout_s: float = 0.0) -> bool:  # noqa: ARG002 - the services' common signature
         """Take over or step back where that is due, and deal shares out anew where processes came or went."""
         self._heart.beat()
         self._ear.listen()

@@ -92,6 +92,13 @@ class QueryEngine:
         except TransientError:
             return False
 
+    def close(self) -> None:
+        """Let go; what is not committed is done again by whoever has the buckets next."""
+        for number in [*self.buckets, *self._opening]:
+            self._let_go(number)
+        self._reader.close()
+        self._progress.close()
+
     def positions(self) -> Sequence[int]:
         """Return where a restart from a checkpoint made now reads on."""
         return self.replica.spine.positions()

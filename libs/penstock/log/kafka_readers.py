@@ -142,6 +142,9 @@ class KafkaGroupReader:
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """Read these topics instead of those named before."""
+        if not topics:
+            self._consumer.unsubscribe()  # librdkafka refuses an empty subscription
+            return
         self._consumer.subscribe(
             list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
         )

@@ -1,0 +1,132 @@
+"""`penstock up`: all services of a small cluster on this machine, against a given or self-started broker.
+
+Whatever dies is started again, as any supervisor would do it.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Self
+
+_READY_S = 120.0
+_STOP_S = 10.0
+
+
+@dataclass(slots=True)
+class Supervised:
+    """One service process: how it is started, and what it is now."""
+
+    name: str
+    arguments: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class LocalCluster:
+    """Processes of one cluster. Use it as a context manager; call `watch` now and then."""
+
+    bootstrap_servers: str
+    directory: Path
+    dictionaries: int = 2
+    coordinators: int = 2
+    engines: int = 2
+    prefix: str = "penstock"
+    shards: int = 4
+    buckets: int = 8
+    services: dict[str, Supervised] = field(default_factory=dict)
+    url: str = ""
+    sparql_url: str = ""
+
+    def __enter__(self) -> Self:
+        grpc = [_free_port() for _ in range(self.dictionaries)]
+        known = ["--dictionaries", ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)]
+        for i, port in enumerate(grpc):
+            self._add(f"dictionary-{i}", ["dictionary", "--listen", f"127.0.0.1:{port}"], f"dictionary-{i}")
+        http = [_free_port() for _ in range(self.coordinators)]
+        for i, port in enumerate(http):
+            listen = ["--listen", f"127.0.0.1:{port}"]
+            self._add(f"coordinator-{i}", ["coordinator", *known, *listen], f"coordinator-{i}")
+        sparql = [_free_port() for _ in range(self.engines)]
+        for i, port in enumerate(sparql):
+            kept = ["--data-dir", str(self.directory / f"engine-{i}"), "--checkpoint-s", "5"]
+            listen = ["--listen", f"127.0.0.1:{port}"]
+            self._add(f"engine-{i}", ["query-engine", *known, *listen, *kept], f"engine-{i}")
+        self._add("adaptor-0", ["adaptor", *known])
+        self._add("dispatcher-0", ["dispatcher"])
+        self.url = ",".join(f"http://127.0.0.1:{port}" for port in http)
+        self.sparql_url = ",".join(f"http://127.0.0.1:{port}" for port in sparql)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.watch()
+        self._wait_until_ready()
+        return self
+
+    def _add(self, name: str, arguments: Sequence[str], instance: str | None = None) -> None:
+        common = ["--bootstrap-servers", self.bootstrap_servers, "--prefix", self.prefix]
+        common += ["--shards", str(self.shards), "--buckets", str(self.buckets)]
+        named = ["--instance", instance] if instance is not None else []
+        self.services[name] = Supervised(name, [*arguments, *common, *named])
+
+    def watch(self) -> None:
+        """Start what is not running."""
+        for service in self.services.values():
+            if service.process is None or service.process.poll() is not None:
+                with (self.directory / f"{service.name}.log").open("ab") as log:
+                    command = [sys.executable, "-m", "penstock", *service.arguments]
+                    service.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+                service.starts += 1
+
+    def kill(self, name: str) -> None:
+        """End a service as a power failure would."""
+        process = self.services[name].process
+        assert process is not None, name
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _READY_S
+        while not any(_answers(f"{url}/health/ready") for url in self.url.split(",")):
+            self.watch()
+            if time.monotonic() > deadline:
+                raise StorageError(f"no coordinator became active within {_READY_S} s: see {self.directory}")
+            time.sleep(0.2)
+
+    def __exit__(self, *_: object) -> None:
+        running = [s.process for s in self.services.values() if s.process is not None]
+        for process in running:
+            process.terminate()
+        deadline = time.monotonic() + _STOP_S
+        for process in running:
+            try:
+                process.wait(max(deadline - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=2.0):  # noqa: S310
+            return True
+    except (URLError, ConnectionError, TimeoutError, OSError):
+        return False

@@ -1,0 +1,156 @@
+"""The dictionary over the network: batched look-ups in columns, by Arrow Flight.
+
+One exchange a request: the client writes a table (terms as kind, lexical, datatype, lang; or ids), the server answers
+with the other. Errors keep their class. Not for the open network: it belongs inside a cluster's own.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import flight
+
+from penstock.errors import DataError, LimitError, PenstockError
+from penstock.log import FencedError, TransientError
+from penstock.rdf.terms import BLANK
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.cluster.dictionary import DictionaryService
+    from penstock.engine.answers import Ids
+    from penstock.store._native import TermTuple
+
+_ENCODE, _DECODE = "encode", "decode"
+_TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
+_IDS = pa.schema([("id", pa.uint64())])
+_ANSWER_S = 10.0
+_MAX_CACHED = 1_000_000
+_FATES: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
+
+
+def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
+    """Return terms as a table."""
+    columns = list(zip(*terms, strict=True)) or [(), (), (), ()]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, _TERMS, strict=True)], schema=_TERMS)
+
+
+def table_terms(table: pa.Table) -> list[TermTuple]:
+    """Return a table's rows as terms."""
+    return list(zip(*(table.column(name).to_pylist() for name in _TERMS.names), strict=True))
+
+
+class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
+    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer."""
+
+    def __init__(self, location: str, active: Callable[[], DictionaryService | None]) -> None:
+        super().__init__(location)
+        self._active = active
+        self.lock = Lock()
+        self.broken: PenstockError | None = None
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,  # noqa: ARG002
+        descriptor: flight.FlightDescriptor,
+        reader: flight.MetadataRecordBatchReader,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        """Answer one request."""
+        verb, table = descriptor.command.decode(), reader.read_all()
+        with self.lock:
+            service = self._active()
+            if service is None:
+                raise flight.FlightUnavailableError("this dictionary is on standby")
+            try:
+                found = self._answer(service, verb, table)
+            except (DataError, LimitError) as error:
+                raise flight.FlightServerError(f"{type(error).__name__}: {error}") from error
+            except FencedError as error:
+                self.broken = error
+                raise flight.FlightUnavailableError("another dictionary has taken over") from error
+        writer.begin(found.schema)
+        writer.write_table(found)
+
+    @staticmethod
+    def _answer(service: DictionaryService, verb: str, table: pa.Table) -> pa.Table:
+        if verb == _ENCODE:
+            return pa.table([pa.array(service.encode(table_terms(table)))], schema=_IDS)
+        if verb == _DECODE:
+            return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
+        raise DataError(f"unknown verb {verb!r}")
+
+
+class FlightTerms:
+    """A client: asks the instances in turn until the active one answers. TransientError where none does."""
+
+    def __init__(self, locations: Sequence[str]) -> None:
+        self._clients = {location: flight.FlightClient(location) for location in locations}
+        self._order = list(locations)
+        self._cache = _Cache()
+        self._lock = Lock()
+
+    def encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of terms, made where they are new; blank nodes: one fresh node per label and call."""
+        with self._lock:
+            return self._cache.encode(terms, self._encode)
+
+    def _encode(self, terms: Sequence[TermTuple]) -> Ids:
+        found: Ids = self._ask(_ENCODE, terms_table(terms)).column("id").to_numpy()
+        return found
+
+    def decode(self, ids: Ids) -> list[TermTuple]:
+        """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
+        with self._lock:
+            return table_terms(self._ask(_DECODE, pa.table([pa.array(ids)], schema=_IDS)))
+
+    def _ask(self, verb: str, table: pa.Table) -> pa.Table:
+        failed = ""
+        for location in list(self._order):
+            try:
+                return self._exchange(location, verb, table)
+            except flight.FlightServerError as error:
+                name, _, message = str(error).partition(": ")
+                raise _FATES.get(name, PenstockError)(message.split(". Detail:")[0]) from error
+            except (flight.FlightUnavailableError, flight.FlightTimedOutError, pa.ArrowException) as error:
+                failed = f"{location}: {error}"
+                self._order = [*self._order[1:], self._order[0]]
+        raise TransientError(f"no dictionary answers: {failed}")
+
+    def _exchange(self, location: str, verb: str, table: pa.Table) -> pa.Table:
+        options = flight.FlightCallOptions(timeout=_ANSWER_S)
+        descriptor = flight.FlightDescriptor.for_command(verb.encode())
+        writer, reader = self._clients[location].do_exchange(descriptor, options)
+        with writer:
+            writer.begin(table.schema)
+            writer.write_table(table)
+            writer.done_writing()
+            return reader.read_all()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            client.close()
+
+
+class _Cache:
+    """Ids that were asked for before: a native dictionary, and the cluster's id of each of its slots. Bounded."""
+
+    def __init__(self) -> None:
+        self._own = native.Dictionary()
+        self._ids: dict[int, int] = {}
+
+    def encode(self, terms: Sequence[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> Ids:
+        if len(self._ids) > _MAX_CACHED:
+            self._own, self._ids = native.Dictionary(), {}
+        if any(term[0] == BLANK for term in terms):
+            return ask(terms)
+        own = self._own.intern_many(terms).tolist()
+        fresh = {id_: term for id_, term in zip(own, terms, strict=True) if id_ not in self._ids}
+        if fresh:
+            self._ids.update(zip(fresh, ask(list(fresh.values())).tolist(), strict=True))
+        return np.array([self._ids[id_] for id_ in own], np.uint64)
