@@ -227,7 +227,7 @@ class _Believing:
     def __init__(self, partition: Any) -> None:
         self._partition = partition
 
-    def poll(self, _: int) -> list[Any]:
+    def poll(self, _: int, __: float = 0.0) -> list[Any]:
         return []
 
     def assigned(self) -> frozenset[Any]:

@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli import demo as demo_command
 from penstock.cli import run as run_command
-from penstock.cli import services
 from penstock.cli.display import answer_table, short
 from penstock.engine import Engine, Solutions
 from penstock.errors import PenstockError, QueryError
@@ -30,10 +29,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-for _name, _command in services.COMMANDS.items():
-    app.command(_name)(_command)
 
 
 class AnswerFormat(StrEnum):

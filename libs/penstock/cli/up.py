@@ -5,6 +5,7 @@ Whatever dies is started again, as any supervisor would do it.
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -18,7 +19,6 @@ from urllib.request import urlopen
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
     from typing import Self
 
@@ -31,7 +31,8 @@ class Supervised:
     """One service process: how it is started, and what it is now."""
 
     name: str
-    arguments: list[str]
+    module: str
+    settings: dict[str, str]
     process: subprocess.Popen[bytes] | None = None
     starts: int = 0
 
@@ -53,21 +54,19 @@ class LocalCluster:
     sparql_url: str = ""
 
     def __enter__(self) -> Self:
-        grpc = [_free_port() for _ in range(self.dictionaries)]
-        known = ["--dictionaries", ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)]
+        grpc, http, sparql = (
+            [_free_port() for _ in range(count)] for count in (self.dictionaries, self.coordinators, self.engines)
+        )
+        known = {"PENSTOCK_DICTIONARIES": ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)}
         for i, port in enumerate(grpc):
-            self._add(f"dictionary-{i}", ["dictionary", "--listen", f"127.0.0.1:{port}"], f"dictionary-{i}")
-        http = [_free_port() for _ in range(self.coordinators)]
+            self._add(f"dictionary-{i}", "dictionary", {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
         for i, port in enumerate(http):
-            listen = ["--listen", f"127.0.0.1:{port}"]
-            self._add(f"coordinator-{i}", ["coordinator", *known, *listen], f"coordinator-{i}")
-        sparql = [_free_port() for _ in range(self.engines)]
+            self._add(f"coordinator-{i}", "coordinator", known | {"PENSTOCK_HTTP_PORT": str(port)})
         for i, port in enumerate(sparql):
-            kept = ["--data-dir", str(self.directory / f"engine-{i}"), "--checkpoint-s", "5"]
-            listen = ["--listen", f"127.0.0.1:{port}"]
-            self._add(f"engine-{i}", ["query-engine", *known, *listen, *kept], f"engine-{i}")
-        self._add("adaptor-0", ["adaptor", *known])
-        self._add("dispatcher-0", ["dispatcher"])
+            kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
+            self._add(f"engine-{i}", "query_engine", known | kept | {"PENSTOCK_HTTP_PORT": str(port)})
+        self._add("adaptor-0", "adaptor", known)
+        self._add("dispatcher-0", "dispatcher", {})
         self.url = ",".join(f"http://127.0.0.1:{port}" for port in http)
         self.sparql_url = ",".join(f"http://127.0.0.1:{port}" for port in sparql)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -75,19 +74,23 @@ class LocalCluster:
         self._wait_until_ready()
         return self
 
-    def _add(self, name: str, arguments: Sequence[str], instance: str | None = None) -> None:
-        common = ["--bootstrap-servers", self.bootstrap_servers, "--prefix", self.prefix]
-        common += ["--shards", str(self.shards), "--buckets", str(self.buckets)]
-        named = ["--instance", instance] if instance is not None else []
-        self.services[name] = Supervised(name, [*arguments, *common, *named])
+    def _add(self, name: str, module: str, settings: dict[str, str]) -> None:
+        common = {
+            "PENSTOCK_BOOTSTRAP_SERVERS": self.bootstrap_servers,
+            "PENSTOCK_PREFIX": self.prefix,
+            "PENSTOCK_SHARDS": str(self.shards),
+            "PENSTOCK_BUCKETS": str(self.buckets),
+            "PENSTOCK_INSTANCE": name,
+        }
+        self.services[name] = Supervised(name, f"penstock.services.{module}", common | settings)
 
     def watch(self) -> None:
         """Start what is not running."""
         for service in self.services.values():
             if service.process is None or service.process.poll() is not None:
                 with (self.directory / f"{service.name}.log").open("ab") as log:
-                    command = [sys.executable, "-m", "penstock", *service.arguments]
-                    service.process = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+                    command, settings = [sys.executable, "-m", service.module], os.environ | service.settings
+                    service.process = subprocess.Popen(command, stdout=log, stderr=log, env=settings)  # noqa: S603
                 service.starts += 1
 
     def kill(self, name: str) -> None:
@@ -99,7 +102,7 @@ class LocalCluster:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
-        while not any(_answers(f"{url}/health/ready") for url in self.url.split(",")):
+        while not any(_answers(f"{url}/streams") for url in self.url.split(",")):
             self.watch()
             if time.monotonic() > deadline:
                 raise StorageError(f"no coordinator became active within {_READY_S} s: see {self.directory}")

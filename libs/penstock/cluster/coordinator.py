@@ -78,12 +78,12 @@ class Coordinator:
         """Whether this instance decides."""
         return self._active is not None
 
-    def step(self, timeout_s: float = 0.0) -> bool:  # noqa: ARG002 - the services' common signature
+    def step(self, timeout_s: float = 0.0) -> bool:
         """Take over or step back where that is due, and deal shares out anew where processes came or went."""
         self._heart.beat()
         self._ear.listen()
         try:
-            if not self._election.leads():
+            if not self._election.leads(timeout_s):
                 self._step_back()
                 return False
             if self._active is None:
@@ -240,9 +240,9 @@ class _Active:
     def declare(self, iri: str, name: str | None, settings: dict[str, Any]) -> StreamDeclaration:
         record = self.registrar.declare(iri, name, **settings)
         if record is not None:
-            self._command(record, f"stream:{iri}", record)
-            names = self._topics.names
+            names = self._topics.names  # the topics are there before anybody hears of the stream
             self._log.create([Topic(names.events(record.name)), Topic(names.tuples(record.name))])
+            self._command(record, f"stream:{iri}", record)
         return self.registrar.streams[iri]
 
     def drop(self, iri: str) -> None:

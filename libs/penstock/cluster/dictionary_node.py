@@ -37,13 +37,13 @@ class DictionaryNode:
         """Whether this instance serves."""
         return self._service is not None
 
-    def step(self, timeout_s: float = 0.0) -> bool:  # noqa: ARG002 - the services' common signature
+    def step(self, timeout_s: float = 0.0) -> bool:
         """Take over or step back where that is due."""
         self._heart.beat()
         if self._server.broken is not None:
             self._step_back()
         try:
-            leads = self._election.leads()
+            leads = self._election.leads(timeout_s)
             if leads and self._service is None:
                 service = DictionaryService(self._log, self._topics)
                 with self._server.lock:

@@ -24,9 +24,9 @@ class Election:
         self._reader = log.join(f"{topics.names.prefix}.{service}", [topic])
         self._partition = Partition(topic)
 
-    def leads(self) -> bool:
-        """Whether this instance is the active one, as far as it knows."""
-        self._reader.poll(1)
+    def leads(self, timeout_s: float = 0.0) -> bool:
+        """Whether this instance is the active one, as far as it knows. Waits so long for changes."""
+        self._reader.poll(1, timeout_s)
         return self._partition in self._reader.assigned()
 
     def close(self) -> None:

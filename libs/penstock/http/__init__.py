@@ -1,4 +1,4 @@
 """HTTP of the services: the coordinator's verbs, and one-shot queries by the SPARQL 1.1 Protocol.
 
-Needs the `cluster` extra. `server` runs an application beside a service's loop.
+Routes only: `penstock.runtime` serves them beside health and metrics.
 """

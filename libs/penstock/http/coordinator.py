@@ -1,9 +1,8 @@
-"""The coordinator's verbs over HTTP.
+"""The coordinator's verbs over HTTP; a standby answers 503.
 
 PUT, GET, DELETE /streams/NAME (JSON: iri and settings) ·
 PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=) ·
-GET /streams, /queries · POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=) ·
-GET /health/ready: 200 on the active instance, 503 on standby.
+GET /streams, /queries · POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=).
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from penstock.errors import DataError
-from penstock.http.server import HANDLERS, body_of
+from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
     from penstock.cluster.coordinator import Coordinator
 
@@ -42,21 +41,17 @@ _SETTINGS = {
 }
 
 
-def application(coordinator: Coordinator, lock: Lock) -> Starlette:
-    """Return the application; `lock` keeps its verbs and the service's own steps apart."""
+def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
+    """Return the routes; `lock` keeps their verbs and the service's own steps apart."""
     handler = _Handler(coordinator, lock)
-    return Starlette(
-        routes=[
-            Route("/streams", handler.streams),
-            Route("/streams/{name:path}", handler.stream, methods=["PUT", "GET", "DELETE"]),
-            Route("/queries", handler.queries),
-            Route("/queries/{name:path}", handler.query, methods=["PUT", "GET", "DELETE"]),
-            Route("/update", handler.update, methods=["POST"]),
-            Route("/data", handler.data, methods=["POST"]),
-            Route("/health/ready", handler.ready),
-        ],
-        exception_handlers=HANDLERS,
-    )
+    return [
+        Route("/streams", told(handler.streams)),
+        Route("/streams/{name:path}", told(handler.stream), methods=["PUT", "GET", "DELETE"]),
+        Route("/queries", told(handler.queries)),
+        Route("/queries/{name:path}", told(handler.query), methods=["PUT", "GET", "DELETE"]),
+        Route("/update", told(handler.update), methods=["POST"]),
+        Route("/data", told(handler.data), methods=["POST"]),
+    ]
 
 
 class _Handler:
@@ -118,11 +113,6 @@ class _Handler:
         syntax = Format.named(content_type).value
         stored = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base")))
         return JSONResponse({"triples": stored})
-
-    # ---- health
-    async def ready(self, _: Request) -> Response:
-        active = self._coordinator.active
-        return JSONResponse({"active": active}, 200 if active else 503)
 
 
 def _declaration(body: bytes) -> tuple[str, dict[str, Any]]:

@@ -6,18 +6,18 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.engine.answers import Solutions
 from penstock.errors import DataError
-from penstock.http.server import HANDLERS, body_of
+from penstock.http.errors import body_of, told
 
 if TYPE_CHECKING:
     import rdflib
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
     from penstock.cluster.query_engine import QueryEngine
 
@@ -29,20 +29,15 @@ _FORMATS = {
 }
 
 
-def application(engine: QueryEngine) -> Starlette:
-    """Return the application: /sparql, /health/ready."""
+def routes(engine: QueryEngine) -> list[BaseRoute]:
+    """Return the route /sparql."""
 
     async def sparql(request: Request) -> Response:
         text = await _query(request)
         answer = await run_in_threadpool(engine.one_shot.query, text, None, None, None)
         return _response(answer, request.headers.get("accept", "*/*"))
 
-    async def ready(_: Request) -> Response:
-        done = engine.caught_up()
-        return JSONResponse({"caught_up": done, "buckets": sorted(engine.buckets)}, 200 if done else 503)
-
-    routes = [Route("/sparql", sparql, methods=["GET", "POST"]), Route("/health/ready", ready)]
-    return Starlette(routes=routes, exception_handlers=HANDLERS)
+    return [Route("/sparql", told(sparql), methods=["GET", "POST"])]
 
 
 async def _query(request: Request) -> str:

@@ -1,0 +1,62 @@
+"""Errors over HTTP, and bodies of bounded size."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+
+from penstock.cluster.coordinator import NotActiveError
+from penstock.errors import DataError, LimitError, PenstockError, QueryError, UnknownStreamError
+from penstock.log import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+MAX_BODY_BYTES = 64 << 20
+_STATUSES: list[tuple[type[Exception], int]] = [
+    (QueryError, 400),
+    (UnknownStreamError, 404),
+    (NotActiveError, 503),
+    (TransientError, 503),
+    (LimitError, 413),
+    (DataError, 400),
+    (UnicodeDecodeError, 400),
+]
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the request's body; LimitError beyond a bound."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            raise LimitError(f"a body of more than {MAX_BODY_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Let an endpoint tell its errors as JSON: class, message, line and column where there is one."""
+
+    @wraps(endpoint)
+    async def wrapped(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except (PenstockError, UnicodeDecodeError) as error:
+            return _response(error)
+
+    return wrapped
+
+
+def _response(error: Exception) -> Response:
+    """The status says whose fault it is, and whether trying again helps."""
+    status = next((code for cls, code in _STATUSES if isinstance(error, cls)), 500)
+    content = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, QueryError):
+        content |= {"line": str(error.line), "column": str(error.column)}
+    return JSONResponse(content, status)

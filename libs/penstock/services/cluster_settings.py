@@ -1,0 +1,45 @@
+"""Settings that the services of `penstock.cluster` share."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from penstock.cluster.topics import ClusterTopics
+from penstock.log import TransientError
+from penstock.runtime import Context, ServiceSettings
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    S = TypeVar("S", bound="ClusterSettings")
+
+_TRIES, _PAUSE_S = 20, 0.5
+
+
+class ClusterSettings(ServiceSettings):
+    """Settings of every service that knows the cluster's topics."""
+
+    buckets: int = Field(8, ge=1, le=1024, description="shares of the standing queries; fixed for a cluster's life")
+
+
+class ClientSettings(ClusterSettings):
+    """Settings of services that ask the dictionary."""
+
+    dictionaries: str = Field(min_length=1, description="where dictionaries answer: grpc://host:port, by commas")
+
+
+def topics_of(context: Context[S]) -> ClusterTopics:
+    """Return the cluster's topics, made where they are not there yet."""
+    topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
+    for attempt in range(_TRIES):
+        try:
+            context.log.create(topics.all())
+            break
+        except TransientError:
+            if attempt + 1 == _TRIES:
+                raise
+            time.sleep(_PAUSE_S)
+    return topics
