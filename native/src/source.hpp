@@ -62,6 +62,8 @@ public:
     virtual void labels(std::vector<Label>& out) const = 0;
 
     virtual LabelStats stats(Label label) const = 0;
+    /// stats().edges, where that is all that is asked for.
+    virtual std::uint64_t edge_count(Label label) const { return stats(label).edges; }
     virtual std::uint64_t degree(TermId vertex, Label label, Dir dir) const = 0;
 
     /// Latest event time (ms) of that tuple in a window; kNever where it is absent or the source is not a window.

@@ -52,7 +52,7 @@ Table Collected::take() {
 }
 
 bool push_all(const Table& table, Table& buffer, Run& run, Sink& out) {
-    buffer.slots = table.slots;
+    if (buffer.slots != table.slots) buffer.slots = table.slots;
     buffer.columns.resize(table.columns.size());
     for (std::size_t from = 0; from < table.rows; from += kMorsel) {
         std::size_t n = std::min(kMorsel, table.rows - from);

@@ -65,6 +65,7 @@ std::unique_ptr<SubPlan> Compiler::sub_plan(std::size_t number, const Schema& ro
 }
 
 void Compiler::find_sub_plans(const Spec& expression, const Schema& rows) {
+    has_expressions_ = true;
     if (const Spec* exists = expression.find("exists")) {
         std::size_t number = exists->as_int();
         sub_plans_.push_back(sub_plan(number, rows));

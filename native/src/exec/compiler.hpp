@@ -42,6 +42,8 @@ public:
     /// Compiles the sub-plans that an expression tests, for rows of that schema.
     void find_sub_plans(const Spec& expression, const Schema& rows);
     std::unique_ptr<SubPlan> sub_plan(std::size_t number, const Schema& rows);
+    /// Whether anything that was compiled evaluates expressions.
+    bool has_expressions() const { return has_expressions_; }
 
     Slot slot(const Spec& spec) const;
     std::vector<Slot> slot_list(const Spec& spec) const;
@@ -64,6 +66,7 @@ private:
     Schema seed_;
     const OuterRows* outer_ = nullptr;
     std::size_t depth_ = 0;
+    bool has_expressions_ = false;
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     std::vector<std::uint32_t> profile_ids_;
     std::vector<Operator*> correlated_;

@@ -39,11 +39,16 @@ Dataset::Dataset(const Spec& spec, bool named) : named_(named) {
     }
 }
 
-const Source& Dataset::source(const Run& run, std::size_t part) const {
-    std::size_t index = parts_[part].source;
-    if (index >= run.sources.size()) throw Error("plan: source " + std::to_string(index) + " was not given");
-    return *run.sources[index];
+namespace {
+
+const Source& given_source(const Run& run, std::size_t number) {
+    if (number >= run.sources.size()) throw Error("plan: source " + std::to_string(number) + " was not given");
+    return *run.sources[number];
 }
+
+}  // namespace
+
+const Source& Dataset::source(const Run& run, std::size_t part) const { return given_source(run, parts_[part].source); }
 
 void Dataset::resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -57,10 +62,11 @@ void Dataset::resolve_part(const Run& run, const Part& part, TermId predicate, T
                            std::vector<EdgeSet>& out) const {
     std::vector<Label> labels;
     const Source& source = *run.sources[part.source];
+    const auto number = static_cast<std::uint32_t>(part.source);
     if (part.source != 0 || part.graphs.empty()) {  // a window, or all named graphs
         if (part.source != 0 && predicate != 0) {
             if (Label label = run.labels.find(0, predicate); label != 0 && wanted(part.name, graph))
-                out.push_back({&source, label, predicate, named_ ? part.name : 0});
+                out.push_back({&source, label, number, predicate, named_ ? part.name : 0});
             return;
         }
         if (predicate != 0)
@@ -77,7 +83,7 @@ void Dataset::resolve_part(const Run& run, const Part& part, TermId predicate, T
             run.labels.with_graph(stored, labels);
             add_labels(run, part, labels, graph, out);
         } else if (Label label = run.labels.find(stored, predicate)) {
-            out.push_back({&source, label, predicate, named_ ? name_of(part, stored) : 0});
+            out.push_back({&source, label, number, predicate, named_ ? name_of(part, stored) : 0});
         }
     }
 }
@@ -102,8 +108,29 @@ bool Dataset::classify(const Run& run, std::size_t index, Label label, TermId gr
     }
     TermId name = name_of(part, stored);
     if (!wanted(name, graph)) return false;
-    out = {run.sources[part.source], label, predicate, named_ ? name : 0};
+    out = {run.sources[part.source], label, static_cast<std::uint32_t>(part.source), predicate, named_ ? name : 0};
     return true;
+}
+
+bool Dataset::has_fixed_graphs() const {
+    return std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.all_named; });
+}
+
+std::size_t Dataset::fixed_labels() const {
+    std::size_t labels = 0;
+    for (const Part& part : parts_) labels += part.source != 0 ? 1 : part.graphs.size();
+    return labels;
+}
+
+void FixedEdges::resolve(const Run& run, const Dataset& dataset, TermId predicate) {
+    if (labels_ == run.labels.identity()) {
+        for (EdgeSet& set : sets_) set.source = &given_source(run, set.source_number);
+        return;
+    }
+    sets_.clear();
+    dataset.resolve(run, predicate, 0, sets_);
+    const bool complete = dataset.has_fixed_graphs() && sets_.size() == dataset.fixed_labels();
+    labels_ = complete ? run.labels.identity() : 0;
 }
 
 void Dataset::graph_names(const Run& run, std::vector<TermId>& out) const {

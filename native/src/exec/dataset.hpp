@@ -13,6 +13,7 @@ namespace penstock::exec {
 struct EdgeSet {
     const Source* source;
     Label label;
+    std::uint32_t source_number;  // of the plan
     TermId predicate;
     TermId graph;
     bool same_group(const EdgeSet& other) const { return predicate == other.predicate && graph == other.graph; }
@@ -30,6 +31,11 @@ public:
 
     /// Appends the edge sets with that predicate (0 = any) in the graph of that name (0 = all), grouped.
     void resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const;
+
+    /// Whether a fixed predicate always gives the same labels once all of them exist: no graph comes and goes.
+    bool has_fixed_graphs() const;
+    /// How many labels a fixed predicate then has in it.
+    std::size_t fixed_labels() const;
 
     /// For predicates found per vertex: the parts to ask, and what a label of a part's source is in this dataset.
     std::size_t parts() const { return parts_.size(); }
@@ -57,6 +63,18 @@ private:
 
     std::vector<Part> parts_;
     bool named_;
+};
+
+/// The edge sets of a fixed predicate in all graphs of a dataset. Labels are never renamed, so once each was found they
+/// hold for all later runs over the same label table; only the sources differ from run to run.
+class FixedEdges {
+public:
+    void resolve(const Run& run, const Dataset& dataset, TermId predicate);
+    std::span<const EdgeSet> sets() const { return sets_; }
+
+private:
+    std::uint64_t labels_ = 0;  // identity of the table that `sets_` holds for; 0: none
+    std::vector<EdgeSet> sets_;
 };
 
 }  // namespace penstock::exec

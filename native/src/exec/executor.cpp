@@ -1,5 +1,6 @@
 #include "exec/executor.hpp"
 
+#include <atomic>
 #include <mutex>
 
 #include "exec/program.hpp"
@@ -16,7 +17,12 @@ struct Plan::Impl {
         idle.push_back(std::make_unique<exec::Program>(spec));  // checks the whole plan
     }
 
+    ~Impl() { delete latest.load(); }
+
     std::unique_ptr<exec::Program> take() {
+        // Acquire: what the run that gave it back has left in it.
+        if (exec::Program* program = latest.exchange(nullptr, std::memory_order_acquire))
+            return std::unique_ptr<exec::Program>(program);
         {
             std::lock_guard lock(mutex);
             if (!idle.empty()) {
@@ -28,6 +34,12 @@ struct Plan::Impl {
         return std::make_unique<exec::Program>(spec);
     }
     void give_back(std::unique_ptr<exec::Program> program) {
+        exec::Program* none = nullptr;
+        // Release: the next to take it sees what this run has left in it.
+        if (latest.compare_exchange_strong(none, program.get(), std::memory_order_release, std::memory_order_relaxed)) {
+            program.release();
+            return;
+        }
         std::lock_guard lock(mutex);
         if (idle.size() < kIdle) idle.push_back(std::move(program));
     }
@@ -35,6 +47,7 @@ struct Plan::Impl {
     const Spec spec;
     const std::size_t slots;
     std::vector<Slot> seed;
+    std::atomic<exec::Program*> latest = nullptr;  // owned; the one that a single thread always gets, without a lock
     std::mutex mutex;
     std::vector<std::unique_ptr<exec::Program>> idle;
 };

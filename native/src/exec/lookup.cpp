@@ -34,11 +34,17 @@ void Lookup::expand(Run& run, std::span<const EdgeSet> group, std::span<const Te
         folded_.clear();
         expand_distinct(run, group, distinct_keys_, dir, folded_);
         unfold(folded_, found);
+        charge(run, bytes_of(found) + bytes_of(folded_));
     } else {
         expand_distinct(run, group, keys, dir, found);
+        charge(run, bytes_of(found));
     }
-    std::size_t held = bytes_of(found) + bytes_of(folded_);
-    if (held > kChargeAbove) charge_.set(run.budget(), held);
+}
+
+void Lookup::charge(Run& run, std::size_t bytes) {
+    if (bytes <= kChargeAbove) return;
+    holds_ = true;
+    charge_.set(run.budget(), bytes);
 }
 
 /// Fills distinct_keys_ and key_of_row_; false where folding would gain nothing. Equal neighbours are always folded
@@ -48,11 +54,12 @@ bool Lookup::fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const
     for (std::size_t i = 1; i < keys.size(); ++i) runs += keys[i] != keys[i - 1];
     std::uint64_t edges = 0;
     if (runs > 1)
-        for (const EdgeSet& set : group) edges += set.source->stats(set.label).edges;
+        for (const EdgeSet& set : group) edges += set.source->edge_count(set.label);
     bool all = runs > 1 && edges > kFoldAbove / runs;
     if (runs == keys.size() && !all) return false;
     key_of_row_.resize(keys.size());
     if (all) {
+        holds_ = true;
         seen_.reset(1);
         std::array<const TermId*, 1> columns{keys.data()};
         seen_.assign(columns, keys.size(), key_of_row_.data(), run.budget());
@@ -129,8 +136,8 @@ void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, C
     subjects.clear();
     objects.clear();
     std::uint64_t edges = 0;
-    for (const EdgeSet& set : group) edges += set.source->stats(set.label).edges;
-    if (edges > kChargeAbove) charge_.set(run.budget(), edges * 2 * sizeof(TermId));
+    for (const EdgeSet& set : group) edges += set.source->edge_count(set.label);
+    charge(run, edges * 2 * sizeof(TermId));
     std::size_t givers = 0;
     for (const EdgeSet& set : group) {
         std::size_t before = subjects.size();
@@ -138,6 +145,7 @@ void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, C
         givers += subjects.size() != before;
     }
     if (givers < 2) return;
+    holds_ = true;
     seen_.reset(2);
     std::vector<std::uint32_t> ids(subjects.size());
     std::array<const TermId*, 2> columns{subjects.data(), objects.data()};
@@ -147,6 +155,8 @@ void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, C
 }
 
 void Lookup::release(Run& run) {
+    if (!holds_) return;
+    holds_ = false;
     seen_.release(run.budget());
     charge_.release(run.budget());
     if (bytes_of(folded_) > kChargeAbove) folded_ = Matches();

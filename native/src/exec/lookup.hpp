@@ -32,15 +32,17 @@ private:
     void merge(std::size_t sets, Matches& found);
     bool fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys);
     void unfold(const Matches& folded, Matches& found);
+    void charge(Run& run, std::size_t bytes);
 
-    std::vector<Matches> parts_;
-    std::vector<std::size_t> heads_;
+    bool holds_ = false;  // something that release() gives back
+    Charge charge_;
     Matches folded_;
     std::vector<TermId> distinct_keys_;
     std::vector<std::uint32_t> key_of_row_;
     std::vector<std::size_t> starts_;
+    std::vector<Matches> parts_;
+    std::vector<std::size_t> heads_;
     KeyTable seen_;
-    Charge charge_;
 };
 
 /// Finds the labels at each key, for patterns whose predicate is a variable.

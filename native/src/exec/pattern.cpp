@@ -1,12 +1,23 @@
 #include "exec/pattern.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <numeric>
 
 #include "exec/kernels.hpp"
 
 namespace penstock::exec {
+
+namespace {
+
+constexpr auto kRowNumbers = [] {
+    std::array<std::uint32_t, kMorsel> numbers{};
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    return numbers;
+}();
+
+}  // namespace
 
 PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot)
     : Unary(std::move(in)) {
@@ -24,7 +35,7 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
             if (schema_.nullable[static_cast<std::size_t>(column)]) bound_columns_.push_back(column);
         } else if (column >= 0) {  // the variable of an earlier position
             for (const NewColumn& made : new_columns_)
-                if (made.column == static_cast<std::size_t>(column)) equal_.emplace_back(made.position, position);
+                if (made.column == static_cast<std::size_t>(column)) equal_.push_back({made.position, position});
         } else {
             new_columns_.push_back({position, schema_.slots.size()});
             schema_.add(ref.slot, false);
@@ -39,13 +50,7 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
     schema_.shape(table_);
 }
 
-std::span<const std::uint32_t> PatternOperator::all_rows() {
-    if (iota_.size() < input_->rows) {
-        iota_.resize(std::max(input_->rows, iota_.size() * 2));
-        std::iota(iota_.begin(), iota_.end(), 0u);
-    }
-    return {iota_.data(), input_->rows};
-}
+std::span<const std::uint32_t> PatternOperator::all_rows() const { return {kRowNumbers.data(), input_->rows}; }
 
 void PatternOperator::start_input(const Table& rows) {
     input_ = &rows;

@@ -6,6 +6,7 @@
 
 #include "exec/compiler.hpp"
 #include "exec/dataset.hpp"
+#include "exec/few.hpp"
 
 namespace penstock::exec {
 
@@ -51,24 +52,25 @@ protected:
     bool partition(F&& f);
 
     const Table& input() const { return *input_; }
-    std::span<const std::uint32_t> all_rows();
+    std::span<const std::uint32_t> all_rows() const;
 
 private:
     struct NewColumn {
         Position position;
         std::size_t column;
     };
+    static constexpr std::size_t kPositions = 4;
     bool append(MatchBatch batch);
     MatchBatch only_equal(const MatchBatch& batch);
     TermId value(const MatchBatch& batch, Position position, std::size_t i) const;
     void sort_by_key(int first, int second);
 
-    std::vector<NewColumn> new_columns_;
-    std::vector<std::pair<Position, Position>> equal_;  // free positions with the same variable
-    std::vector<int> bound_columns_;                    // nullable columns that must be bound
     const Table* input_ = nullptr;
     Table table_;
-    std::vector<std::uint32_t> iota_, order_, kept_rows_, product_rows_;
+    Few<NewColumn, kPositions> new_columns_;
+    Few<int, kPositions> bound_columns_;                    // nullable columns that must be bound
+    Few<std::pair<Position, Position>, kPositions> equal_;  // free positions with the same variable
+    std::vector<std::uint32_t> order_, kept_rows_, product_rows_;
     Column kept_s_, kept_o_, product_s_, product_o_;
 };
 

@@ -1,6 +1,7 @@
 #include "exec/program.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace penstock::exec {
 
@@ -59,11 +60,15 @@ Table Program::run(const RunInput& input) {
     std::unique_ptr<Profiler> profiler;
     if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
     Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), ++runs_);
-    ContextCallbacks callbacks(*input.expressions);
-    input.expressions->exists = [this, &run](std::size_t number, const Table& rows, std::vector<std::uint8_t>& found) {
-        exists(run, number, rows, found);
-    };
-    input.expressions->timestamp = [&input](TermId s, TermId p, TermId o) { return latest(input, s, p, o); };
+    std::optional<ContextCallbacks> callbacks;
+    if (compiler_.has_expressions()) {
+        callbacks.emplace(*input.expressions);
+        input.expressions->exists = [this, &run](std::size_t number, const Table& rows,
+                                                 std::vector<std::uint8_t>& found) {
+            exists(run, number, rows, found);
+        };
+        input.expressions->timestamp = [&input](TermId s, TermId p, TermId o) { return latest(input, s, p, o); };
+    }
     run.budget().check();
     answer_.begin(run, root_->schema());
     root_->run(run, answer_);

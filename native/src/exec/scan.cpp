@@ -18,8 +18,7 @@ private:
     static constexpr std::size_t kManyLabels = 16;
 
     void begin() override {
-        fixed_.clear();
-        if (p_.constant != 0 && g_.column < 0) dataset_.resolve(*run_, p_.constant, 0, fixed_);
+        if (p_.constant != 0 && g_.column < 0) fixed_.resolve(*run_, dataset_, p_.constant);
     }
     void finish() override { lookup_.release(*run_); }
 
@@ -34,7 +33,7 @@ private:
     bool match(Rows rows, TermId predicate, TermId graph) {
         bool free_ends = s_.free() && o_.free();
         if (p_.constant != 0 && g_.column < 0) {
-            if (free_ends || fixed_.size() <= kManyLabels) return match_groups(rows, fixed_);
+            if (free_ends || fixed_.sets().size() <= kManyLabels) return match_groups(rows, fixed_.sets());
             return match_found_labels(rows, predicate, graph);
         }
         if (predicate == 0 && !free_ends) return match_found_labels(rows, 0, graph);
@@ -134,14 +133,16 @@ private:
         return buffer;
     }
 
-    Dataset dataset_;
+    // What a small run with a fixed predicate reads comes first.
+    FixedEdges fixed_;
+    Matches matches_;
     Lookup lookup_;
+    Dataset dataset_;
     LabelProbe probe_;
-    std::vector<EdgeSet> fixed_, sets_;
+    std::vector<EdgeSet> sets_;
     std::vector<std::uint32_t> found_keys_;
     std::vector<std::uint8_t> found_;
     Column keys_, subjects_, objects_;
-    Matches matches_;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Edge labels: (graph, predicate) <-> 31-bit number, shared by all shards of an engine (DESIGN §3).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <shared_mutex>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +18,9 @@ class LabelTable {
 public:
     explicit LabelTable(std::size_t limit = std::size_t{1} << 22) : limit_(limit) {}
 
+    /// Tells this table from every other of the process, also from later ones at its address.
+    std::uint64_t identity() const { return identity_; }
+
     Label intern(TermId graph, TermId predicate);
     Label find(TermId graph, TermId predicate) const;   // 0 where unknown
     std::pair<TermId, TermId> pair(Label label) const;  // (graph, predicate)
@@ -27,6 +32,12 @@ public:
     std::size_t size() const;            // highest label
 
 private:
+    static std::uint64_t next_identity() {
+        static std::atomic<std::uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;  // a number only: it orders nothing
+    }
+
+    const std::uint64_t identity_ = next_identity();
     std::size_t limit_;
     mutable std::shared_mutex mutex_;
     std::vector<std::pair<TermId, TermId>> pairs_;  // index = label - 1

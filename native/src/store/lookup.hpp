@@ -147,7 +147,8 @@ void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begi
 }
 
 inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
-inline constexpr std::uint32_t kScanned = 64;  // values compared one by one before anything cleverer is worth it
+inline constexpr std::uint32_t kScanned = 64;   // unsorted values compared one by one before cleverer ways are worth it
+inline constexpr std::uint32_t kBisected = 12;  // of sorted ones it is fewer
 
 /// Index of a value in an array; n where it is not. Eight comparisons before each branch: compilers make vectors of
 /// that.
@@ -164,13 +165,18 @@ inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
 
 /// Position of a value in the ascending first values of an extent.
 inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
-    if (extent.sorted <= kScanned) {
+    if (extent.sorted <= kBisected) {
         const std::size_t found = scan(extent.values(), extent.sorted, value);
         return found == extent.sorted ? kAbsent : static_cast<std::uint32_t>(found);
     }
-    const TermId* end = extent.values() + extent.sorted;
-    const TermId* found = std::lower_bound(extent.values(), end, value);
-    return found == end || *found != value ? kAbsent : static_cast<std::uint32_t>(found - extent.values());
+    // Without a branch on what is compared: half of those would be mispredicted.
+    const TermId* at = extent.values();
+    for (std::size_t n = extent.sorted; n > 1;) {
+        const std::size_t half = n / 2;
+        at += half * static_cast<std::size_t>(at[half - 1] < value);
+        n -= half;
+    }
+    return *at == value ? static_cast<std::uint32_t>(at - extent.values()) : kAbsent;
 }
 
 /// Position of a value among values [sorted, n) of an extent.

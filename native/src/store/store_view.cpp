@@ -12,6 +12,14 @@ namespace {
 
 constexpr std::size_t kBlock = 4096;  // subjects expanded at once by edges()
 
+/// Asks for the extent's header and first values: all of most lists. Of longer ones the hardware brings the rest.
+void prefetch_extent(const Shard& shard, Offset extent, std::uint32_t length) {
+    constexpr std::size_t kLine = 64, kLines = 8;
+    const auto* const first = reinterpret_cast<const std::byte*>(&shard.region().word(extent));
+    const std::size_t bytes = std::min<std::size_t>(layout::ListExtent::bytes(length), kLines * kLine);
+    for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(first + at);
+}
+
 Offset index_entry(Offset row, Dir dir) {
     return row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
 }
@@ -52,7 +60,7 @@ void StoreView::find_lists(std::span<const TermId> keys, Label label, Dir dir, L
         const Shard& shard = shard_for(keys[i]);
         const Offset entry = records[i] == 0 ? 0 : shard.find_entry(records[i], keys[i], label, dir);
         lists[i] = load(shard, entry);
-        if (layout::is_extent(lists[i].head)) __builtin_prefetch(&shard.region().word(payload_of(lists[i].head)));
+        if (layout::is_extent(lists[i].head)) prefetch_extent(shard, payload_of(lists[i].head), lists[i].length);
     }
 }
 
@@ -169,23 +177,30 @@ bool StoreView::list_contains(const List& list, TermId value) const {
 
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
+    // What an expansion repeated stands together: one list for all equal neighbours.
+    TermId keys[kGroup];
+    std::size_t ends[kGroup];  // behind the last row of each key
     List lists[kGroup];
-    for (std::size_t at = 0; at < subjects.size(); at += kGroup) {
-        const std::size_t n = std::min(kGroup, subjects.size() - at);
-        find_lists(subjects.subspan(at, n), label, Dir::Out, lists);
-        for (std::size_t i = 0; i < n; ++i) {
-            if (found[at + i] != 0 || objects[at + i] == kUnbound || lists[i].length == 0) continue;
-            // Every edge lies in two lists: of a long and a short one, ask the short one.
-            if (lists[i].length > lookup::kScanned) {
-                const List other = find_list(objects[at + i], label, Dir::In);
-                if (other.length < lists[i].length) {
-                    found[at + i] = list_contains(other, subjects[at + i]) ? 1 : 0;
-                    continue;
-                }
-            }
-            found[at + i] = list_contains(lists[i], objects[at + i]) ? 1 : 0;
+    for (std::size_t row = 0, next = 0; row < subjects.size();) {
+        std::size_t n = 0;
+        while (n < kGroup && next < subjects.size()) {
+            keys[n] = subjects[next];
+            while (next < subjects.size() && subjects[next] == keys[n]) ++next;
+            ends[n++] = next;
         }
+        find_lists({keys, n}, label, Dir::Out, lists);
+        for (std::size_t i = 0; i < n; ++i)
+            for (; row < ends[i]; ++row)
+                if (found[row] == 0) found[row] = has_edge(lists[i], keys[i], label, objects[row]) ? 1 : 0;
     }
+}
+
+/// Every edge lies in two lists: of a long and a short one, asks the short one.
+bool StoreView::has_edge(const List& list, TermId subject, Label label, TermId object) const {
+    if (list.length == 0 || object == kUnbound) return false;
+    if (list.length <= lookup::kScanned) return list_contains(list, object);
+    const List other = find_list(object, label, Dir::In);
+    return other.length < list.length ? list_contains(other, subject) : list_contains(list, object);
 }
 
 // A vertex that got the label by an excluded commit may have more edges of that label by others.

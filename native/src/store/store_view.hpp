@@ -66,6 +66,8 @@ private:
     bool visible(const List& list) const;
     std::uint64_t visible_length(const List& list) const;
     bool list_contains(const List& list, TermId value) const;
+    /// `list` is the subject's.
+    bool has_edge(const List& list, TermId subject, Label label, TermId object) const;
     template <class Visit>
     void for_each_visible(const List& list, Visit visit) const;
     void append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,

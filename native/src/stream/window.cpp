@@ -26,6 +26,7 @@ void Window::edges(Label label, std::vector<TermId>& subjects, std::vector<TermI
     index_->edges(label, subjects, objects);
 }
 void Window::labels(std::vector<Label>& out) const { index_->labels(out); }
+std::uint64_t Window::edge_count(Label label) const { return index_->edge_count(label); }
 LabelStats Window::stats(Label label) const { return index_->stats(label); }
 std::uint64_t Window::degree(TermId vertex, Label label, Dir dir) const { return index_->degree(vertex, label, dir); }
 std::int64_t Window::latest(TermId subject, Label label, TermId object) const {

@@ -37,6 +37,7 @@ public:
     void edges(Label, std::vector<TermId>&, std::vector<TermId>&) const final;
     void labels(std::vector<Label>&) const final;
     LabelStats stats(Label) const final;
+    std::uint64_t edge_count(Label) const final;
     std::uint64_t degree(TermId, Label, Dir) const final;
     std::int64_t latest(TermId, Label, TermId) const final;
 

@@ -43,6 +43,7 @@ public:
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects);
     void labels(std::vector<Label>& out) const;
     LabelStats stats(Label label);
+    std::uint64_t edge_count(Label label);
     std::uint64_t degree(TermId vertex, Label label, Dir dir);
     std::int64_t latest(TermId subject, Label label, TermId object);
 

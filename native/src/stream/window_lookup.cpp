@@ -159,6 +159,11 @@ void WindowIndex::labels(std::vector<Label>& out) const {
     }
 }
 
+std::uint64_t WindowIndex::edge_count(Label label) {
+    const LabelIndex* const index = labels_.find(label);
+    return index == nullptr ? 0 : index->edges;
+}
+
 LabelStats WindowIndex::stats(Label label) {
     LabelIndex* const index = labels_.find(label);
     if (index == nullptr || index->edges == 0) return {};
