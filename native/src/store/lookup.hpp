@@ -169,8 +169,10 @@ inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
         const std::size_t found = scan(extent.values(), extent.sorted, value);
         return found == extent.sorted ? kAbsent : static_cast<std::uint32_t>(found);
     }
-    // Without a branch on what is compared: half of those would be mispredicted.
+    // Terms that belong together are often loaded together: many a value lies outside of the whole list.
     const TermId* at = extent.values();
+    if (value < at[0] || value > at[extent.sorted - 1]) return kAbsent;
+    // Without a branch on what is compared: half of those would be mispredicted.
     for (std::size_t n = extent.sorted; n > 1;) {
         const std::size_t half = n / 2;
         at += half * static_cast<std::size_t>(at[half - 1] < value);

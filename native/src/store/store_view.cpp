@@ -20,6 +20,12 @@ void prefetch_extent(const Shard& shard, Offset extent, std::uint32_t length) {
     for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(first + at);
 }
 
+std::size_t runs_of(std::span<const TermId> values) {
+    std::size_t runs = values.empty() ? 0 : 1;
+    for (std::size_t i = 1; i < values.size(); ++i) runs += values[i] != values[i - 1];
+    return runs;
+}
+
 Offset index_entry(Offset row, Dir dir) {
     return row + offsetof(LabelRow, vertices) + static_cast<std::size_t>(dir) * sizeof(Entry);
 }
@@ -177,30 +183,54 @@ bool StoreView::list_contains(const List& list, TermId value) const {
 
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
-    // What an expansion repeated stands together: one list for all equal neighbours.
+    // What an expansion repeated stands together, and every edge lies in two lists: look up the end that repeats more.
+    if (2 * runs_of(objects) <= runs_of(subjects))
+        contains_from(objects, label, Dir::In, subjects, found);
+    else
+        contains_from(subjects, label, Dir::Out, objects, found);
+}
+
+/// One list for each run of equal keys.
+void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
+                              std::span<std::uint8_t> found) const {
     TermId keys[kGroup];
     std::size_t ends[kGroup];  // behind the last row of each key
     List lists[kGroup];
-    for (std::size_t row = 0, next = 0; row < subjects.size();) {
+    for (std::size_t row = 0, next = 0; row < from.size();) {
         std::size_t n = 0;
-        while (n < kGroup && next < subjects.size()) {
-            keys[n] = subjects[next];
-            while (next < subjects.size() && subjects[next] == keys[n]) ++next;
+        while (n < kGroup && next < from.size()) {
+            keys[n] = from[next];
+            while (next < from.size() && from[next] == keys[n]) ++next;
             ends[n++] = next;
         }
-        find_lists({keys, n}, label, Dir::Out, lists);
-        for (std::size_t i = 0; i < n; ++i)
-            for (; row < ends[i]; ++row)
-                if (found[row] == 0) found[row] = has_edge(lists[i], keys[i], label, objects[row]) ? 1 : 0;
+        find_lists({keys, n}, label, dir, lists);
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t rows = ends[i] - row;
+            if (dir == Dir::In && !quickly_searched(lists[i]))
+                contains_from(to.subspan(row, rows), label, Dir::Out, from.subspan(row, rows),
+                              found.subspan(row, rows));
+            else
+                for (std::size_t r = row; r < ends[i]; ++r)
+                    if (found[r] == 0) found[r] = has_edge(lists[i], keys[i], label, dir, to[r]) ? 1 : 0;
+            row = ends[i];
+        }
     }
 }
 
-/// Every edge lies in two lists: of a long and a short one, asks the short one.
-bool StoreView::has_edge(const List& list, TermId subject, Label label, TermId object) const {
-    if (list.length == 0 || object == kUnbound) return false;
-    if (list.length <= lookup::kScanned) return list_contains(list, object);
-    const List other = find_list(object, label, Dir::In);
-    return other.length < list.length ? list_contains(other, subject) : list_contains(list, object);
+bool StoreView::quickly_searched(const List& list) const {
+    constexpr std::uint32_t kBisectedInCache = 4096;
+    if (list.length <= lookup::kScanned) return true;
+    if (list.length > kBisectedInCache) return false;
+    const auto& first = list.shard->region().at<layout::ListExtent>(payload_of(list.head));
+    return list.length - std::min(first.sorted, list.length) <= lookup::kScanned;
+}
+
+/// Of a long list and one that is shorter at the other end, asks the short one.
+bool StoreView::has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const {
+    if (list.length == 0 || neighbour == kUnbound) return false;
+    if (quickly_searched(list)) return list_contains(list, neighbour);
+    const List other = find_list(neighbour, label, dir == Dir::Out ? Dir::In : Dir::Out);
+    return other.length < list.length ? list_contains(other, vertex) : list_contains(list, neighbour);
 }
 
 // A vertex that got the label by an excluded commit may have more edges of that label by others.

@@ -66,8 +66,12 @@ private:
     bool visible(const List& list) const;
     std::uint64_t visible_length(const List& list) const;
     bool list_contains(const List& list, TermId value) const;
-    /// `list` is the subject's.
-    bool has_edge(const List& list, TermId subject, Label label, TermId object) const;
+    void contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
+                       std::span<std::uint8_t> found) const;
+    /// A test reads a few cache lines: the list is short, or sorted but for a few values and not very long.
+    bool quickly_searched(const List& list) const;
+    /// `list` is the vertex's in that direction.
+    bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;
     template <class Visit>
     void for_each_visible(const List& list, Visit visit) const;
     void append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,
