@@ -210,7 +210,7 @@ class Engine:
             stream = runtime.streams.get(iri)
             for column in (s, p, o):
                 runtime.core.dictionary.check(column)
-            runtime.take(stream, Events(times, np.ones(len(times), np.int64), s, p, o, _Tuples(self, s, p, o)), ())
+            runtime.take(stream, Events(times, None, s, p, o, _Tuples(self, s, p, o)), ())
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: bool = False) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,18 +26,26 @@ if TYPE_CHECKING:
     from penstock.store._native import TermTuple
 
 EventData: TypeAlias = str | bytes | Iterable[object]
+_Cell = TypeVar("_Cell", bound=np.generic)
 
 
 @dataclass(slots=True)
 class Events:
-    """Parsed events: `times[i]` and `counts[i]` triples of event i, whose triples follow one another in the columns."""
+    """Parsed events: `times[i]` and `counts[i]` triples of event i, whose triples follow one another in the columns.
+
+    `counts` None: one triple each.
+    """
 
     times: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | None
     s: Ids
     p: Ids
     o: Ids
     originals: Sequence[EventData]
+
+    def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
+        """Return values of events as values of their triples."""
+        return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
         """Return an event as its producer wrote it (N-Triples where it came as rdflib terms)."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.engine.streams import LiveStream
 
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+_TAG_SHIFT = 60
+_IRI, _BLANK, _SHORT_STRING = 0, 1, 10  # tags of ids (term.hpp); beyond the last none outlives an evaluation
 
 
 class Intake:
@@ -42,32 +44,36 @@ class Intake:
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         fates, watermark = native.Stream.decide(events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms)
-        if (fates == _ACCEPTED).any():
-            self._accept(stream, events, fates == _ACCEPTED, watermark)
+        refused = np.flatnonzero(fates)
+        if len(refused) < len(fates):
+            self._accept(stream, events, fates == _ACCEPTED if len(refused) else None, watermark)
         letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
-        letters += self._refuse(stream, events, fates, max(before, wall) + setting.max_ahead_ms)
+        if len(refused):
+            letters += self._refuse(stream, events, refused, fates, max(before, wall) + setting.max_ahead_ms)
         for letter in letters:
             self._dead.put(letter)
         return letters
 
-    def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_], watermark: int) -> None:
-        times = events.times[accepted]
+    def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:
+        """`accepted` tells which events; None: all of them."""
+        times = events.times if accepted is None else events.times[accepted]
         point = batch_start(int(times[0]), stream.batch_ms)
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
             self._schedule.check({stream: watermark}, point)
-        if accepted.all():
-            stream.append(np.repeat(events.times, events.counts), events.s, events.p, events.o)
+        if accepted is None:
+            stream.append(events.of_triples(events.times), events.s, events.p, events.o)
         else:
-            rows = np.repeat(accepted, events.counts)
-            row_times = np.repeat(times, events.counts[accepted])
-            stream.append(row_times, events.s[rows], events.p[rows], events.o[rows])
+            rows = events.of_triples(accepted)
+            stream.append(events.of_triples(events.times)[rows], events.s[rows], events.p[rows], events.o[rows])
         self._registry.begin(stream, point)
         stream.move(watermark)
         stream.record(times)
 
-    def _refuse(self, stream: LiveStream, events: Events, fates: NDArray[np.uint8], limit: int) -> list[DeadLetter]:
+    def _refuse(
+        self, stream: LiveStream, events: Events, refused: NDArray[np.intp], fates: NDArray[np.uint8], limit: int
+    ) -> list[DeadLetter]:
         letters = []
-        for i in np.flatnonzero(fates != _ACCEPTED).tolist():
+        for i in refused.tolist():
             time, data = int(events.times[i]), events.original(i)
             if fates[i] == _LATE:
                 assert stream.watermark is not None
@@ -83,9 +89,10 @@ def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[A
     column = np.asarray(values)
     if column.ndim != 1 or (len(column) and column.dtype.kind not in "iu"):
         raise DataError(f"not a column of integers: {column.ndim} dimensions of {column.dtype}")
-    limits = np.iinfo(dtype)
-    if len(column) and not limits.min <= int(column.min()) <= int(column.max()) <= limits.max:
-        raise DataError(f"a number does not fit into {np.dtype(dtype)}")
+    if len(column) and column.dtype != dtype:
+        least, greatest = _extremes(column)
+        if not np.iinfo(dtype).min <= least <= greatest <= np.iinfo(dtype).max:
+            raise DataError(f"a number does not fit into {np.dtype(dtype)}")
     return np.ascontiguousarray(column, dtype)
 
 
@@ -98,14 +105,22 @@ def check_columns(
     """DataError where the columns cannot be tuples: unequal lengths, or terms where they cannot stand."""
     if not len(timestamps) == len(subjects) == len(predicates) == len(objects):
         raise DataError("columns of unequal length")
-    if (np.abs(timestamps) >= MAX_TIME_MS).any():
+    if not len(timestamps):
+        return
+    earliest, latest = _extremes(timestamps)
+    if earliest <= -MAX_TIME_MS or latest >= MAX_TIME_MS:
         raise DataError("a timestamp is out of range")
-    tags = [column >> np.uint64(60) for column in (subjects, predicates, objects)]
-    if (subjects == 0).any() or (predicates == 0).any() or (objects == 0).any():
+    # Tags are the ids' highest bits: the greatest id has the greatest tag.
+    least, greatest = zip(*(_extremes(column) for column in (subjects, predicates, objects)), strict=True)
+    if 0 in least:
         raise DataError("id 0 is no term")
-    if (tags[0] > 1).any():
+    if greatest[0] >> _TAG_SHIFT > _BLANK:
         raise DataError("a literal cannot be a subject")
-    if (tags[1] != 0).any():
+    if greatest[1] >> _TAG_SHIFT != _IRI:
         raise DataError("a predicate must be an IRI")
-    if (tags[2] > 10).any():
+    if greatest[2] >> _TAG_SHIFT > _SHORT_STRING:
         raise DataError("an object is no id of this engine's dictionary")
+
+
+def _extremes(column: NDArray[Any]) -> tuple[int, int]:
+    return int(np.minimum.reduce(column)), int(np.maximum.reduce(column))

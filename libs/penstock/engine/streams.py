@@ -124,7 +124,8 @@ class LiveStream:
         """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
         self.events += len(times)
         beyond = times if self.watermark is None else times[times > self.watermark]
-        self._beyond.update(beyond.tolist())
+        if len(beyond):
+            self._beyond.update(beyond.tolist())
 
     @property
     def accepted_beyond(self) -> int:
