@@ -24,6 +24,7 @@ ALL = (
     "macro.lubm",
     "macro.citybench",
     "macro.memory",
+    "macro.dataplane",
     "micro.kernels",
 )
 

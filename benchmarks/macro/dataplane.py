@@ -1,0 +1,122 @@
+"""What reads of another node cost over TCP, and what a READ costs over RDMA, with the projection to hardware.
+
+Rates over TCP are by processor time, since this machine's cores serve both sides: of the node's thread, of the
+engine's, and of both together. Reads are random, of a region that no cache holds, and every word is checked. RDMA needs
+a device. In a virtual machine that has one, whose figures say nothing about hardware, this runs by
+`tools/rdma_vm/boot.sh env PYTHONPATH=libs:. python -m benchmarks.macro.dataplane`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.harness import Row, WrongAnswerError
+from penstock.dataplane import Server, connect
+from penstock.store import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = "python -m benchmarks dataplane"
+SECRET = b"the secret of a benchmark"
+REGION_WORDS = 1 << 25  # 256 MiB
+BUCKET = 128  # bytes: one look-up of a key (docs/store-layout.md)
+LIST = 1 << 20
+READ_US = 2.0  # on hardware, says DESIGN; so many of one doorbell:
+DOORBELL = 32
+IN_FLIGHT = 16  # READs of one queue pair that devices keep on their way
+
+
+def run(*, tiny: bool = False) -> Iterator[Row]:
+    """Rows for key reads and long lists over TCP, and for RDMA where there is a device."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        path = Path(folder) / "region"
+        words = 1 << 18 if tiny else REGION_WORDS
+        np.arange(words, dtype=np.uint64).tofile(path)
+        server = Server("127.0.0.1", 0, SECRET)
+        server.publish(path, reserve_bytes=8 * words, stable=True)
+        yield from _tcp(server, words, 1 if tiny else 60)
+        if native.rdma_devices():
+            yield from _rdma(server, words, 3 if tiny else 100)
+
+
+class _Reader:
+    """Random reads of one length, checked."""
+
+    def __init__(self, plane: native.Plane, words: int, length: int, batch: int) -> None:
+        self._plane = plane
+        self._all = words
+        self._words = length // 8
+        self._batch = batch
+        self._random = np.random.default_rng(1)
+        self._lengths = np.full(batch, length, dtype=np.uint32)
+        self._regions = np.zeros(batch, dtype=np.uint32)
+
+    def read(self) -> tuple[float, float]:
+        """One batch; its seconds by the clock and of this thread."""
+        place = self._random.integers(0, self._all // self._words, self._batch, dtype=np.uint64)
+        first = place * np.uint64(self._words)
+        wall, cpu = time.perf_counter(), time.thread_time()
+        words = self._plane.read(1, self._regions, first * np.uint64(8), self._lengths)
+        wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+        expected = first[:, None] + np.arange(self._words, dtype=np.uint64)
+        if not np.array_equal(words.reshape(self._batch, self._words), expected):
+            raise WrongAnswerError("a read brought other words")
+        return wall, cpu
+
+    def spent(self, batches: int, server: Server) -> tuple[float, float]:
+        """Processor seconds of the node's thread and of ours, the best of five runs."""
+        self.read()
+        runs = []
+        for _ in range(5):
+            before = server.counters()["cpu_nanos"]
+            ours = sum(self.read()[1] for _ in range(batches))
+            runs.append(((server.counters()["cpu_nanos"] - before) / 1e9, ours))
+        return min(runs, key=sum)
+
+    def median_us(self, batches: int) -> float:
+        """Of one batch, by the clock: waiting is what a READ consists of."""
+        return float(np.median([self.read()[0] for _ in range(batches)])) * 1e6
+
+
+def _tcp(server: Server, words: int, batches: int) -> Iterator[Row]:
+    plane = connect(1, "127.0.0.1", server.port, SECRET, "tcp")
+    batch = 1024
+    node, engine = _Reader(plane, words, BUCKET, batch).spent(batches, server)
+    reads = batch * batches
+    yield _rate("TCP, key reads of 128 bytes, 1,024 a batch, per core of the node", reads / node, "reads/s", 5e5)
+    yield _rate("TCP, the same, per core of the engine", reads / engine, "reads/s", 5e5)
+    yield _rate("TCP, the same, both sides on one core", reads / (node + engine), "reads/s", 5e5)
+    batch, batches = 4, max(1, batches // 2)
+    node, engine = _Reader(plane, words, min(LIST, 8 * words), batch).spent(batches, server)
+    moved = batch * batches * min(LIST, 8 * words) / 1e9
+    yield _rate("TCP, lists of 1 MiB, per core of the node", moved / node, "GB/s", 1.0)
+    yield _rate("TCP, the same, per core of the engine", moved / engine, "GB/s", 1.0)
+
+
+def _rate(name: str, value: float, unit: str, target: float) -> Row:
+    return Row(name, value, unit, COMMAND, target=target, lower_is_better=False, clock="cpu")
+
+
+def _rdma(server: Server, words: int, repeats: int) -> Iterator[Row]:
+    plane = connect(1, "127.0.0.1", server.port, SECRET, "rdma")
+    for length in (64, 4096, 65536):
+        one = _Reader(plane, words, length, 1).median_us(repeats)
+        yield Row(f"RDMA here, one READ of {length:,} bytes", one, "µs", COMMAND, clock="wall")
+    many = _Reader(plane, words, BUCKET, DOORBELL).median_us(repeats) / DOORBELL
+    yield Row("RDMA here, a READ of 128 bytes, 32 a doorbell", many, "µs", COMMAND, clock="wall")
+    trips = DOORBELL / IN_FLIGHT  # a doorbell's READs go in so many rounds of READ_US
+    yield Row(
+        "RDMA on hardware, projected: READs of one queue pair", DOORBELL / (trips * READ_US) * 1e6, "reads/s", COMMAND
+    )
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(f"{row.name}: {row.value:,.4g} {row.unit}")
