@@ -210,7 +210,8 @@ class Engine:
             stream = runtime.streams.get(iri)
             for column in (s, p, o):
                 runtime.core.dictionary.check(column)
-            runtime.take(stream, Events(times, None, s, p, o, _Tuples(self, s, p, o)), ())
+            ones = np.ones(len(times), np.int64)
+            runtime.take(stream, Events(times, ones, s, p, o, _Tuples(self, s, p, o), single=True), ())
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: bool = False) -> None:
