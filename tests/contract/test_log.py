@@ -238,6 +238,24 @@ def test_a_group_goes_on_where_it_stopped(log: Log, topic: str) -> None:
     second.close()
 
 
+def test_a_member_may_name_its_topics_later(log: Log, topic: str) -> None:
+    member = log.join(f"{topic}-group", [])
+    assert member.poll(10, 0.1) == []
+    log.writer().append([Record(topic, b"x")])
+    member.subscribe([topic])
+    deadline = time.monotonic() + _BOUND_S
+    read: list[Message] = []
+    while not read and time.monotonic() < deadline:
+        read += member.poll(10, 0.2)
+    assert values(read) == [b"x"]
+    assert member.positions()[Partition(topic, 0)] == 1
+    member.commit(member.positions())
+    assert log.committed(f"{topic}-group", [Partition(topic, 0)]) == {Partition(topic, 0): 1}
+    member.subscribe([])
+    member.poll(10, 0.1)
+    member.close()
+
+
 def test_members_of_a_group_share_partitions(log: Log, topic: str) -> None:
     first, second = log.join(f"{topic}-group", [topic]), log.join(f"{topic}-group", [topic])
     deadline = time.monotonic() + _BOUND_S

@@ -80,6 +80,18 @@ class Dispatcher:
         self._commit()
         return bool(messages)
 
+    def lag(self) -> dict[str, int]:
+        """Return how many records of each tuples topic are still to be read: a question to the brokers."""
+        positions = {
+            name: part.position
+            for stream in list(self._streams.values())
+            for name, part in zip(self._partitions(stream), stream.partitions, strict=True)
+        }
+        found: dict[str, int] = {}
+        for name, span in self._log.spans(positions).items():
+            found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))
+        return found
+
     # ---- input
     def _take(self, message: Message, wall_ms: int) -> None:
         stream = self._by_topic.get(message.topic)

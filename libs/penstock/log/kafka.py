@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ANSWER_S: Final = 30.0  # how long any single request to the brokers may take
 _RETRY_S: Final = 0.05
+_QUIET_S: Final = 10.0  # between two log lines about the same kind of error
 MAX_RECORD_BYTES: Final = 64 << 20
 """What the topics created here take, whatever the brokers' default."""
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -34,6 +35,14 @@ _PASSING: Final = {
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._WAIT_COORD,
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
 }
@@ -53,14 +62,18 @@ class KafkaLog:
             "error_cb": self._on_error,
         }
         self._last_error = ""
+        self._told: dict[int, float] = {}
         self._admin = AdminClient(self._client)
         self._known: dict[str, int] = {}
         self._lock = Lock()
         self._opened: list[Any] = []
 
     def _on_error(self, error: KafkaError) -> None:
-        self._last_error = str(error)
-        _log.warning("kafka: %s", error)
+        self._last_error = error.str()
+        now = time.monotonic()
+        if now - self._told.get(error.code(), -_QUIET_S) >= _QUIET_S:  # they come many times a second
+            self._told[error.code()] = now
+            _log.warning("kafka: %s", error.str())
 
     def client(self, **settings: object) -> dict[str, Any]:
         """Return the configuration of a client of this cluster."""
@@ -73,7 +86,7 @@ class KafkaLog:
         missing = [topic for topic in wanted if topic.name not in self.topics()]
         if missing:
             for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
-                _answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
+                self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
         deadline = time.monotonic() + _ANSWER_S
         while not all(self.topics().get(topic.name) for topic in wanted):
             if time.monotonic() > deadline:
@@ -127,7 +140,29 @@ class KafkaLog:
             )
             return {Partition(at.topic, at.partition): future.result().offset for at, future in futures.items()}
 
-        return _answered(ask) or {}
+        return self._answered(ask) or {}
+
+    def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
+        """Return a request's result, None where it failed harmlessly; ask again while brokers find their roles.
+
+        TransientError where that takes too long, UnknownTopicError, LogError.
+        """
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                return ask()
+            except KafkaException as exception:
+                error = exception.args[0]
+                if error.code() == harmless:
+                    return None
+                if error.code() in _UNKNOWN:
+                    raise UnknownTopicError(error.str()) from exception
+                if not error.retriable() and error.code() not in _PASSING:
+                    raise LogError(error.str()) from exception
+                if time.monotonic() > deadline:
+                    raise TransientError(error.str()) from exception
+            time.sleep(_RETRY_S)
+            self.trouble()  # learns who leads what now
 
     # ---- writing and reading
     def writer(self) -> KafkaWriter:
@@ -172,7 +207,7 @@ class KafkaLog:
                     raise KafkaException(at.error)
             return {Partition(at.topic, at.partition): at.offset for at in stored if at.offset >= 0}
 
-        return _answered(ask) or {}
+        return self._answered(ask) or {}
 
     def close(self) -> None:
         """Close all that was opened from this log."""
@@ -190,26 +225,3 @@ def _new_topic(topic: Topic) -> NewTopic:
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
     return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
-
-
-def _answered(ask: Callable[[], T], harmless: int | None = None) -> T | None:
-    """Return a request's result, None where it failed harmlessly; ask again while brokers find their roles.
-
-    TransientError where that takes too long, UnknownTopicError, LogError.
-    """
-    deadline = time.monotonic() + _ANSWER_S
-    while True:
-        try:
-            return ask()
-        except KafkaException as exception:
-            error = exception.args[0]
-            if error.code() == harmless:
-                return None
-            if error.code() in _UNKNOWN:
-                raise UnknownTopicError(error.str()) from exception
-            passing = error.retriable() or error.code() in _PASSING
-            if not passing:
-                raise LogError(error.str()) from exception
-            if time.monotonic() > deadline:
-                raise TransientError(error.str()) from exception
-        time.sleep(_RETRY_S)

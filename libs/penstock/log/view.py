@@ -93,7 +93,10 @@ class Lookup:
             while (position := reader.positions()[partition]) <= offset and not reader.caught_up():
                 if time.monotonic() > deadline:
                     raise TransientError(f"{partition.topic}[{partition.number}]: no answer in time")
-                found.update((message.offset, message) for message in reader.poll(_BATCH, _POLL_S))
+                found.update(
+                    (message.offset, message)
+                    for message in reader.poll(min(_BATCH, wanted[-1] - position + 1), _POLL_S)
+                )
         return {offset: found[offset] for offset in wanted if offset in found}
 
     def close(self) -> None:

@@ -79,7 +79,7 @@ def _serve(
 ) -> None:
     log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties())
     metrics, health = Metrics(service), Health()
-    names = TopicNames(settings.topic_prefix)
+    names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
     health.check("kafka", log.trouble)
     log.topics()  # a broker that cannot be reached, or refuses us, is told at once

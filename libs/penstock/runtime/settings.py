@@ -39,7 +39,7 @@ class ServiceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
 
     bootstrap_servers: str = Field(min_length=1, description="where Kafka is: host:port, separated by commas")
-    topic_prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="begins every topic's name")
+    prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="begins every topic's name")
     shards: int = Field(4, ge=1, le=1024, description="partitions of the shards topic; fixed for a cluster's life")
     instance: str = Field(default_factory=socket.gethostname, min_length=1, description="this process among its kind")
     http_host: str = Field("127.0.0.1", description="where health and metrics are served")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.engine.streams import NEVER
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
 from penstock.runtime import Context, ServiceSettings, run
+from penstock.runtime.metrics import Tally
+
+if TYPE_CHECKING:
+    from penstock.runtime.metrics import Metrics
 
 
 class DispatcherSettings(ServiceSettings):
@@ -17,10 +23,43 @@ class DispatcherSettings(ServiceSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
 
 
+class DispatcherGauges:
+    """What a dispatcher tells about itself. Asked from another thread: reads only."""
+
+    def __init__(self, dispatcher: Dispatcher, metrics: Metrics, context: Context[DispatcherSettings]) -> None:
+        self._dispatcher, self._metrics, self._clock = dispatcher, metrics, context.clock
+        self._events, self._duplicates = Tally(metrics.events), Tally(metrics.duplicates)
+        self._late, self._dead = Tally(metrics.late), Tally(metrics.dead_letters)
+        self._batches, self._transactions = Tally(metrics.batches), Tally(metrics.transactions)
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        dispatcher, metrics, now_ms = self._dispatcher, self._metrics, self._clock.now_ms()
+        streams = list(dispatcher.streams.items())
+        self._events.reach(sum(stream.events for _, stream in streams))
+        self._duplicates.reach(sum(stream.duplicates for _, stream in streams))
+        self._late.reach(dispatcher.late)
+        self._dead.reach(dispatcher.dead)
+        self._batches.reach(dispatcher.batches)
+        self._transactions.reach(dispatcher.transactions)
+        for iri, stream in streams:
+            metrics.memory.labels(f"open batches {iri}").set(stream.open.bytes)
+            if stream.watermark_ms != NEVER:
+                metrics.watermark.labels(iri).set(stream.watermark_ms)
+            if stream.closed is not None:
+                end_ms = (stream.closed + 1) * stream.declaration.batch_ms
+                metrics.batch_age.labels(iri).set((now_ms - end_ms) / 1000)
+        for topic, records in dispatcher.lag().items():
+            metrics.lag.labels(topic).set(records)
+
+
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
     """Open the core: from here on this instance is the active one."""
     settings = context.settings
-    return Dispatcher(context.log, context.names, settings.shards, context.clock, settings.adaptor_group)
+    dispatcher = Dispatcher(context.log, context.names, settings.shards, context.clock, settings.adaptor_group)
+    context.observers.append(DispatcherGauges(dispatcher, context.metrics, context).observe)
+    context.metrics.active.set(1)
+    return dispatcher
 
 
 def main() -> int:
