@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -69,6 +70,9 @@ class Cluster:
         self.failures: list[BaseException] = []
 
     def dispatcher(self, **settings: str) -> subprocess.Popen:
+        return self.service("dispatcher", **settings)
+
+    def service(self, module: str, **settings: str) -> subprocess.Popen:
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT / "libs"),
@@ -78,7 +82,7 @@ class Cluster:
             "PENSTOCK_ADAPTOR_GROUP": self.group,
             **settings,
         }
-        command = [sys.executable, "-m", "penstock.services.dispatcher"]
+        command = [sys.executable, "-m", f"penstock.services.{module}"]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         self.processes.append(process)
         return process
@@ -229,6 +233,53 @@ def test_a_dispatcher_killed_under_load_loses_and_doubles_nothing(cluster):
 @pytest.mark.long
 def test_a_dispatcher_killed_twenty_times_loses_and_doubles_nothing(cluster):
     kill_under_load(cluster(), 20, 2)
+
+
+def kill_each_under_load(cluster: Cluster, rounds: int, seed: int) -> None:
+    """Adaptor, dictionary and dispatcher in turn, killed while events come; one event in a hundred is garbage."""
+    rng = random.Random(seed)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    settings = {
+        "dictionary": {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"},
+        "adaptor": {"PENSTOCK_DICTIONARIES": f"grpc://127.0.0.1:{port}"},
+        "dispatcher": {},
+    }
+    running = {name: cluster.service(name, **wanted) for name, wanted in settings.items()}
+    topic = cluster.names.events("s")
+    times, garbage, now = [], 0, 1_000
+    for turn in range(3 * rounds):
+        until = time.monotonic() + rng.uniform(2.0, 5.0)
+        while time.monotonic() < until:
+            chunk = []
+            for _ in range(20):
+                now += rng.choice([1, 7, 40])
+                chunk.append(now)
+            cluster.produce(chunk)
+            cluster.writer.append([Record(topic, b"garbage %d" % garbage)])
+            times += chunk
+            garbage += 1
+            time.sleep(0.02)
+        name = list(settings)[turn % 3]
+        running[name].kill()
+        running[name].wait()
+        running[name] = cluster.service(name, **settings[name])
+    now = (now // 100 + 3) * 100
+    cluster.produce([now])
+    wait(lambda: cluster.closed() >= now // 100 - 2, "everything has come through")
+    assert cluster.batches() == expected(times)[0]
+    assert cluster.read(cluster.names.late) == []
+    letters = cluster.read(cluster.names.dead_letter)
+    assert {letter.data for letter in letters} == {b"garbage %d" % i for i in range(garbage)}
+
+
+def test_adaptor_dictionary_and_dispatcher_killed_under_load_lose_and_double_nothing(cluster):
+    kill_each_under_load(cluster(), 1, 3)
+
+
+@pytest.mark.long
+def test_each_of_them_killed_twenty_times_loses_and_doubles_nothing(cluster):
+    kill_each_under_load(cluster(), 20, 4)
 
 
 def test_a_second_dispatcher_takes_over_and_the_first_ends(cluster):

@@ -42,7 +42,7 @@ class Adaptor:
     def __init__(
         self, log: Log, names: TopicNames, terms: TermEncoder, group: str, limits: Limits | None = None
     ) -> None:
-        self._names = names
+        self._log, self._names = log, names
         self._max_bytes = (limits or Limits()).max_event_bytes
         self._terms = OutgoingTerms(terms)
         self._declared = DeclaredStreams(log, names)
@@ -70,6 +70,14 @@ class Adaptor:
         self._work = []
         self._commit()
         return worked
+
+    def lag(self) -> dict[str, int]:
+        """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""
+        found: dict[str, int] = {}
+        committed = dict(self._committed)
+        for name, span in self._log.spans(committed).items():
+            found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(committed[name], span.start))
+        return found
 
     def _subscribe(self) -> None:
         declared = self._declared.by_iri.values()

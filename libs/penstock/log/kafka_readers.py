@@ -99,13 +99,16 @@ class KafkaReader:
 
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Return nothing of these for now."""
-        self._paused.update(name for name in partitions if name in self._positions)
-        self._restart()
+        self._hold(self._paused | {name for name in partitions if name in self._positions})
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """Go on with these."""
-        self._paused.difference_update(list(partitions))
-        self._restart()
+        self._hold(self._paused - set(partitions))
+
+    def _hold(self, paused: set[Partition]) -> None:
+        if paused != self._paused:
+            self._paused = paused
+            self._restart()
 
     def positions(self) -> dict[Partition, int]:
         """Return from where each partition is read next."""
