@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void bind_terms(nb::module_& m);
 void bind_store(nb::module_& m);
+void bind_bulk(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_exec(nb::module_& m);
 void bind_dataplane(nb::module_& m);
@@ -15,6 +16,7 @@ __attribute__((weak)) void bind_exec(nb::module_&);
 NB_MODULE(_native, m) {
     bind_terms(m);
     bind_store(m);
+    bind_bulk(m);
     bind_stream(m);
     bind_dataplane(m);
     if (bind_exec != nullptr) bind_exec(m);

@@ -9,14 +9,13 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "edge_labels.hpp"
 #include "errors.hpp"
-#include "mix.hpp"
 #include "store/shard_reader.hpp"
 
 namespace nb = nanobind;
@@ -36,20 +35,9 @@ namespace {
 std::vector<Edge> make_edges(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g) {
     const std::size_t n = s.size();
     if (p.size() != n || o.size() != n || g.size() != n) throw penstock::DataError("commit: columns of unequal length");
-    // Rows repeat a few pairs: remember the label of each, by a hash of the pair.
-    struct Known {
-        TermId graph = 0, predicate = 0;
-        Label label = 0;
-    };
-    std::array<Known, 256> known{};
+    penstock::EdgeLabels labels(store.labels());
     std::vector<Edge> edges(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        const TermId graph = g.data()[i], predicate = p.data()[i];
-        Known& at = known[penstock::mix(graph * 3 + predicate) >> 56];
-        if (at.label == 0 || at.graph != graph || at.predicate != predicate)
-            at = {graph, predicate, store.labels().intern(graph, predicate)};
-        edges[i] = {s.data()[i], at.label, o.data()[i]};
-    }
+    for (std::size_t i = 0; i < n; ++i) edges[i] = {s.data()[i], labels(g.data()[i], p.data()[i]), o.data()[i]};
     return edges;
 }
 
@@ -120,6 +108,7 @@ void bind_store(nb::module_& m) {
              "reserve_bytes"_a = kReserve)
         .def("commit", &commit, "s"_a, "p"_a, "o"_a, "g"_a, "stream"_a = 0, "batch"_a = 0)
         .def("latest", &Store::latest)
+        .def("shard_count", &Store::shard_count)
         .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())
         .def("release", &Store::release, "stream"_a, "batch"_a)
         .def(

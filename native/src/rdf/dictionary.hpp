@@ -13,6 +13,8 @@
 
 namespace penstock {
 
+struct TermColumns;  // rdf/term_columns.hpp
+
 /// A tick of the engine's clock: it counts closed batches. Entries remember the last tick that used them.
 using Tick = std::uint64_t;
 
@@ -45,6 +47,15 @@ public:
 
     /// Throws DataError unless every id is 0 or names something: for ids from outside.
     void check(const TermId* ids, std::size_t n) const;
+
+    // For bulk loads, which number terms elsewhere.
+    std::uint64_t next_slot() const;  // slots from here on were never used
+    /// Live entries from a slot on: at most so many, and no more once their texts exceed `about_bytes`.
+    TermColumns columns(std::uint64_t from, std::size_t at_most_terms, std::size_t about_bytes) const;
+    /// Gives terms the ids that they were numbered with: unused ones from next_slot() on, in ascending order. A term
+    /// that has its id already stays as it is; DataError where it has another, or the id is not free (terms before it
+    /// are adopted then). New entries live until a sweep finds them unused.
+    void adopt(std::span<const TermId> ids, std::span<const TermView> terms);
 
     TermId fresh_blank();  // thread-safe counter
     std::uint64_t blank_count() const;

@@ -16,10 +16,15 @@ class RadixSort {
 public:
     explicit RadixSort(std::vector<Keyed>& ends) : from_(ends), to_(ends.size()) {}
 
-    void run() {
+    void by_vertex() {
         by([](const Keyed& end) { return end.value; });
         by([](const Keyed& end) { return end.label; });
         by([](const Keyed& end) { return end.vertex; });
+    }
+    void by_label() {
+        by([](const Keyed& end) { return end.value; });
+        by([](const Keyed& end) { return end.vertex; });
+        by([](const Keyed& end) { return end.label; });
     }
 
 private:
@@ -45,6 +50,13 @@ private:
     std::vector<Keyed> to_;
 };
 
+void drop_repetitions(std::vector<Keyed>& ends) {
+    const auto same = [](const Keyed& a, const Keyed& b) {
+        return a.vertex == b.vertex && a.label == b.label && a.value == b.value;
+    };
+    ends.erase(std::unique(ends.begin(), ends.end(), same), ends.end());
+}
+
 }  // namespace
 
 void sort_ends(std::vector<Keyed>& ends) {
@@ -52,14 +64,17 @@ void sort_ends(std::vector<Keyed>& ends) {
         if (a.vertex != b.vertex) return a.vertex < b.vertex;
         return a.label != b.label ? a.label < b.label : a.value < b.value;
     };
-    const auto same = [](const Keyed& a, const Keyed& b) {
-        return a.vertex == b.vertex && a.label == b.label && a.value == b.value;
-    };
     if (ends.size() < kRadixFrom)
         std::sort(ends.begin(), ends.end(), less);
     else if (!std::is_sorted(ends.begin(), ends.end(), less))
-        RadixSort(ends).run();
-    ends.erase(std::unique(ends.begin(), ends.end(), same), ends.end());
+        RadixSort(ends).by_vertex();
+    drop_repetitions(ends);
+}
+
+void sort_by_label(std::vector<Keyed>& ends) {
+    if (ends.empty()) return;
+    RadixSort(ends).by_label();
+    drop_repetitions(ends);
 }
 
 }  // namespace penstock

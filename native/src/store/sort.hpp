@@ -1,4 +1,4 @@
-// Order of the ends of a commit's edges.
+// Orders of the ends of edges.
 #pragma once
 
 #include <vector>
@@ -9,5 +9,8 @@ namespace penstock {
 
 /// Ascending by (vertex, label, value), each once.
 void sort_ends(std::vector<Keyed>& ends);
+
+/// Ascending by (label, vertex, value), each once: the order of bulk files.
+void sort_by_label(std::vector<Keyed>& ends);
 
 }  // namespace penstock

@@ -14,15 +14,11 @@
 
 namespace penstock {
 
-namespace {
-
-void check(const Edge& edge) {
+void check_edge(const Edge& edge) {
     const auto storable = [](TermId id) { return id != kUnbound && tag_of(id) < Tag::Local; };
     if (!storable(edge.subject) || !storable(edge.object)) throw DataError("not a term that can be stored");
     if (edge.label == 0 || edge.label > layout::kMaxLabel) throw LimitError("edge label out of range");
 }
-
-}  // namespace
 
 std::string region_path(const std::string& directory, std::size_t shard) {
     return directory + "/shard-" + std::to_string(shard) + ".region";
@@ -61,11 +57,20 @@ void Store::Impl::distribute(std::vector<Keyed>& ends) {
     for (auto& part : by_shard) sort_ends(part);
 }
 
+void Store::Impl::refuse_while_loading() const {
+    if (loading) throw DataError("a bulk load is open: nothing else can be committed");
+}
+
+void Store::Impl::reassert(const Keyed& out) {
+    shards[shard_number(out.vertex, shards.size())]->reassert(Dir::Out, out);
+    shards[shard_number(out.value, shards.size())]->reassert(Dir::In, {out.value, out.label, out.vertex});
+}
+
 void Store::Impl::prepare(std::span<const Edge> edges) {
     std::vector<Keyed> ends, fresh, repeated;
     ends.reserve(edges.size());
     for (const Edge& edge : edges) {
-        check(edge);
+        check_edge(edge);
         ends.push_back({edge.subject, edge.label, edge.object});
     }
     distribute(ends);
@@ -78,10 +83,7 @@ void Store::Impl::prepare(std::span<const Edge> edges) {
     for (std::size_t i = 0; i < shards.size(); ++i) shards[i]->append(Dir::In, by_shard[i], nullptr, nullptr);
 
     reasserted = repeated.size();
-    for (const Keyed& end : repeated) {
-        shards[shard_number(end.vertex, shards.size())]->reassert(Dir::Out, end);
-        shards[shard_number(end.value, shards.size())]->reassert(Dir::In, {end.value, end.label, end.vertex});
-    }
+    for (const Keyed& end : repeated) reassert(end);
     for (auto& shard : shards) shard->prepare();
 }
 
@@ -99,6 +101,7 @@ void Store::Impl::publish(Snapshot snapshot, CommitSource source) {
 
 Snapshot Store::commit(std::span<const Edge> edges, CommitSource source) {
     Impl& impl = *impl_;
+    impl.refuse_while_loading();
     const Snapshot latest = impl.history.latest();
     if (edges.empty()) return latest;
     if (latest + 1 == 0) throw LimitError("snapshot numbers are used up");

@@ -53,6 +53,7 @@ public:
                                        std::size_t reserve_bytes);
 
 private:
+    friend class BulkLoad;
     struct Impl;
     explicit Store(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;

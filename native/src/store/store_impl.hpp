@@ -1,4 +1,4 @@
-// What a Store holds; for store.cpp and checkpoint.cpp only.
+// What a Store holds; for store.cpp, bulk_load.cpp and checkpoint.cpp only.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,17 @@ struct Store::Impl {
     std::vector<std::vector<Keyed>> by_shard;
     std::size_t new_edges = 0;
     std::size_t reasserted = 0;
+    bool loading = false;  // a BulkLoad is open
 
     void distribute(std::vector<Keyed>& ends);
+    void refuse_while_loading() const;  // DataError
     void prepare(std::span<const Edge> edges);
+    void reassert(const Keyed& out);  // an edge, as its subject keeps it
     void publish(Snapshot snapshot, CommitSource source);
 };
+
+/// DataError or LimitError for what cannot be stored.
+void check_edge(const Edge& edge);
 
 std::string region_path(const std::string& directory, std::size_t shard);
 

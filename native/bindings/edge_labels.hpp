@@ -1,0 +1,32 @@
+// Labels of (graph, predicate) pairs, for columns in which a few pairs repeat.
+#pragma once
+
+#include <array>
+
+#include "mix.hpp"
+#include "store/labels.hpp"
+
+namespace penstock {
+
+/// Remembers the labels met last, by a hash of the pair: most rows then need no look into the table.
+class EdgeLabels {
+public:
+    explicit EdgeLabels(LabelTable& labels) : labels_(labels) {}
+
+    Label operator()(TermId graph, TermId predicate) {
+        Known& at = known_[mix(graph * 3 + predicate) >> 56];
+        if (at.label == 0 || at.graph != graph || at.predicate != predicate)
+            at = {graph, predicate, labels_.intern(graph, predicate)};
+        return at.label;
+    }
+
+private:
+    struct Known {
+        TermId graph = 0, predicate = 0;
+        Label label = 0;
+    };
+    LabelTable& labels_;
+    std::array<Known, 256> known_{};
+};
+
+}  // namespace penstock

@@ -1,0 +1,130 @@
+// A bulk load must leave what one commit of the same edges leaves.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "errors.hpp"
+#include "store/bulk_load.hpp"
+#include "store_world.hpp"
+
+namespace penstock::test {
+namespace {
+
+constexpr std::size_t kPieces = 3;
+
+std::vector<std::vector<Keyed>> dealt(const Store& store, const std::vector<Edge>& edges, Dir dir) {
+    std::vector<std::vector<Keyed>> bins(store.shard_count() * kPieces);
+    for (const Edge& edge : edges) {
+        const Keyed end = dir == Dir::Out ? Keyed{edge.subject, edge.label, edge.object}
+                                          : Keyed{edge.object, edge.label, edge.subject};
+        bins[bin_number(end.vertex, store.shard_count(), kPieces)].push_back(end);
+    }
+    return bins;
+}
+
+void append_all(BulkLoad& load, const Store& store, const std::vector<Edge>& edges) {
+    for (const Dir dir : {Dir::Out, Dir::In}) {
+        auto bins = dealt(store, edges, dir);
+        for (std::size_t bin = 0; bin < bins.size(); ++bin) load.append(bin, dir, bins[bin]);
+    }
+}
+
+std::vector<Edge> random_edges(World& world, unsigned seed, std::size_t n) {
+    std::mt19937 random(seed);
+    std::vector<Edge> edges;
+    for (std::size_t i = 0; i < n; ++i)
+        edges.push_back({iri(random() % 50), world.label(random() % 4), iri(random() % 50)});
+    return edges;
+}
+
+void expect_equal(World& a, World& b) {
+    const auto left = a.store->view(), right = b.store->view();
+    EXPECT_EQ(a.store->edge_count(), b.store->edge_count());
+    for (std::uint64_t p = 0; p < 4; ++p)
+        for (const Dir dir : {Dir::Out, Dir::In}) {
+            EXPECT_EQ(sorted(vertices(*left, a.label(p), dir)), sorted(vertices(*right, b.label(p), dir)));
+            for (std::uint64_t v = 0; v < 50; ++v)
+                EXPECT_EQ(sorted(neighbours(*left, iri(v), a.label(p), dir)),
+                          sorted(neighbours(*right, iri(v), b.label(p), dir)));
+        }
+}
+
+TEST(BulkLoad, LeavesWhatACommitLeaves) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        World loaded(1 + seed % 4), committed(1 + seed % 4);
+        for (World* world : {&loaded, &committed})
+            for (std::uint64_t p = 0; p < 4; ++p) world->label(p);  // the same numbers in both
+        for (unsigned round = 0; round < 3; ++round) {              // later rounds meet edges that are stored already
+            const auto edges = random_edges(loaded, seed * 10 + round, 200);
+            BulkLoad load(*loaded.store, kPieces);
+            append_all(load, *loaded.store, edges);
+            EXPECT_EQ(loaded.store->latest(), round);
+            EXPECT_EQ(load.publish(), round + 1);
+            committed.add(edges);
+            expect_equal(loaded, committed);
+        }
+    }
+}
+
+TEST(BulkLoad, LeavesNothingWhenItIsGivenUp) {
+    World world(2);
+    world.add({{iri(1), world.label(0), iri(2)}});
+    const auto used = world.store->used_bytes();
+    {
+        BulkLoad load(*world.store, kPieces);
+        append_all(load, *world.store, random_edges(world, 1, 500));
+    }
+    EXPECT_EQ(world.store->edge_count(), 1u);
+    EXPECT_EQ(world.store->latest(), 1u);
+    EXPECT_EQ(world.add({{iri(1), world.label(0), iri(3)}}), 2u);
+    EXPECT_LE(world.store->used_bytes(), used + 4096);
+}
+
+TEST(BulkLoad, SpendsNoSnapshotWhereNothingIsNew) {
+    World world(2);
+    const auto edges = random_edges(world, 7, 100);
+    world.add(edges);
+    BulkLoad load(*world.store, kPieces);
+    append_all(load, *world.store, edges);
+    EXPECT_EQ(load.publish(), 1u);
+    EXPECT_THROW(load.publish(), DataError);
+}
+
+TEST(BulkLoad, SeesToItThatBoundsOfStreamsHoldForWhatItBringsAgain) {
+    World world;
+    const Label l = world.label(0);
+    const std::vector<Edge> edges{{iri(1), l, iri(2)}};
+    world.add(edges, 1, 5);
+    BulkLoad load(*world.store, kPieces);
+    append_all(load, *world.store, edges);
+    EXPECT_EQ(load.publish(), 2u);
+    const StreamBound before{1, 4};  // the stream's assertion is out of sight, the load's is not
+    const auto view = world.store->view(std::span(&before, 1));
+    EXPECT_EQ(neighbours(*view, iri(1), l, Dir::Out), std::vector{iri(2)});
+    EXPECT_EQ(neighbours(*view, iri(2), l, Dir::In), std::vector{iri(1)});
+}
+
+TEST(BulkLoad, RefusesWhatWouldBreakTheStore) {
+    World world(2);
+    const Label l = world.label(0);
+    BulkLoad load(*world.store, kPieces);
+    EXPECT_THROW(BulkLoad(*world.store, kPieces), DataError);
+    EXPECT_THROW(world.add({{iri(1), l, iri(2)}}), DataError);
+    const std::size_t bin = bin_number(iri(1), 2, kPieces);
+    std::vector<Keyed> ends{{iri(1), l, iri(2)}};
+    EXPECT_THROW(load.append((bin + 1) % 6, Dir::Out, ends), DataError);
+    EXPECT_THROW(load.append(6, Dir::Out, ends), DataError);
+    load.append(bin, Dir::Out, ends);
+    EXPECT_THROW(load.append(bin, Dir::Out, ends), DataError);
+    EXPECT_THROW(load.publish(), DataError);  // the other direction is missing
+    EXPECT_EQ(world.store->edge_count(), 0u);
+}
+
+TEST(BulkLoad, RefusesAnImpossibleNumberOfPieces) {
+    World world;
+    EXPECT_THROW(BulkLoad(*world.store, 0), LimitError);
+    EXPECT_THROW(BulkLoad(*world.store, std::size_t{1} << 20), LimitError);
+}
+
+}  // namespace
+}  // namespace penstock::test
