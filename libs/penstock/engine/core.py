@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Core:
-    """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes."""
+    """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes;
+    `last_load` names the prepared load that was taken in last.
+    """
 
     store: native.Store
     dictionary: native.Dictionary
@@ -28,6 +30,7 @@ class Core:
     random: Random
     foreign: native.Foreign | None
     attempt: int = 1
+    last_load: str = ""
 
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from penstock.engine.bulk import BulkIntake
 from penstock.engine.checkpoint import restored, save
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
@@ -110,6 +111,11 @@ class Engine:
         document = Document.read(core, source, graph, format, base)  # others may push meanwhile
         with self._writing():
             return document.commit(core)
+
+    def bulk(self) -> BulkIntake:
+        """Return what takes in loads that are prepared elsewhere (`penstock load --spark`)."""
+        self._check_open()
+        return BulkIntake(self._runtime.core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
         """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""

@@ -51,6 +51,7 @@ class _Writer:
         return {
             "version": VERSION,
             "attempt": runtime.core.attempt,
+            "last_load": runtime.core.last_load,
             "tick": runtime.core.dictionary.tick(),
             "blanks": runtime.core.dictionary.blank_count(),
             "next_stream": runtime.streams.next_number,

@@ -1,0 +1,142 @@
+"""What an engine does for a bulk load that is prepared elsewhere (`penstock.spark`): tell its terms, take the result.
+
+The load is one commit: visible at once, or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.engine.storing import LoadReport
+from penstock.errors import DataError
+from penstock.store import _native as native
+from penstock.store import arrow as co
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from penstock.engine.core import Core
+
+KNOWN_PART = -1
+"""Column `part` of known terms: in a load's tables it numbers tasks."""
+
+_TERMS_PER_PART = 262_144
+_BYTES_PER_PART = 64 << 20
+_KNOWN = pa.schema(
+    [
+        ("part", pa.int64()),
+        ("slot", pa.int64()),  # the id
+        ("kind", pa.int32()),
+        ("lexical", pa.string()),
+        ("datatype", pa.string()),
+        ("lang", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTerms:
+    """The dictionary that a load extends: its terms as a Parquet file (None = it has none), the first slot and blank
+    node number that are free, and a digest of all that.
+    """
+
+    file: Path | None
+    next_slot: int
+    blanks: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared load: Parquet files of new terms (ascending ids) and of edges (direction, bin, file), both given one
+    at a time; the number of blank nodes from now on; pieces a shard; a name.
+    """
+
+    dictionary: Iterable[Path]
+    edges: Iterable[tuple[int, int, Path]]
+    blanks: int
+    pieces: int
+    name: str
+
+
+class BulkIntake:
+    """An engine's part in bulk loads. Terms that are known when it is made stay while it lives."""
+
+    def __init__(self, core: Core, writing: AbstractContextManager[object]) -> None:
+        self._core = core
+        self._writing = writing
+        self._lease = core.dictionary.lease()
+
+    @property
+    def shards(self) -> int:
+        """Of the stored graph."""
+        return self._core.store.shard_count()
+
+    @property
+    def last_load(self) -> str:
+        """Name of the last prepared load that was taken in; empty where there was none."""
+        return self._core.last_load
+
+    def known_terms(self, file: Path) -> KnownTerms:
+        """Write the dictionary to a Parquet file."""
+        dictionary = self._core.dictionary
+        end, blanks = native.next_slot(dictionary), dictionary.blank_count()
+        digest = hashlib.sha256(f"{end} {blanks}".encode())
+        slot = 1
+        with pq.ParquetWriter(file, _KNOWN) as writer:
+            while slot < end:
+                ids, kinds, *texts, slot = native.dictionary_columns(dictionary, slot, _TERMS_PER_PART, _BYTES_PER_PART)
+                for column in (ids, kinds, *(array for text in texts for array in text)):
+                    digest.update(column.data)
+                part = np.full(len(ids), KNOWN_PART, np.int64)
+                arrays = [pa.array(part), co.longs(ids), pa.array(kinds, pa.int32()), *map(co.strings, texts)]
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_KNOWN))
+        return KnownTerms(file if dictionary.size() else None, end, blanks, digest.hexdigest())
+
+    def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
+        """Take a prepared load in, as one snapshot. `known` is the dictionary that it extends.
+
+        DataError, and nothing is stored, where the dictionary has got terms since, or the files are not what a load
+        leaves. LimitError where the store is full.
+        """
+        began, core = time.perf_counter(), self._core
+        with self._writing:
+            triples, terms = core.store.edge_count(), core.dictionary.size()
+            if core.dictionary.blank_count() != known.blanks:
+                raise DataError("the engine has got new blank nodes since the load began: load again")
+            core.dictionary.reserve_blanks(prepared.blanks)
+            ids = [self._adopt(file) for file in prepared.dictionary]
+            load = native.BulkLoad(core.store, prepared.pieces)
+            for direction, number, file in prepared.edges:
+                self._append(load, direction, number, file)
+            load.publish()
+            for part in ids:
+                core.dictionary.keep(part)
+            core.last_load = prepared.name
+            new = core.dictionary.size() - terms
+            return LoadReport(core.store.edge_count() - triples, new, time.perf_counter() - began)
+
+    def _adopt(self, file: Path) -> native.Ids:
+        parts = [np.zeros(0, np.uint64)]
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(_TERMS_PER_PART):
+                ids = co.ids_of(batch.column("id"))
+                kinds = batch.column("kind").to_numpy().astype(np.uint8)
+                texts = (co.texts_of(batch.column(name)) for name in ("lexical", "datatype", "lang"))
+                native.adopt_columns(self._core.dictionary, ids, kinds, *texts)
+                parts.append(ids)
+        return np.concatenate(parts)
+
+    def _append(self, load: native.BulkLoad, direction: int, number: int, file: Path) -> None:
+        with pq.ParquetFile(file) as parquet:
+            table = parquet.read(["graph", "predicate", "vertex", "value"])
+        load.append(number, direction, *(co.ids_of(column.combine_chunks()) for column in table.columns))
