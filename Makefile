@@ -10,7 +10,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native test-rdma test-tsan test-long lint tidy format bench wheel clean
+.PHONY: help setup demo test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,7 +41,7 @@ demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 
 test-python: setup $(VENV)/.dev
-	$(PYTEST) -m "not long"
+	$(PYTEST) -m "not long and not spark"
 
 test-native: $(VENV)/.dev
 	tools/googletest.sh
@@ -51,12 +51,23 @@ test-rdma: setup $(VENV)/.dev ## The data plane over RDMA: on a device, or in a 
 	tools/googletest.sh
 	PYTHON=$(PY) tools/test_rdma.sh
 
+$(VENV)/.spark: $(VENV)/.dev
+	$(PY) tools/requirements.py spark > $(VENV)/requirements-spark.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-spark.txt
+	@touch $@
+
+test-spark: setup $(VENV)/.spark ## Bulk load by a real Spark: against the plain loader, and killed at each stage
+	$(PY) -m pytest -m "spark and not long"
+
+test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
+	$(PY) -m pytest -m "spark and long"
+
 test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
 	tools/googletest.sh
 	PYTHON=$(PY) $(NATIVE) tsan
 
-test-long: setup $(VENV)/.dev test-tsan ## Thousands of random cases, fuzzing, minutes of torn-read checks
-	$(PY) -m pytest -m long
+test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random cases, fuzzing, minutes of torn-read checks
+	$(PY) -m pytest -m "long and not spark"
 	tools/fuzz.sh
 
 lint: setup $(VENV)/.dev ## ruff, mypy --strict, import-linter, clang-format

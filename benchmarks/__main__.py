@@ -25,6 +25,7 @@ ALL = (
     "macro.citybench",
     "macro.memory",
     "macro.dataplane",
+    "macro.spark_load",
     "micro.kernels",
 )
 

@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from penstock.cli import demo as demo_command
 from penstock.cli import run as run_command
 from penstock.cli.display import answer_table, short
+from penstock.cli.spark_load import SparkOptions
+from penstock.cli.spark_load import load as spark_load
 from penstock.engine import Engine, Solutions
 from penstock.errors import PenstockError, QueryError
 from penstock.query.parser import parse
@@ -81,12 +83,29 @@ def demo(
 
 @app.command()
 def load(
-    files: Annotated[list[Path], typer.Argument(help="RDF files; .gz by name.")],
+    files: Annotated[list[str], typer.Argument(help="RDF files; .gz by name. With --spark any Hadoop path or glob.")],
     data_dir: Annotated[Path, typer.Option(help="Where the stored graph is kept.")],
     graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
+    syntax: Annotated[str | None, typer.Option("--format", help="Of all files; otherwise by their names.")] = None,
+    *,
+    spark: Annotated[bool, typer.Option("--spark", help="Load in parallel by Spark.")] = False,
+    max_bad: Annotated[int, typer.Option(help="--spark: bad lines to pass over before the load fails.")] = 1_000,
+    bad_lines: Annotated[Path | None, typer.Option(help="--spark: where they go (bad-lines.jsonl).")] = None,
+    staging: Annotated[str | None, typer.Option(help="--spark: folder for stages, of any Hadoop file system.")] = None,
+    master: Annotated[str | None, typer.Option(help="--spark: Spark's master (local[*]).")] = None,
+    memory: Annotated[str, typer.Option(help="--spark: memory of its driver.")] = "2g",
+    conf: Annotated[list[str] | None, typer.Option(help="--spark: a setting of Spark's, key=value.")] = None,
 ) -> None:
     """Load files into the stored graph of a data directory."""
     console = Console(stderr=True)
+    if spark:
+        options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
+        print(spark_load(files, data_dir, options, console))
+    else:
+        _load([Path(file) for file in files], data_dir, graph, syntax, console)
+
+
+def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | None, console: Console) -> None:
     total = sum(file.stat().st_size for file in files)
     columns = (
         TextColumn("{task.description}"),
@@ -102,7 +121,7 @@ def load(
         triples, seconds = 0, 0.0
         for file in files:
             bar.update(task, description=file.name)
-            report = engine.load(file, graph=graph)
+            report = engine.load(file, graph=graph, format=syntax)
             triples, seconds = triples + report.triples, seconds + report.seconds
             bar.advance(task, file.stat().st_size)
     rate = f", {triples / seconds:,.0f} a second" if seconds > 0 else ""

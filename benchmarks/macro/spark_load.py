@@ -1,0 +1,126 @@
+"""Bulk load by Spark on one core and on two, beside the embedded loader and pyoxigraph, over the same N-Triples.
+
+Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyoxigraph
+
+import penstock
+from benchmarks.harness import LeftOutError, Row, check
+from benchmarks.macro.lubm_data import universities
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+COMMAND = "python -m benchmarks spark_load"
+UNIVERSITIES = 10
+CORES = (1, 2)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Triples stored, and what it took."""
+
+    triples: int
+    wall_s: float
+    cpu_s: float
+
+    def row(self, name: str, peer: Loaded | None = None) -> Row:
+        """Triples a second by the wall's clock, and by processor time."""
+        rate = self.triples / self.wall_s
+        other = self.triples / self.cpu_s
+        if peer is None:
+            return Row(name, rate, "triples/s", COMMAND, lower_is_better=False, clock="wall", other_clock=other)
+        return Row(
+            name, rate, "triples/s", COMMAND, "pyoxigraph", peer.triples / peer.wall_s,
+            lower_is_better=False, clock="wall", other_clock=other,
+        )  # fmt: skip
+
+
+def run(*, tiny: bool = False) -> Iterator[Row]:
+    """Rows of triples/s for Spark's cores, without its start; for the embedded loader."""
+    files = universities(1 if tiny else UNIVERSITIES)
+    plain = _timed(lambda: _embedded(files))
+    peer = _timed(lambda: _pyoxigraph(files))
+    yield plain.row("Load of N-Triples, embedded loader", peer)
+    for cores in CORES[:1] if tiny else CORES:
+        started, loaded = _by_spark(files, cores)
+        check(loaded.triples, plain.triples, f"triples loaded by Spark on {cores} cores")
+        yield loaded.row(f"Load of N-Triples, Spark local[{cores}]", peer)
+        yield Row(f"Start of Spark local[{cores}]", started, "s", COMMAND, clock="wall")
+
+
+def _embedded(files: list[Path]) -> int:
+    with penstock.Engine() as engine:
+        return sum(engine.load(file).triples for file in files)
+
+
+def _pyoxigraph(files: list[Path]) -> int:
+    store = pyoxigraph.Store()
+    for file in files:
+        store.bulk_load(path=str(file), format=pyoxigraph.RdfFormat.N_TRIPLES)
+    return len(store)
+
+
+def _by_spark(files: list[Path], cores: int) -> tuple[float, Loaded]:
+    try:
+        import pyspark  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        raise LeftOutError("the extra `spark` is not installed") from None
+    from penstock.spark.session import open_session  # noqa: PLC0415
+
+    began = time.perf_counter()
+    spark = open_session("penstock benchmark", master=f"local[{cores}]")
+    started = time.perf_counter() - began
+    try:
+        _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring
+        return started, _timed(lambda: _prepare(spark, files))
+    finally:
+        spark.stop()
+
+
+def _prepare(spark: SparkSession, files: list[Path]) -> int:
+    from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
+
+    with tempfile.TemporaryDirectory(prefix="penstock-load-") as name, penstock.Engine() as engine:
+        folder, intake = Path(name), engine.bulk()
+        bulk = BulkLoad(spark, LoadSettings(tuple(map(str, files))), f"{folder}/staging")
+        bulk.open()
+        known = intake.known_terms(folder / "known.parquet")
+        bulk.run(known)
+        with bulk.prepared(folder) as prepared:
+            return intake.take(known, prepared).triples
+
+
+def _timed(load: Callable[[], int]) -> Loaded:
+    cpu, wall = _processor_s(), time.perf_counter()
+    triples = load()
+    return Loaded(triples, time.perf_counter() - wall, _processor_s() - cpu)
+
+
+def _processor_s() -> float:
+    """Processor time of this process and all below it, ended ones included."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            continue
+        stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+    total, wanted = 0, {os.getpid()}
+    while wanted:
+        total += sum(stats[process][1] for process in wanted if process in stats)
+        wanted = {process for process, (parent, _) in stats.items() if parent in wanted}
+    return total / _TICKS

@@ -1,0 +1,180 @@
+"""`penstock load --spark`: stages on the terminal, bad lines set aside, staging taken up again or removed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine import Engine
+from penstock.errors import DataError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from penstock.spark.bulk_load import BulkLoad
+
+_POLL_S = 0.5
+_TITLES = {
+    "parse": "parsing",
+    "terms": "numbering terms",
+    "dictionary": "writing the dictionary",
+    "edges": "sorting edges",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """What the command line says beside files and data directory. None = a place in the data directory."""
+
+    graph: str | None
+    format: str | None
+    max_bad: int
+    staging: str | None
+    bad_lines: Path | None
+    master: str | None
+    memory: str
+    conf: tuple[str, ...] = ()
+
+    def settings(self) -> dict[str, str]:
+        """Spark's settings; DataError for one that is no pair."""
+        for pair in self.conf:
+            if "=" not in pair:
+                raise DataError(f"--conf {pair}: not key=value")
+        return {key: value for key, _, value in (pair.partition("=") for pair in self.conf)}
+
+
+def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: Console) -> str:
+    """Load files by Spark; returns what to tell. Nothing is loaded where an error is raised."""
+    from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
+    from penstock.spark.session import open_session  # noqa: PLC0415
+
+    began = time.perf_counter()
+    with Engine(data_dir=data_dir) as engine, _scratch(data_dir / "bulk-load.tmp") as scratch:
+        intake = engine.bulk()
+        console.print("starting Spark", highlight=False)
+        conf = {"spark.local.dir": str((scratch / "spark").absolute()), **options.settings()}
+        spark = open_session("penstock load", options.master, options.memory, conf)
+        try:
+            stages = _Stages(spark, console)
+            settings = LoadSettings(tuple(files), options.format, options.graph, options.max_bad, shards=intake.shards)
+            folder = options.staging or f"{data_dir.absolute()}/bulk-load"
+            bulk = BulkLoad(spark, settings, folder, stages.ended, stages.begun)
+            if bulk.open():
+                console.print(f"going on with what an earlier run left in {folder}", highlight=False)
+            told = "" if bulk.staging.load_id == intake.last_load else _run(bulk, intake, stages, scratch, options)
+            told = told or "the load was complete; nothing to do"
+            engine.checkpoint()
+            bulk.staging.remove()
+        finally:
+            spark.stop()
+    return f"{told} in {time.perf_counter() - began:.1f} s"
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder of this engine's; what a killed load left in it goes first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(bulk: BulkLoad, intake: Any, stages: _Stages, scratch: Path, options: SparkOptions) -> str:
+    known = intake.known_terms(scratch / "terms.parquet")
+    try:
+        with stages.shown():
+            bulk.run(known)
+            stages.begun("store")
+            with bulk.prepared(scratch) as prepared:
+                report = intake.take(known, prepared)
+            stages.ended("store", {"triples": report.triples})
+    except (DataError, LimitError):
+        _set_aside(bulk, options, stages)
+        bulk.staging.remove()  # the same files will fail the same way
+        raise
+    bad = _set_aside(bulk, options, stages)
+    return f"{report.triples:,} triples, {report.terms:,} terms{bad}"
+
+
+def _set_aside(bulk: BulkLoad, options: SparkOptions, stages: _Stages) -> str:
+    """Write bad lines where the user wants them; returns what to say of it."""
+    parsed = bulk.staging.found("parse")
+    if parsed is None or not parsed["bad"]:
+        return ""
+    path = options.bad_lines or Path("bad-lines.jsonl")
+    with path.open("w", encoding="utf-8") as out:
+        for file, line, reason, text in bulk.bad_lines(options.max_bad + 1):
+            record = {"file": file, "line": line, "reason": reason, "text": text.decode("utf-8", "backslashreplace")}
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    stages.console.print(f"bad lines are in {path}", highlight=False)
+    return f", {parsed['bad']:,} bad lines left out"
+
+
+class _Stages:
+    """A line for each stage that ended; below it what the running one does."""
+
+    def __init__(self, spark: SparkSession, console: Console) -> None:
+        self.console = console
+        self._store = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark shows no records read
+        self._stage, self._began = "", 0.0
+        self._status: Any = None
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show progress while the context lasts."""
+        if not self.console.is_terminal:
+            yield
+            return
+        stop = threading.Event()
+        with self.console.status("") as self._status:
+            watching = threading.Thread(target=self._watch, args=(stop,), daemon=True)
+            watching.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                watching.join()
+
+    def begun(self, stage: str) -> None:
+        """Note that a stage begins."""
+        self._stage, self._began = stage, time.perf_counter()
+
+    def ended(self, stage: str, found: dict[str, Any]) -> None:
+        """Note that a stage has ended, with what it found."""
+        seconds = time.perf_counter() - self._began
+        triples, terms = found.get("triples"), found.get("new")
+        told = ""
+        if triples is not None:
+            told = f": {triples:,} triples, {triples / max(seconds, 1e-9):,.0f} a second"
+        elif terms is not None:
+            told = f": {terms:,} new terms"
+        title = _TITLES.get(stage, "storing")
+        self.console.print(f"{title}{told} ({seconds:.1f} s)", highlight=False)
+
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(_POLL_S):
+            title = _TITLES.get(self._stage, "storing")
+            self._status.update(f"{title}{self._progress()}")
+
+    def _progress(self) -> str:
+        """Tasks of Spark's running stage, and lines a second where it reads files."""
+        stages = self._store.activeStages()
+        if stages.isEmpty():
+            return ""
+        stage = stages.head()
+        done, tasks, lines = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
+        rate = lines / max(time.perf_counter() - self._began, 1e-9)
+        return f": {done} of {tasks} tasks" + (
+            f", {rate:,.0f} lines a second" if self._stage == "parse" and lines else ""
+        )

@@ -1,0 +1,298 @@
+"""The bulk load: files to a folder that an engine takes in at once (`penstock.engine.bulk`).
+
+Four stages, each of which leaves a folder and can be resumed after: `parse` (text to statements in local ids), `terms`
+(distinct terms, numbered), `dictionary` (new terms with their ids, by id), `edges` (bins of the shards, sorted).
+The sizes of later stages follow from what earlier ones counted, so that a task's memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.bulk import Prepared
+from penstock.errors import DataError, LimitError
+from penstock.spark import edges, numbering, parsing
+from penstock.spark.hadoop import HadoopFiles, escaped
+from penstock.spark.sources import SourceFile, list_sources, readings
+from penstock.spark.staging import Staging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.engine.bulk import KnownTerms
+
+TERMS_PER_TASK = 2_000_000
+EDGES_PER_BIN = 4_000_000
+SPLIT_BYTES = 64 << 20
+MAX_SLOT = (1 << 32) - 1
+MAX_NUMBERING_TASKS = 1 << 20
+_PART_STEP = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """What to load, and into what.
+
+    files: paths, globs, folders. format: of all of them, None = by their names. graph: takes what names none itself.
+    max_bad: bad lines that are passed over; one more fails the load. shards: of the store. split_bytes: of files that
+    are read in parallel. edges_per_bin, terms_per_task: what a task holds in memory.
+    """
+
+    files: tuple[str, ...]
+    format: str | None = None
+    graph: str | None = None
+    max_bad: int = 1_000
+    shards: int = 1
+    split_bytes: int = SPLIT_BYTES
+    edges_per_bin: int = EDGES_PER_BIN
+    terms_per_task: int = TERMS_PER_TASK
+
+
+class BulkLoad:
+    """One load. `staging` is a folder of any Hadoop file system; `begun` and `ended` hear of each stage."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: LoadSettings,
+        staging: str,
+        ended: Callable[[str, dict[str, Any]], None] | None = None,
+        begun: Callable[[str], None] | None = None,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._files = HadoopFiles(spark)
+        self._ended = ended
+        self._begun = begun
+        self.staging = Staging(self._files, staging)
+        self._sources: list[SourceFile] = []
+
+    def open(self) -> bool:
+        """Look at the files and take up what an earlier run of the same load left. Returns whether there is such."""
+        self._sources = list_sources(self._spark, self._settings.files, self._settings.format)
+        settings = self._settings
+        return self.staging.open(
+            {
+                "files": [
+                    [file.status.uri, file.status.size, file.status.modified_ms, file.format.value]
+                    for file in self._sources
+                ],
+                "graph": settings.graph,
+                "max_bad": settings.max_bad,
+                "shards": settings.shards,
+            }
+        )
+
+    def run(self, known: KnownTerms) -> None:
+        """Run the stages that are not complete. DataError for files that cannot be loaded."""
+        terms = self.staging.found("terms")
+        if terms is not None and terms["known"] != known.digest:  # the engine went on meanwhile
+            self.staging.begin("terms")
+        self._stage("parse", self._parse)
+        self._refuse_bad()
+        self._stage("terms", partial(self._number, known))
+        self._stage("dictionary", self._dictionary)
+        self._stage("edges", self._edges)
+
+    def _stage(self, name: str, run: Callable[[str], dict[str, Any]]) -> None:
+        if self.staging.found(name) is not None:
+            return
+        folder = self.staging.begin(name)
+        if self._begun is not None:
+            self._begun(name)
+        found = run(folder)
+        self.staging.complete(name, found)
+        if self._ended is not None:
+            self._ended(name, found)
+
+    def _found(self, stage: str) -> dict[str, Any]:
+        found = self.staging.found(stage)
+        assert found is not None, stage
+        return found
+
+    # ---- parse
+    def _parse(self, folder: str) -> dict[str, Any]:
+        known = {file.number: (file.format, file.status.uri) for file in self._sources}
+        for job, reading in enumerate(readings(self._spark, self._sources, self._settings.split_bytes)):
+            settings = parsing.ParseSettings(known, self._settings.graph, self._settings.max_bad, job * _PART_STEP)
+            function = parsing.parse_lines if reading.by_line else parsing.parse_documents
+            self._configure(16_384, reading.settings)
+            parsed = reading.frame.mapInArrow(partial(function, settings), parsing.STAGED_DDL)
+            parsed.write.partitionBy("what").mode("append").parquet(folder)
+        return self._count_parsed()
+
+    def _count_parsed(self) -> dict[str, Any]:
+        from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
+
+        rows = (
+            self._read("parse", parsing.STAGED_DDL)
+            .groupBy("what")
+            .agg(fn.count("*").alias("rows"), fn.sum("line").alias("lines"), fn.min("line").alias("least"))
+            .collect()
+        )
+        counted = {row.what: row for row in rows}
+        triples = counted.get("triples")
+        return {
+            "triples": 0 if triples is None else triples.lines,
+            "terms": counted["terms"].rows if "terms" in counted else 0,
+            "bad": counted["bad"].rows if "bad" in counted else 0,
+            "bytes": sum(file.status.size for file in self._sources),
+        }
+
+    # ---- bad lines
+    def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
+        """Bad lines as (file, line, reason, bytes), in the files' order; line None = the document as a whole."""
+        staged = self._read("parse", parsing.STAGED_DDL)
+        lines = staged.where("what = 'lines'").select("file", "start", "line").collect()
+        before: dict[tuple[int, int], int] = {}
+        total: dict[int, int] = {}
+        for row in sorted(lines, key=lambda row: (row.file, row.start)):
+            before[row.file, row.start] = total.get(row.file, 0)
+            total[row.file] = total.get(row.file, 0) + row.line
+        names = {file.number: file.status.uri for file in self._sources}
+        rows = staged.where("what = 'bad'").select("file", "start", "line", "reason", "text").limit(at_most).collect()
+        found = [
+            (
+                names[row.file],
+                None if row.line == parsing.WHOLE_DOCUMENT else before[row.file, row.start] + row.line,
+                row.reason,
+                bytes(row.text),
+            )
+            for row in rows
+        ]
+        return sorted(found, key=lambda bad: (bad[0], bad[1] or 0))
+
+    def _refuse_bad(self) -> None:
+        count = self._found("parse")["bad"]
+        if count == 0:
+            return
+        bad = self.bad_lines(self._settings.max_bad + 1)
+        for file, line, reason, _ in bad:
+            if line is None:
+                raise DataError(f"{file}: {reason}")
+        if count > self._settings.max_bad:
+            file, number, reason, _ = bad[0]
+            raise DataError(f"more than {self._settings.max_bad} bad lines; the first: {file}: line {number}, {reason}")
+
+    # ---- terms
+    def _number(self, known: KnownTerms, folder: str) -> dict[str, Any]:
+        terms = self._read("parse", parsing.STAGED_DDL).where("what = 'terms'")
+        columns = ("part", "slot", "kind", "lexical", "datatype", "lang")
+        rows: DataFrame = terms.select(*columns)
+        if known.file is not None:
+            copy = self.staging.path("terms-known.parquet")
+            self._files.put(known.file, copy)
+            rows = rows.unionAll(self._spark.read.parquet(escaped(copy)).select(*columns))
+        tasks = self._tasks((self._found("parse")["terms"] + known.next_slot) / self._settings.terms_per_task)
+        if tasks > MAX_NUMBERING_TASKS:
+            raise LimitError(f"a load has at most {MAX_NUMBERING_TASKS * self._settings.terms_per_task} terms")
+        self._configure(65_536)
+        numbered = rows.repartition(tasks, "lexical").mapInArrow(numbering.number_terms, numbering.NUMBERED_DDL)
+        numbered.write.partitionBy("what").parquet(folder)
+        self._files.delete(self.staging.path("terms-known.parquet"))
+        return self._first_numbers(known, tasks)
+
+    def _first_numbers(self, known: KnownTerms, tasks: int) -> dict[str, Any]:
+        entries, blanks = np.zeros(tasks, np.int64), np.zeros(tasks, np.int64)
+        for row in self._read("terms", numbering.NUMBERED_DDL).where("what = 'count'").collect():
+            entries[row.task], blanks[row.task] = row.entries, row.blanks
+        if known.next_slot + int(entries.sum()) > MAX_SLOT:
+            raise LimitError(f"the dictionary would have more than {MAX_SLOT} terms")
+        return {
+            "known": known.digest,
+            "new": int(entries.sum()),
+            "first_entries": (known.next_slot + np.cumsum(entries) - entries).tolist(),
+            "first_blanks": (known.blanks + np.cumsum(blanks) - blanks).tolist(),
+            "blanks": known.blanks + int(blanks.sum()),
+        }
+
+    def _dictionary(self, folder: str) -> dict[str, Any]:
+        from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
+
+        first = self._found("terms")["first_entries"]
+        begins = fn.array(*(fn.lit(number) for number in first))
+        code = fn.col("code")
+        task = fn.shiftright(code, 32).bitwiseAND(MAX_NUMBERING_TASKS - 1).cast("int")
+        tag = code.bitwiseAND(7 << 60)
+        number = fn.element_at(begins, task + 1) + code.bitwiseAND((1 << 32) - 1)
+        new = self._read("terms", numbering.NUMBERED_DDL).where("what = 'new'")
+        self._configure(65_536)
+        (
+            new.repartitionById(len(first), task)  # a task's numbers are a range: files in order of ids
+            .select(tag.bitwiseOR(number).alias("id"), number.alias("slot"), "kind", "lexical", "datatype", "lang")
+            .sortWithinPartitions("slot")
+            .write.parquet(folder)
+        )
+        return {"terms": self._found("terms")["new"]}
+
+    # ---- edges
+    def _edges(self, folder: str) -> dict[str, Any]:
+        terms, triples = self._found("terms"), self._found("parse")["triples"]
+        pieces = max(1, -(-triples // (self._settings.edges_per_bin * self._settings.shards)))
+        first = (np.array(terms[name], np.uint64) for name in ("first_entries", "first_blanks"))
+        settings = edges.DealSettings(self._settings.shards, pieces, *first)
+        self._configure(16)
+        dealt = self._statements().mapInArrow(partial(edges.deal, settings), edges.DEALT_DDL)
+        placed = dealt.repartitionById(2 * settings.bins, "place")
+        in_order = placed.mapInArrow(partial(edges.sort_bins, settings.bins), edges.SORTED_DDL)
+        in_order.write.partitionBy("direction", "bin").parquet(folder)
+        return {"pieces": pieces, "shards": settings.shards}
+
+    def _statements(self) -> DataFrame:
+        """Parts: each one's map first, then its triples."""
+        maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
+        triples = self._read("parse", parsing.STAGED_DDL).where("what = 'triples'")
+        nothing = [f"cast(null as binary) {name}" for name in "spog"]
+        rows = maps.selectExpr("part", "0 as kind", "slots", "codes", *nothing).unionAll(
+            triples.selectExpr("part", "1 as kind", "cast(null as binary) slots", "cast(null as binary) codes", *"spog")
+        )
+        tasks = self._tasks(triples.select("part").distinct().count())
+        return rows.repartition(tasks, "part").sortWithinPartitions("part", "kind")
+
+    # ---- for the engine
+    @contextmanager
+    def prepared(self, scratch: Path) -> Iterator[Prepared]:
+        """Give what the stages left; files of foreign file systems come to `scratch` one at a time."""
+        edges_found, terms = self._found("edges"), self._found("terms")
+        yield Prepared(
+            dictionary=(file for _, file in self._local("dictionary", scratch)),
+            edges=((*_place(uri), file) for uri, file in self._local("edges", scratch)),
+            blanks=terms["blanks"],
+            pieces=edges_found["pieces"],
+            name=self.staging.load_id,
+        )
+
+    def _local(self, stage: str, scratch: Path) -> Iterator[tuple[str, Path]]:
+        for status in self._files.all_files(self.staging.path(stage)):
+            with self._files.local(status.uri, scratch) as file:
+                yield status.uri, file
+
+    # ---- shared
+    def _read(self, stage: str, schema: str) -> DataFrame:
+        return self._spark.read.schema(schema).parquet(escaped(self.staging.path(stage)))
+
+    def _tasks(self, wanted: float) -> int:
+        return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(wanted)))
+
+    def _configure(self, rows_per_batch: int, settings: dict[str, str] | None = None) -> None:
+        """Rows that tasks get at once: few where each is a packed column of thousands."""
+        conf = self._spark.conf
+        conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_per_batch))
+        conf.set("spark.sql.parquet.columnarReaderBatchSize", str(min(rows_per_batch, 4_096)))
+        conf.unset("spark.sql.files.minPartitionNum")
+        for key, value in (settings or {}).items():
+            conf.set(key, value)
+
+
+def _place(uri: str) -> tuple[int, int]:
+    """Direction and bin of an edge file, from its folders' names."""
+    *_, direction, number, _ = uri.split("/")
+    return int(direction.removeprefix("direction=")), int(number.removeprefix("bin="))

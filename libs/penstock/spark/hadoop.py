@@ -1,0 +1,162 @@
+"""Files of any Hadoop file system, through the session's JVM: what the driver itself lists, reads, writes, moves."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from penstock.errors import DataError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_GLOB = frozenset("{}[]*?\\")
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """A file: its whole address as Spark writes it, bytes, and when it was last changed."""
+
+    uri: str
+    size: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """Last part of the path, decoded."""
+        return unquote(self.uri.rsplit("/", 1)[1])
+
+
+class HadoopFiles:
+    """Paths are plain strings, not encoded; those without a scheme belong to the session's default file system."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no public way to Hadoop's API
+        self._fs = jvm.org.apache.hadoop.fs
+        self._java = jvm.java
+        self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def matching(self, pattern: str) -> list[FileStatus]:
+        """Return the files of a path, a glob or a folder (not those within its folders), by name.
+
+        DataError where there is none. Files whose names begin with `.` or `_` are none to Hadoop.
+        """
+        with _naming(pattern):
+            path, system = self._resolve(pattern)
+            found = [system.getFileStatus(path)] if system.exists(path) else list(system.globStatus(path) or ())
+            files = [inner for status in found for inner in self._files(system, status)]
+        if not files:
+            raise DataError(f"{pattern}: there is no such file")
+        return sorted(files, key=lambda file: file.uri)
+
+    def _files(self, system: Any, status: Any) -> list[FileStatus]:
+        inner = system.listStatus(status.getPath()) if status.isDirectory() else [status]
+        return [
+            FileStatus(file.getPath().toUri().toString(), file.getLen(), file.getModificationTime())
+            for file in inner
+            if file.isFile() and (not status.isDirectory() or not file.getPath().getName().startswith((".", "_")))
+        ]
+
+    def all_files(self, folder: str) -> list[FileStatus]:
+        """Return the files below a folder at any depth, by name; none where it does not exist."""
+        with _naming(folder):
+            path, system = self._resolve(folder)
+            files = []
+            if system.exists(path):
+                listed = system.listFiles(path, True)
+                while listed.hasNext():
+                    file = listed.next()
+                    if not file.getPath().getName().startswith((".", "_")):
+                        uri = file.getPath().toUri().toString()
+                        files.append(FileStatus(uri, file.getLen(), file.getModificationTime()))
+        return sorted(files, key=lambda file: file.uri)
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file or folder."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            return bool(system.exists(path))
+
+    def delete(self, name: str) -> None:
+        """Remove a file, or a folder with all in it; nothing where there is none."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            system.delete(path, True)
+
+    def read(self, name: str) -> bytes:
+        """Return a small file's content."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            stream = system.open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file: whole or not at all, in the place of an older one."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            new = self._fs.Path(name + ".new")
+            stream = system.create(new, True)
+            try:
+                stream.write(data)
+            finally:
+                stream.close()
+            system.delete(path, False)
+            if not system.rename(new, path):
+                raise StorageError(f"{name}: cannot be written")
+
+    def put(self, local: Path, name: str) -> None:
+        """Copy a file of this machine."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            system.copyFromLocalFile(False, True, self._fs.Path(f"file://{local.absolute()}"), path)
+
+    @contextmanager
+    def local(self, uri: str, scratch: Path) -> Iterator[Path]:
+        """Give a file, by its `FileStatus.uri`, as one of this machine: itself, or a passing copy in `scratch`."""
+        split = urlsplit(uri)
+        if split.scheme == "file":
+            yield Path(unquote(split.path))
+            return
+        copy = scratch / split.path.rsplit("/", 1)[1]
+        try:
+            with _naming(uri):
+                path = self._fs.Path(self._java.net.URI(uri))
+                system = path.getFileSystem(self._conf)
+                system.copyToLocalFile(False, path, self._fs.Path(f"file://{copy.absolute()}"), True)
+            yield copy
+        finally:
+            copy.unlink(missing_ok=True)
+
+    def _resolve(self, name: str) -> tuple[Any, Any]:
+        path = self._fs.Path(name)
+        return path, path.getFileSystem(self._conf)
+
+
+def escaped(path: str) -> str:
+    """Return a path for Spark's readers, which take some characters of names for patterns otherwise."""
+    return "".join(f"\\{c}" if c in _GLOB else c for c in path)
+
+
+def literal(uri: str) -> str:
+    """Return a file's address (as `FileStatus` has it) for Spark's readers."""
+    split = urlsplit(uri)
+    return f"{split.scheme}://{split.netloc}{escaped(unquote(split.path))}"
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Turn the JVM's errors into ours."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise StorageError(f"{name}: {error.java_exception.getMessage() or error.java_exception}") from error

@@ -1,0 +1,154 @@
+"""Stage 2, in Spark's tasks: distinct terms, and a number for each new one.
+
+Terms come dealt out by their lexical form, those of the existing dictionary among them, so that equal ones meet in one
+task. A task numbers its new terms from 0; where its numbers begin among all is known once every task is done, so what
+it says are *codes*: a known id, or (new, kind of id, task, number). Rows (`what`): `map`, a part's local ids and their
+codes, packed; `new`, new terms; `count`, how many of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.bulk import KNOWN_PART
+from penstock.spark.task import task_number
+from penstock.store import _native as native
+from penstock.store import arrow as co
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from penstock.store._native import Ids
+
+NUMBERED = pa.schema(
+    [
+        ("what", pa.string()),
+        ("part", pa.int64()),
+        ("slots", pa.binary()),
+        ("codes", pa.binary()),
+        ("code", pa.int64()),
+        ("kind", pa.int32()),
+        ("lexical", pa.string()),
+        ("datatype", pa.string()),
+        ("lang", pa.string()),
+        ("task", pa.int32()),
+        ("entries", pa.int64()),
+        ("blanks", pa.int64()),
+    ]
+)
+NUMBERED_DDL = (
+    "what string, part bigint, slots binary, codes binary, code bigint, kind int, lexical string, datatype string, "
+    "lang string, task int, entries bigint, blanks bigint"
+)
+_NEW = np.uint64(1 << 63)
+_TASK_SHIFT = np.uint64(32)
+_TASK = np.uint64((1 << 20) - 1)
+_NUMBER = np.uint64((1 << 32) - 1)
+_TAG = np.uint64(7)
+_TERMS_PER_BATCH = 65_536
+_BYTES_PER_BATCH = 16 << 20
+
+
+def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
+    """Return the ids that codes stand for; `first_…` say where each task's numbers begin."""
+    new = (codes & _NEW) != 0
+    task = ((codes >> _TASK_SHIFT) & _TASK).astype(np.int64)
+    tag = (codes >> co.TAG_SHIFT) & _TAG
+    task[~new] = 0
+    first = np.where(tag == co.TAG_BLANK, first_blanks[task], first_entries[task])
+    return np.where(new, (tag << co.TAG_SHIFT) | (first + (codes & _NUMBER)), codes)
+
+
+def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
+    """Number the distinct terms of one task: rows (part, slot, kind, lexical, datatype, lang)."""
+    numbering = _Numbering(task_number())
+    for batch in batches:
+        numbering.take(batch)
+    yield from numbering.rows()
+
+
+class _Numbering:
+    def __init__(self, task: int) -> None:
+        self._task = task
+        self._dictionary = native.Dictionary()
+        self._codes = np.zeros(1, np.uint64)  # by slot of the dictionary: known id, or 0
+        self._tags = np.zeros(1, np.uint64)
+        self._parts: list[NDArray[np.int64]] = []
+        self._locals: list[Ids] = []
+        self._slots: list[Ids] = []
+
+    def take(self, batch: Any) -> None:
+        part = batch.column("part").to_numpy(zero_copy_only=False)
+        local = co.ids_of(batch.column("slot"))
+        kinds = batch.column("kind").to_numpy(zero_copy_only=False).astype(np.uint8)
+        # A blank node's name has a space in it, which no IRI has.
+        kinds = np.where(kinds == co.BLANK, np.uint8(co.IRI), kinds)
+        texts = (co.texts_of(batch.column(name)) for name in ("lexical", "datatype", "lang"))
+        slots = native.intern_columns(self._dictionary, kinds, *texts) & co.PAYLOAD
+        self._reach(native.next_slot(self._dictionary))
+        self._tags[slots] = local >> co.TAG_SHIFT
+        known = part == KNOWN_PART  # their local ids are the ids
+        self._codes[slots[known]] = local[known]
+        self._parts.append(part[~known])
+        self._locals.append(local[~known])
+        self._slots.append(slots[~known])
+
+    def _reach(self, size: int) -> None:
+        if size > len(self._codes):
+            more = np.zeros(max(size, 2 * len(self._codes)) - len(self._codes), np.uint64)
+            self._codes = np.concatenate([self._codes, more])
+            self._tags = np.concatenate([self._tags, more])
+
+    def rows(self) -> Iterator[Any]:
+        n = native.next_slot(self._dictionary)
+        codes, tags = self._codes[:n].copy(), self._tags[:n]
+        new = codes == 0
+        new[0] = False
+        blank = tags == co.TAG_BLANK
+        entries, blanks = new & ~blank, new & blank
+        for chosen in (entries, blanks):
+            places = np.flatnonzero(chosen)
+            numbers = np.arange(len(places), dtype=np.uint64)
+            task = np.uint64(self._task) << _TASK_SHIFT
+            codes[places] = _NEW | (tags[places] << co.TAG_SHIFT) | task | numbers
+        yield _rows("count", 1, task=[self._task], entries=[int(entries.sum())], blanks=[int(blanks.sum())])
+        yield from self._maps(codes)
+        yield from self._terms(codes, entries)
+
+    def _maps(self, codes: Ids) -> Iterator[Any]:
+        if not self._parts:
+            return
+        part, local, slots = np.concatenate(self._parts), np.concatenate(self._locals), np.concatenate(self._slots)
+        order = np.argsort(part, kind="stable")
+        part, local, meaning = part[order], local[order], codes[slots[order]]
+        for first, end in co.runs(part):
+            packed = {"slots": [co.packed(local[first:end])], "codes": [co.packed(meaning[first:end])]}
+            yield _rows("map", 1, part=[int(part[first])], **packed)
+
+    def _terms(self, codes: Ids, wanted: NDArray[np.bool_]) -> Iterator[Any]:
+        slot, end = 1, len(codes)
+        while slot < end:
+            ids, kinds, lexicals, datatypes, langs, slot = native.dictionary_columns(
+                self._dictionary, slot, _TERMS_PER_BATCH, _BYTES_PER_BATCH
+            )
+            slots = ids & co.PAYLOAD
+            mask = pa.array(wanted[slots])
+            lexical, datatype, lang = (co.strings(column).filter(mask) for column in (lexicals, datatypes, langs))
+            chosen = slots[wanted[slots]]
+            kind = pa.array(kinds, pa.int32()).filter(mask)
+            code = co.longs(codes[chosen])
+            yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)
+
+
+def _rows(what: str, n: int, **given: Any) -> Any:
+    given["what"] = [what] * n
+    arrays = [
+        pa.nulls(n, field.type) if field.name not in given else pa.array(given[field.name], field.type)
+        for field in NUMBERED
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=NUMBERED)

