@@ -48,8 +48,11 @@ class WorkingDirectory:
     def __init__(self) -> None:
         parent = _regions_parent()
         _remove_abandoned(parent, self._PREFIX)
-        self.path = Path(tempfile.mkdtemp(prefix=self._PREFIX, dir=parent))
-        self._remove = weakref.finalize(self, _remove, self.path, _lock(self.path / "LOCK"))
+        # It gets its name once it is locked: what has that name and no lock is abandoned.
+        made = Path(tempfile.mkdtemp(prefix="penstock-new-", dir=parent))
+        descriptor = _lock(made / "LOCK")
+        self.path = made.rename(parent / made.name.replace("penstock-new-", self._PREFIX))
+        self._remove = weakref.finalize(self, _remove, self.path, descriptor)
 
     def fresh(self) -> Path:
         """Return a new folder within."""
@@ -77,8 +80,6 @@ def _regions_parent() -> Path:
 def _remove_abandoned(parent: Path, prefix: str) -> None:
     for folder in parent.glob(prefix + "*"):
         with suppress(OSError):
-            if not (folder / "LOCK").exists():
-                continue  # another engine is just making it
             descriptor = _lock(folder / "LOCK")
             if descriptor is not None:
                 shutil.rmtree(folder, ignore_errors=True)
