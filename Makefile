@@ -10,7 +10,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
+.PHONY: help setup demo demo-cluster test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,9 @@ setup: $(VENV)/.native ## Virtual environment and native module
 
 demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 	$(BIN)/penstock demo --seconds $(or $(SECONDS),20)
+
+demo-cluster: setup $(VENV)/.dev ## A cluster on a real Kafka broker, its processes killed, every result checked
+	$(BIN)/penstock demo-cluster
 
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 

@@ -136,16 +136,27 @@ class Client:
     # ---- answers
     def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
         """Yield committed evaluations from the topic's start on; ends after `until_idle_s` without a new one."""
+        heard = time.monotonic()
+        for answered in self.watch(topic):
+            if answered is not None:
+                heard = time.monotonic()
+                yield answered
+            elif until_idle_s is not None and time.monotonic() - heard > until_idle_s:
+                return
+
+    def watch(self, topic: str | None = None) -> Iterator[Answered | None]:
+        """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
         name = topic or self._names.results
         partitions = self._log.topics().get(name, 0)
         reader = self._log.reader({Partition(name, i): START for i in range(partitions)})
-        heard = time.monotonic()
         try:
-            while until_idle_s is None or time.monotonic() - heard < until_idle_s:
-                for message in reader.poll(1_000, 0.1):
-                    heard = time.monotonic()
+            while True:
+                messages = reader.poll(1_000, 0.1)
+                for message in messages:
                     line = json.loads(message.value or b"{}")
                     yield Answered(line["query"], line["time"], line)
+                if not messages:
+                    yield None
         finally:
             reader.close()
 

@@ -70,6 +70,29 @@ def query_text(argument: str) -> str:
     return argument
 
 
+@app.command("demo-cluster")
+def demo_cluster(
+    hours: Annotated[float, typer.Option(help="Hours of the recorded day.")] = 12.0,
+    kills: Annotated[int, typer.Option(help="Processes to kill on the way.")] = 6,
+) -> int:
+    """The recorded day through Kafka and a cluster whose processes are killed; checks every result."""
+    from penstock.cli.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra
+
+    return FINE if run_demo(hours=hours, kills=kills).good else FAILED
+
+
+@app.command()
+def up(
+    directory: Annotated[Path, typer.Argument(help="Where logs and checkpoints are kept.")],
+    bootstrap_servers: Annotated[str | None, typer.Option(help="A Kafka broker; none = one is started.")] = None,
+    engines: Annotated[int, typer.Option(help="Query engines.")] = 2,
+) -> None:
+    """All services of a small cluster on this machine, until Ctrl-C."""
+    from penstock.cli.up import up as run_up  # noqa: PLC0415 - needs the cluster extra
+
+    run_up(directory, bootstrap_servers, engines)
+
+
 @app.command()
 def demo(
     seconds: Annotated[float, typer.Option(help="Stop after so many seconds; 0 = at the end of the day.")] = 20.0,

@@ -11,11 +11,15 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from rich.console import Console
+
+from penstock.broker import Broker
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 _READY_S = 120.0
 _STOP_S = 10.0
+_WATCH_S = 1.0
 
 
 @dataclass(slots=True)
@@ -133,3 +138,20 @@ def _answers(url: str) -> bool:
             return True
     except (URLError, ConnectionError, TimeoutError, OSError):
         return False
+
+
+def up(directory: Path, bootstrap_servers: str | None, engines: int) -> None:
+    """Run a cluster until Ctrl-C, with a broker of its own where none is given."""
+    console = Console(highlight=False)
+    with ExitStack() as stack:
+        if bootstrap_servers is None:
+            bootstrap_servers = stack.enter_context(Broker(directory / "broker")).bootstrap_servers
+        cluster = stack.enter_context(LocalCluster(bootstrap_servers, directory, engines=engines))
+        console.print(f"broker       {bootstrap_servers}")
+        console.print(f"coordinators {cluster.url}")
+        console.print(f"SPARQL       {cluster.sparql_url} (/sparql)")
+        console.print("Ctrl-C ends it.")
+        with suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(_WATCH_S)
+                cluster.watch()

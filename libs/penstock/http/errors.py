@@ -58,5 +58,5 @@ def _response(error: Exception) -> Response:
     status = next((code for cls, code in _STATUSES if isinstance(error, cls)), 500)
     content = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):
-        content |= {"line": str(error.line), "column": str(error.column)}
+        content |= {"message": error.message, "line": str(error.line), "column": str(error.column)}
     return JSONResponse(content, status)

@@ -1,0 +1,188 @@
+"""`penstock demo-cluster`: the recorded day of Aarhus through Kafka and a cluster whose processes are killed.
+
+At the end every result topic's record is held against the embedded engine's answer: each (query, t) once, and the same.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from penstock.broker import Broker
+from penstock.cli.demo import BASE, MORNING, examples
+from penstock.cli.recording import Recording
+from penstock.cli.up import LocalCluster
+from penstock.client import Client
+from penstock.engine import Engine
+from penstock.engine.lines import json_line
+from penstock.query.ir import ContinuousQuery
+from penstock.query.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.query.ir import Statement
+
+_STREAMS = ("traffic", "parking")
+_VICTIMS = ("engine-0", "dispatcher-0", "adaptor-0", "coordinator-0", "dictionary-0", "engine-1")
+_SETTINGS: dict[str, Any] = {"batch_ms": 60_000, "timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
+_PATIENCE_S = 120.0
+_QUIET_S = 3.0  # how long after the last expected result a second copy would have come
+_BLANK = re.compile(r'"bnode", "value": "[^"]*"|_:\w+')
+
+Key = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What the results were, against what they should be."""
+
+    expected: dict[Key, str]
+    counts: Counter[Key] = field(default_factory=Counter)
+    different: set[Key] = field(default_factory=set)
+    killed: Counter[str] = field(default_factory=Counter)
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Take in one record of a result topic."""
+        key = line["query"], line["time"]
+        self.counts[key] += 1
+        if self.expected.get(key) != content(line):
+            self.different.add(key)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything expected has come."""
+        return self.expected.keys() <= self.counts.keys()
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is lost, doubled or different."""
+        return self.complete and not self.different and max(self.counts.values(), default=0) <= 1
+
+    def __str__(self) -> str:
+        killed = ", ".join(f"{name} {n} x" for name, n in sorted(self.killed.items())) or "nothing"
+        lost = len(self.expected.keys() - self.counts.keys())
+        doubled = sum(n - 1 for n in self.counts.values())
+        return (
+            f"killed: {killed}. {len(self.expected)} evaluations: {lost} lost, {doubled} doubled, "
+            f"{len(self.different)} different."
+        )
+
+
+def content(line: dict[str, Any]) -> str:
+    """Return what must be equal: not snapshot and attempt, not the order of rows, not labels of blank nodes."""
+    found = {name: value for name, value in line.items() if name not in ("snapshot", "attempt")}
+    if "results" in found:
+        found["results"] = sorted(json.dumps(row, sort_keys=True) for row in found["results"]["bindings"])
+    return _BLANK.sub("_:b", json.dumps(found, sort_keys=True))
+
+
+def events(until_ms: int) -> Iterator[tuple[int, str, bytes]]:
+    """Yield (time, stream's name, N-Triples) of the recorded day, in order of time."""
+    folder = examples()
+    recorded = (
+        ((t, name, data) for t, data in Recording(name, str(folder / f"{name}.stream")).events()) for name in _STREAMS
+    )
+    for time_ms, name, data in heapq.merge(*recorded):
+        if MORNING < time_ms <= until_ms:
+            yield time_ms, name, data
+
+
+def texts() -> dict[str, str]:
+    """Return the example's queries by name, but those that publish or read derived streams: clusters have none yet."""
+    every = {path.stem: path.read_text(encoding="utf-8") for path in sorted((examples() / "queries").glob("*.rq"))}
+    return {name: text for name, text in every.items() if _runs_here(parse(text))}
+
+
+def _runs_here(query: Statement) -> bool:
+    recorded = {BASE + name for name in _STREAMS}
+    return isinstance(query, ContinuousQuery) and not query.publishes and {w.stream for w in query.windows} <= recorded
+
+
+def embedded(until_ms: int) -> dict[Key, str]:
+    """Return every evaluation of the embedded engine over the same day."""
+    found: dict[Key, str] = {}
+    with Engine() as engine:
+        engine.load(examples() / "city.ttl")
+        for name in _STREAMS:
+            engine.declare_stream(BASE + name, **_SETTINGS)
+        queries = [engine.register(text, name=name) for name, text in texts().items()]
+        engine.advance(None, MORNING)
+        for time_ms, name, data in events(until_ms):
+            engine.push(BASE + name, data, timestamp=time_ms)
+        engine.advance(None, until_ms)
+        for query in queries:
+            for evaluation in query.poll():
+                found[query.name, evaluation.time] = content(json.loads(json_line(evaluation)))
+    return found
+
+
+def demo_cluster(*, hours: float = 12.0, kills: int = 6, directory: Path | None = None) -> Verdict:
+    """Replay so many hours of the day while so many processes are killed; returns what came of it."""
+    console = Console(highlight=False)
+    until_ms = MORNING + int(hours * 3_600_000)
+    verdict = Verdict(embedded(until_ms))
+    console.print(f"embedded engine: {len(verdict.expected)} evaluations of {len(texts())} queries, {hours:g} hours")
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-demo-", dir=directory) as folder,
+        Broker(Path(folder, "broker")) as broker,
+        LocalCluster(broker.bootstrap_servers, Path(folder, "cluster")) as cluster,
+        Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url) as client,
+    ):
+        console.print(f"cluster: {', '.join(cluster.services)}; broker at {broker.bootstrap_servers}")
+        _prepare(client)
+        _replay(client, cluster, verdict, until_ms, kills, console)
+        _collect(client, cluster, verdict)
+    console.print(str(verdict))
+    return verdict
+
+
+def _prepare(client: Client) -> None:
+    client.load((examples() / "city.ttl").read_bytes(), "text/turtle")
+    for name in _STREAMS:
+        client.declare_stream(BASE + name, name, **_SETTINGS)
+    for name, text in texts().items():
+        client.register(text, name)
+    for name in _STREAMS:
+        client.advance(name, MORNING)
+
+
+def _replay(
+    client: Client, cluster: LocalCluster, verdict: Verdict, until_ms: int, kills: int, console: Console
+) -> None:
+    """Produce the day; at even distances one process after the other is killed, and started again by the supervisor."""
+    every = list(events(until_ms))
+    stops = [len(every) * (i + 1) // (kills + 1) for i in range(kills)]
+    for i, (time_ms, name, data) in enumerate(every):
+        if i in stops:
+            victim = _VICTIMS[stops.index(i) % len(_VICTIMS)]
+            cluster.kill(victim)
+            verdict.killed[victim] += 1
+            console.print(f"killed {victim} after {i} of {len(every)} events")
+            time.sleep(1.0)
+            cluster.watch()
+        client.push(name, data, time_ms)
+    for name in _STREAMS:
+        client.advance(name, until_ms)
+
+
+def _collect(client: Client, cluster: LocalCluster, verdict: Verdict) -> None:
+    """Read the results until all have come, and a little longer."""
+    deadline, last = time.monotonic() + _PATIENCE_S, time.monotonic()
+    for answered in client.watch():
+        if answered is not None:
+            last = time.monotonic()
+            verdict.take(dict(answered.line))
+            continue
+        cluster.watch()
+        if time.monotonic() > deadline or (verdict.complete and time.monotonic() - last > _QUIET_S):
+            return
