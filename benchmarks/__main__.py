@@ -24,6 +24,7 @@ ALL = (
     "macro.lubm",
     "macro.citybench",
     "macro.memory",
+    "macro.kafka_ingest",
     "macro.dataplane",
     "macro.spark_load",
     "micro.kernels",

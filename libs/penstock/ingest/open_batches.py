@@ -29,8 +29,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.times)
 
-    def where(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Return some of them."""
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
+        """Return some of them: by a mask, or by their places."""
         return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
 
     def after(self, first: int) -> Rows:

@@ -13,32 +13,41 @@ from penstock.wire import DeadLetter, LateEvent, ShardBatch, encode, shard_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from penstock.ingest.stream_time import ClosedBatch, Refused
     from penstock.log.topics import TopicNames
     from penstock.log.view import Lookup
     from penstock.wire import StreamDeclaration
 
+_NOWHERE = np.empty(0, np.int64)
+
 
 def batch_records(names: TopicNames, shards: int, stream: str, batch: ClosedBatch) -> list[Record]:
     """Return one record a shard: each tuple goes to its subject's shard, every batch to every shard."""
-    rows = batch.rows
-    owners = shard_of(rows.subjects, shards)
-    records = []
-    for shard in range(shards):
-        positions = np.flatnonzero(owners == shard)
-        part = ShardBatch(
-            stream,
-            batch.first,
-            batch.last,
-            positions.astype(np.uint32),
-            rows.times[positions],
-            rows.subjects[positions],
-            rows.predicates[positions],
-            rows.objects[positions],
-            batch.begin_ms,
-        )
-        records.append(Record(names.shards, encode(part), None, shard))
-    return records
+    owners = shard_of(batch.rows.subjects, shards)
+    occupied = np.unique(owners).tolist()
+    # Most parts of most batches are empty, and then they are all the same.
+    empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""
+    values = [empty] * shards
+    for shard in occupied:
+        values[shard] = encode(_part(stream, batch, np.flatnonzero(owners == shard)))
+    return [Record(names.shards, value, None, shard) for shard, value in enumerate(values)]
+
+
+def _part(stream: str, batch: ClosedBatch, positions: NDArray[np.int64]) -> ShardBatch:
+    rows = batch.rows.where(positions)
+    return ShardBatch(
+        stream,
+        batch.first,
+        batch.last,
+        positions.astype(np.uint32),
+        rows.times,
+        rows.subjects,
+        rows.predicates,
+        rows.objects,
+        batch.begin_ms,
+    )
 
 
 def source_key(topic: str, partition: int, offset: int) -> bytes:

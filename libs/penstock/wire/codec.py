@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import fastavro
@@ -68,14 +69,21 @@ class WireError(DataError):
 
 def encode(record: Wire) -> bytes:
     """Return the record's bytes, written with today's schema."""
-    schema = library().current[type(record).__name__]
-    body = {f.name: _plain(getattr(record, f.name)) for f in fields(record)}
-    for name, dtype in schema.columns.items():
-        body[name] = np.ascontiguousarray(getattr(record, name), dtype).tobytes()
+    cls: type = type(record)
+    schema = library().current[cls.__name__]
+    columns = schema.columns
+    body: dict[str, Any] = {name: _plain(getattr(record, name)) for name in _field_names(cls) if name not in columns}
+    for name, dtype in columns.items():
+        body[name] = np.asarray(getattr(record, name), dtype).tobytes()
     out = io.BytesIO()
     out.write(_MARKER + schema.print)
     fastavro.schemaless_writer(out, schema.parsed, body)
     return out.getvalue()
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
 
 
 def decode(data: bytes, known: Library | None = None) -> Wire:
