@@ -3,6 +3,7 @@
 #include "dataplane/rdma_plane.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,8 @@ using wire::Message;
 namespace {
 
 constexpr int kEmptyPolls = 64;  // before another thread of this processor gets a turn
+// A node that is killed closes its TCP connection at once; that its queue pair is gone shows seconds later, or never.
+constexpr auto kLook = std::chrono::milliseconds(1);
 
 RdmaEndpoint read_endpoint(const std::vector<std::byte>& body) {
     if (body.size() != sizeof(RdmaEndpoint)) throw Error(Fault::Disconnected, "the node's endpoint cannot be read");
@@ -168,11 +171,16 @@ void RdmaPlane::wait(Ticket ticket) {
     if (found == batches_.end()) throw Error(Fault::Refused, "no such batch is posted");
     Batch& batch = found->second;
     const auto deadline = Clock::now() + control_->options().read_timeout;
+    auto look_at = Clock::now() + kLook;
     for (int polls = 1; batch.left > 0 && !batch.error; ++polls) {
         progress();
         if (polls % kEmptyPolls != 0) continue;
-        if (Clock::now() > deadline) fail_all(Error(Fault::TimedOut, "the node's memory could not be read in time"));
         std::this_thread::yield();
+        const auto now = Clock::now();
+        if (now > deadline) fail_all(Error(Fault::TimedOut, "the node's memory could not be read in time"));
+        if (now < look_at) continue;
+        look_at = now + kLook;
+        if (control_->has_node_hung_up()) fail_all(Error(Fault::Disconnected, "the node is gone"));
     }
     const Batch done = std::move(batch);
     batches_.erase(found);

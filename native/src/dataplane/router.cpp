@@ -1,5 +1,6 @@
 #include "dataplane/router.hpp"
 
+#include <algorithm>
 #include <exception>
 
 namespace penstock::dataplane {
@@ -8,21 +9,31 @@ void Router::add(Node node, std::shared_ptr<Plane> plane) { planes_[node] = std:
 
 void Router::remove(Node node) { planes_.erase(node); }
 
-Plane& Router::find(Node node) const {
+const std::shared_ptr<Plane>& Router::find(Node node) const {
     const auto found = planes_.find(node);
     if (found == planes_.end()) throw Error(Fault::Disconnected, "no plane leads to node " + std::to_string(node));
-    return *found->second;
+    return found->second;
 }
 
 Plane::Ticket Router::post(std::span<const Read> reads) {
+    std::vector<Part> parts;
+    const auto leads_elsewhere = [&](const Read& read) { return read.region.node != reads.front().region.node; };
+    if (!reads.empty() && std::none_of(reads.begin(), reads.end(), leads_elsewhere)) {
+        const Node node = reads.front().region.node;
+        parts.push_back({find(node), find(node)->post(reads)});
+    } else {
+        parts = post_to_many(reads);
+    }
+    batches_.emplace(++last_ticket_, std::move(parts));
+    return last_ticket_;
+}
+
+std::vector<Router::Part> Router::post_to_many(std::span<const Read> reads) {
     std::map<Node, std::vector<Read>> by_node;
     for (const Read& read : reads) by_node[read.region.node].push_back(read);
     std::vector<Part> parts;
     try {
-        for (const auto& [node, its] : by_node) {
-            Plane& plane = find(node);
-            parts.push_back({planes_.at(node), plane.post(its)});
-        }
+        for (const auto& [node, its] : by_node) parts.push_back({find(node), find(node)->post(its)});
     } catch (...) {
         const auto error = std::current_exception();
         try {
@@ -32,8 +43,7 @@ Plane::Ticket Router::post(std::span<const Read> reads) {
         }
         std::rethrow_exception(error);
     }
-    batches_.emplace(++last_ticket_, std::move(parts));
-    return last_ticket_;
+    return parts;
 }
 
 void Router::wait(Ticket ticket) {

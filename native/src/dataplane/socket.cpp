@@ -137,6 +137,12 @@ void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::ti
     }
 }
 
+bool is_closed(const Descriptor& socket) {
+    std::byte byte;
+    const ssize_t n = ::recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved) {
     return moved_by(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), moved);
 }

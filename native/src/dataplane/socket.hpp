@@ -51,6 +51,9 @@ bool wait_for(const Descriptor& socket, short events, Clock::time_point deadline
 void send_all(const Descriptor& socket, std::span<const std::byte> bytes, Clock::time_point deadline);
 void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::time_point deadline);
 
+/// Whether the other side has closed the connection, and all that it had sent is read. Does not wait.
+bool is_closed(const Descriptor& socket);
+
 /// What recv(2) or send(2) came to.
 enum class Moved : std::uint8_t { Some, WouldBlock, Ended };
 Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved);

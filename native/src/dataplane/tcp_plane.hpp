@@ -51,6 +51,7 @@ public:
     /// One question and its answer's body. Error.
     std::vector<std::byte> ask(wire::Message question, std::span<const std::byte> body, wire::Message answer);
     void hang_up();
+    bool has_node_hung_up() const { return !socket_ || is_closed(socket_); }
 
 private:
     struct Expected {     // a read whose bytes are on their way
