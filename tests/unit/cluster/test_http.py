@@ -1,0 +1,131 @@
+"""The coordinator's verbs and the engine's SPARQL endpoint over HTTP, on the memory log."""
+
+from __future__ import annotations
+
+import random
+from threading import Lock
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from penstock.cluster.checkpoint import ReplicaFactory
+from penstock.cluster.coordinator import Coordinator
+from penstock.cluster.dictionary import DictionaryService
+from penstock.cluster.query_engine import QueryEngine
+from penstock.cluster.topics import ClusterTopics
+from penstock.engine.directory import WorkingDirectory
+from penstock.engine.limits import Limits
+from penstock.http import coordinator as coordinator_routes
+from penstock.http import sparql as sparql_routes
+from penstock.log import MemoryLog, Partition, Record
+from penstock.log.clock import VirtualClock
+from penstock.log.topics import TopicNames
+from penstock.wire import ShardBatch, encode
+
+QUERY = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s <http://x/p> ?o }"
+
+
+class Everything:
+    """Coordinator, dictionary and engine over one memory log."""
+
+    def __init__(self) -> None:
+        self.log, self.clock = MemoryLog(VirtualClock()), VirtualClock(1)
+        self.topics = ClusterTopics(TopicNames(), shards=2, buckets=2)
+        self.log.create(self.topics.all())
+        self.terms = DictionaryService(self.log, self.topics)
+        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
+        self.working = WorkingDirectory()
+        factory = ReplicaFactory(self.working, None, self.terms, 2, Limits(), self.clock.now_ms, random.Random(0))
+        self.engine = QueryEngine(self.log, self.topics, "e", *factory.make(), self.clock)
+        routes = [
+            *coordinator_routes.routes(self.coordinator, Lock()),
+            *sparql_routes.routes(self.engine),
+        ]
+        self.http = TestClient(Starlette(routes=routes))
+
+    def run(self) -> None:
+        for _ in range(30):
+            self.clock.advance(200)
+            self.coordinator.step()
+            self.engine.step()
+
+    def close(self) -> None:
+        self.coordinator.close()
+        self.engine.close()
+        self.working.close()
+
+
+@pytest.fixture
+def cluster():
+    made = Everything()
+    yield made
+    made.close()
+
+
+def test_a_standby_says_that_it_is_one(cluster):
+    answer = cluster.http.get("/queries")
+    assert (answer.status_code, answer.json()["error"]) == (503, "NotActiveError")
+
+
+def test_declarations_and_queries_come_and_go(cluster):
+    cluster.run()
+    http = cluster.http
+    assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500}).status_code == 200
+    assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500}).status_code == 200
+    assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 100}).status_code == 400
+    assert http.put("/streams/t", json={"iri": "http://x/t", "speed": 1}).json()["message"] == "unknown settings speed"
+    first = http.put("/queries/q", content=QUERY).json()
+    assert http.put("/queries/q", content=QUERY).json() == first
+    assert first["streams"] == ["http://x/s"]
+    assert http.delete("/streams/s").status_code == 400
+    assert http.delete("/queries/q").status_code == 204
+    assert http.delete("/queries/q").status_code == 404
+    assert http.delete("/streams/s").status_code == 204
+    assert http.get("/streams").json() == {}
+
+
+def test_a_bad_query_is_told_with_line_and_column(cluster):
+    cluster.run()
+    answer = cluster.http.put("/queries/q", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
+    assert answer.status_code == 400
+    assert (answer.json()["error"], answer.json()["line"]) == ("QueryError", "2")
+
+
+def test_a_batch_becomes_a_result_and_stored_data(cluster):
+    cluster.run()
+    http = cluster.http
+    http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500})
+    http.put("/queries/q", content=QUERY)
+    s, p, o = cluster.terms.encode([(1, f"http://x/{n}", "", "") for n in "spo"])
+    writer = cluster.log.transactional("dispatcher")
+    for k, rows in ((0, 1), (1, 0), (2, 0), (3, 0)):
+        column = [np.full(rows, term, np.uint64) for term in (s, p, o)]
+        batch = ShardBatch("http://x/s", k, k, np.zeros(rows, np.uint32), np.full(rows, 300), *column, 0)
+        empty = ShardBatch("http://x/s", k, k, *(c[:0] for c in (batch.positions, batch.times, *column)), 0)
+        names = cluster.topics.names
+        writer.commit([Record(names.shards, encode(part), None, i) for i, part in enumerate((empty, batch))])
+    cluster.run()
+    partitions = {Partition(cluster.topics.names.results, i): 0 for i in range(cluster.topics.result_partitions)}
+    found = [message.key for message in cluster.log.reader(partitions).poll()]
+    assert found == [b"q@1000", b"q@2000"]
+    asked = {"query": "SELECT ?o { <http://x/s> <http://x/p> ?o }"}
+    answer = http.get("/sparql", params=asked).json()
+    assert answer["results"]["bindings"] == [{"o": {"type": "uri", "value": "http://x/o"}}]
+    assert http.post("/sparql", data=asked, headers={"accept": "text/csv"}).text.split() == ["o", "http://x/o"]
+    assert http.get("/sparql").status_code == 400
+
+
+def test_what_users_store_is_there_for_everybody(cluster):
+    cluster.run()
+    http = cluster.http
+    assert http.post("/update", content="INSERT DATA { <http://x/a> <http://x/p> 'b' }").json() == {"triples": 1}
+    turtle = "<http://x/c> <http://x/p> 'd', 'e' ."
+    stored = http.post("/data", params={"graph": "http://x/g"}, content=turtle, headers={"content-type": "text/turtle"})
+    assert stored.json() == {"triples": 2}
+    assert http.post("/update", content="DELETE DATA { <http://x/a> <http://x/p> 'b' }").status_code == 400
+    assert http.post("/data", content="no", headers={"content-type": "text/turtle"}).status_code == 400
+    cluster.run()
+    asked = {"query": "ASK { <http://x/a> <http://x/p> 'b' . GRAPH <http://x/g> { <http://x/c> <http://x/p> 'e' } }"}
+    assert http.get("/sparql", params=asked).json()["boolean"] is True
