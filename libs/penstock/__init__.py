@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.client import Client
 from penstock.engine import DeadLetter, Declaration, Engine, Evaluation, Gap, LateEvent, Limits, Query, Solutions
 from penstock.errors import (
     DataError,
@@ -15,6 +16,7 @@ from penstock.errors import (
 from penstock.query.parser import parse
 
 __all__ = [
+    "Client",
     "DataError",
     "DataPlaneError",
     "DeadLetter",
