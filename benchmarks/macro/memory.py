@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.harness import ROOT, LeftOutError, Point, Row, WrongAnswerError, check
+from benchmarks.harness import ROOT, LeftOutError, Point, Row, check
 from benchmarks.macro import lubm_data
 from benchmarks.macro.sample import Sample
 
@@ -97,6 +97,7 @@ def _loaded(engine: str, path: Path) -> dict[str, int]:
     command = [sys.executable, "-c", _CHILD, engine, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise WrongAnswerError(f"{engine} could not load {path.name}: {done.stderr[-500:]}")
+        last = done.stderr.strip().splitlines()[-1:]
+        raise RuntimeError(f"{engine} could not load {path.name}: {' '.join(last)}")
     found: dict[str, int] = json.loads(done.stdout)
     return found
