@@ -174,7 +174,9 @@ void StoreView::expand(std::span<const TermId> keys, Label label, Dir dir, Match
 bool StoreView::list_contains(const List& list, TermId value) const {
     if (list.length == 0) return false;
     const std::uint32_t position = lookup::find_value(list.shard->region(), list.head, list.length, value);
-    if (position == lookup::kAbsent || list.whole) return position != lookup::kAbsent;
+    // The head may be newer than the state: then the sorted run that was searched reaches beyond the length.
+    if (position == lookup::kAbsent || position >= list.length) return false;
+    if (list.whole) return true;
     Ranges ranges;
     ranges_of(list, ranges);
     return std::any_of(ranges.begin(), ranges.end(),
