@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cmp_to_key
@@ -12,6 +11,7 @@ import pyoxigraph as ox
 
 from support import patterns as P
 from support.answers import Answer, Rows
+from support.paths import path_pairs
 from support.terms import XSD, Term, Triple
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _triple(pattern: tuple[P.Node, P.Node | P.Path, P.Node], active: Content) ->
     subject, predicate, object_ = pattern
     if isinstance(predicate, P.Path):
         ends = [None if isinstance(end, P.Var) else end for end in (subject, object_)]
-        found: Iterable[tuple[Term, ...]] = _path(predicate, active, ends[0], ends[1])
+        found: Iterable[tuple[Term, ...]] = path_pairs(predicate, active, ends[0], ends[1])
         places: tuple[P.Node, ...] = (subject, object_)
     else:
         constant = not isinstance(predicate, P.Var)
@@ -147,45 +147,6 @@ def _bind(places: tuple[P.Node, ...], terms: tuple[Term, ...]) -> Solution | Non
         elif place != term:
             return None
     return row
-
-
-def _path(path: P.Path, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
-    """Return the pairs of `path` as a bag; `s` and `o` are the constant ends (None = variable), §18.4."""
-    match path:
-        case P.Link(iri):
-            pairs = [(a, b) for a, _, b in g.by_predicate.get(iri, [])]
-        case P.Inverse(inner):
-            pairs = [(a, b) for b, a in _path(inner, g, o, s)]
-        case P.Alternative(first, second):
-            pairs = _path(first, g, s, o) + _path(second, g, s, o)
-        case P.Sequence(first, second):
-            left, right = _path(first, g, s, None), _path(second, g, None, o)
-            pairs = [(a, d) for a, b in left for c, d in right if b == c]
-        case P.Negated(forward, inverse):
-            pairs = [(a, b) for a, p, b in g.triples if p not in forward] if forward else []
-            pairs += [(b, a) for a, p, b in g.triples if p not in inverse] if inverse else []
-        case P.Repeat(inner, mark):
-            pairs = _repeat(inner, mark, g, s, o)
-    return [(a, b) for a, b in pairs if s in (None, a) and o in (None, b)]
-
-
-def _repeat(inner: P.Path, mark: str, g: Content, s: Term | None, o: Term | None) -> list[tuple[Term, Term]]:
-    once: dict[Term, set[Term]] = defaultdict(set)
-    ends = {end for end in (s, o) if end is not None}
-    steps = [_path(inner, g, None, None), *(_path(inner, g, end, None) for end in ends)]
-    steps += [_path(inner, g, None, end) for end in ends]  # `inner` too may have length zero at a constant end
-    for a, b in itertools.chain(*steps):
-        once[a].add(b)
-    nodes = g.nodes() | ends
-    pairs: set[tuple[Term, Term]] = set() if mark == "+" else {(n, n) for n in nodes}
-    for start in nodes:
-        reached: set[Term] = set()
-        border = set(once[start])
-        while border:
-            reached |= border
-            border = set() if mark == "?" else {b for a in border for b in once[a]} - reached
-        pairs |= {(start, end) for end in reached}
-    return list(pairs)
 
 
 # ---- the algebra's operators
