@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from penstock.query.algebra import Term
     from penstock.query.scope import Names
 
+Conditions = list[tuple[Expr, Scope]]
+
 _FILTER_KEEPS = 0.4
 _INDEPENDENT_ROWS = 1000.0
 
@@ -151,19 +153,15 @@ def _group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Re
     return _joined(context, components(elements, left.names, frozenset(context.hidden)), pending, left)
 
 
-Conditions = list[tuple[Expr, Scope]]
-
-
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
     """Connected parts of a group, each explored on its own, then crossed: what one part tests is tested once, not once
     for each row of the others. The first part starts from `left`.
     """
     relations: list[Relation] = []
     for i, part in enumerate(parts):
-        others = frozenset[str]().union(*(e.binds for other in parts if other is not part for e in other))
         begin = left if i == 0 else context.seed()
-        if i > 0:
-            others |= left.names - begin.names
+        elsewhere = (element.binds for other in parts if other is not part for element in other)
+        others = (left.names - begin.names).union(*elsewhere)
         found, pending = _explored(context, part, pending, begin, others)
         relations.append(found)
     if left.pure_seed:  # the largest streams past the others, which are collected
