@@ -37,7 +37,7 @@ build_initrd() {
   root=$cache/initrd.d
   /sbin/depmod -b "$cache/kernel" "$version"
   rm -rf "$root"
-  mkdir -p "$root"/{bin,proc,sys,dev,modules,lower,upper,root}
+  mkdir -p "$root"/{bin,proc,sys,dev,modules,lower,upper,merged}
   cp "$(command -v busybox)" "$root/bin/busybox"
   for name in sh mount insmod mkdir switch_root; do ln -s busybox "$root/bin/$name"; done
   for module in $modules; do

@@ -1,6 +1,6 @@
 # Inside the virtual machine, on the host's root: devices, the command, and off.
 # shellcheck shell=bash
-export PATH=$(cat /vm/path):/usr/sbin:/sbin HOME=/root
+export PATH=$(cat /vm/path):/usr/sbin:/sbin HOME=~root
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /tmp
