@@ -17,6 +17,7 @@
 #include "edge_labels.hpp"
 #include "errors.hpp"
 #include "store/shard_reader.hpp"
+#include "store/sharding.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -97,9 +98,19 @@ IdsOut vertices(const ShardReader& reader, Label label, int direction) {
     return penstock::to_numpy(std::move(values));
 }
 
+penstock::ColumnOut<std::uint32_t> shard_numbers(const IdsIn& vertices, std::size_t shards) {
+    if (shards == 0 || shards > UINT32_MAX) throw penstock::LimitError("too many shards, or none");
+    std::vector<std::uint32_t> numbers;
+    numbers.reserve(vertices.size());
+    for (const TermId vertex : penstock::view(vertices))
+        numbers.push_back(static_cast<std::uint32_t>(penstock::shard_number(vertex, shards)));
+    return penstock::to_numpy(std::move(numbers));
+}
+
 }  // namespace
 
 void bind_store(nb::module_& m) {
+    m.def("shard_numbers", &shard_numbers, "vertices"_a, "shards"_a);
     nb::class_<Source>(m, "Source", "What execute() reads: the stored graph at a snapshot, or a window.");
 
     constexpr std::size_t kReserve = std::size_t{1} << 36;

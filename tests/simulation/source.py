@@ -15,7 +15,7 @@ from penstock.engine.streams import NEVER
 from penstock.log import Record
 from penstock.rdf.parsing import parse
 from penstock.store import _native as native
-from penstock.wire import ShardBatch, encode, shard_of
+from penstock.wire import ShardBatch, encode
 
 if TYPE_CHECKING:
     from penstock.cluster.topics import ClusterTopics
@@ -91,7 +91,7 @@ class Source:
         first = k if stream.closed is None else stream.closed + 1
         begin = stream.begin if stream.closed is None else None
         stream.closed = k
-        shards = shard_of(s, self._topics.shards)
+        shards = native.shard_numbers(s, self._topics.shards)
         positions = np.arange(len(s), dtype=np.uint32)
         out = []
         for shard in range(self._topics.shards):

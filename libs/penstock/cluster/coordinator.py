@@ -36,7 +36,6 @@ from penstock.wire import (
     StreamDrop,
     decode,
     encode,
-    shard_of,
 )
 
 if TYPE_CHECKING:
@@ -278,7 +277,7 @@ class _Active:
         records = []
         for part, first in enumerate(starts):
             piece = [column[first : first + _PART_ROWS] for column in (s, p, o, g)]
-            shards = shard_of(piece[0], self._topics.shards)
+            shards = native.shard_numbers(piece[0], self._topics.shards)
             for shard in range(self._topics.shards):
                 mine = [column[shards == shard] for column in piece]
                 value = encode(ShardInsertion(number, part, len(starts), *mine))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.log import Partition, Record
-from penstock.wire import DeadLetter, LateEvent, ShardBatch, encode, shard_of
+from penstock.store import _native as native
+from penstock.wire import DeadLetter, LateEvent, ShardBatch, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,7 @@ _NOWHERE = np.empty(0, np.int64)
 
 def batch_records(names: TopicNames, shards: int, stream: str, batch: ClosedBatch) -> list[Record]:
     """Return one record a shard: each tuple goes to its subject's shard, every batch to every shard."""
-    owners = shard_of(batch.rows.subjects, shards)
+    owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
     # Most parts of most batches are empty, and then they are all the same.
     empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""

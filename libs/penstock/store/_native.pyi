@@ -107,6 +107,7 @@ class Store:
     @staticmethod
     def open(saved: str, directory: str, reserve_bytes: int = 1 << 36) -> Store: ...
 
+def shard_numbers(vertices: Ids, shards: int) -> NDArray[np.uint32]: ...  # which shard keeps each vertex's lists
 def source_stats(source: Source, label: int) -> tuple[int, int, int]: ...   # edges, subjects, objects
 def source_degree(source: Source, vertex: int, label: int, direction: int) -> int: ...  # 0 out, 1 in
 

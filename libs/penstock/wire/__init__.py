@@ -1,8 +1,7 @@
-"""Records that services exchange: their Avro codecs (schemas/ is the contract), and which shard a vertex belongs to.
+"""Records that services exchange: their Avro codecs (schemas/ is the contract).
 
 `records` has one frozen class a record, `codec` turns them into bytes and back, `library` finds schemas by
-fingerprint, `sharding` deals vertices out to shards. Not here: topics and transactions (`penstock.log`), and what
-records mean to whom.
+fingerprint. Not here: topics and transactions (`penstock.log`), and what records mean to whom.
 """
 
 from penstock.wire.codec import WireError, decode, encode
@@ -24,7 +23,6 @@ from penstock.wire.records import (
     StreamDrop,
     Tuples,
 )
-from penstock.wire.sharding import shard_of
 
 __all__ = [
     "BucketProgress",
@@ -46,5 +44,4 @@ __all__ = [
     "WireError",
     "decode",
     "encode",
-    "shard_of",
 ]

@@ -96,16 +96,3 @@ def test_a_field_may_be_added_with_a_default(tmp_path):
     fastavro.schemaless_writer(out, schema.parsed, {f["name"]: values[f["name"]] for f in older["fields"]})
     found = wire.decode(b"\xc3\x01" + schema.print + out.getvalue(), known)
     assert found == wire.QueryRegistration(1, "q", "t", 1, ("s",), None, None)
-
-
-def test_shards_are_where_they_have_always_been():
-    assert wire.shard_of(np.array([0, 1, 2, 3, 2**60, 2**64 - 1], np.uint64), 16).tolist() == SHARDS
-
-
-SHARDS = [0, 5, 10, 0, 1, 11]
-
-
-def test_shards_are_even():
-    counts = np.bincount(wire.shard_of(np.arange(160_000, dtype=np.uint64), 16).astype(int), minlength=16)
-    assert counts.min() > 9_500
-    assert counts.max() < 10_500
