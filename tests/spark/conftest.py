@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.session import open_session
+from penstock.errors import StorageError
+from penstock.spark.session import connector_jars, open_session
 
 HERE = Path(__file__).parent
 
@@ -20,6 +21,10 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark():
     pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
-    session = open_session("penstock tests", master="local[2]", driver_memory="1500m")
+    try:
+        kafka = bool(connector_jars())
+    except StorageError:
+        kafka = False  # the test that needs it says so
+    session = open_session("penstock tests", master="local[2]", driver_memory="1500m", kafka=kafka)
     yield session
     session.stop()

@@ -1,4 +1,4 @@
-"""Kafka's jars: a locked list (`jars.lock`: coordinates and SHA-256), fetched once by Maven, kept outside any checkout.
+"""Jars by locked lists (`jars.lock`: coordinates and SHA-256), fetched once by Maven, kept outside any checkout.
 
 Maven knows from its own settings where artefacts come from. The list is flat: Maven resolves nothing beyond it.
 """
@@ -42,9 +42,9 @@ class Jar:
             return file_digest(file, "sha256").hexdigest() == self.sha256
 
 
-def locked() -> list[Jar]:
-    """Return the locked list."""
-    lines = files("penstock.broker").joinpath("jars.lock").read_text().split("\n")
+def locked(package: str = "penstock.broker") -> list[Jar]:
+    """Return the locked list of a package, the broker's own if none is named."""
+    lines = files(package).joinpath("jars.lock").read_text().split("\n")
     return [_parsed(line) for line in lines if line.strip()]
 
 
@@ -65,7 +65,15 @@ def kafka_jars() -> Path:
         return Path(given)
     jars = locked()
     kafka = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
-    directory = _cache() / f"kafka-{kafka}"
+    return fetched(jars, f"kafka-{kafka}")
+
+
+def fetched(jars: list[Jar], name: str) -> Path:
+    """Return the directory of that name with those jars, fetching them where they are not there yet.
+
+    StorageError where they cannot be had, or are not what the lock says.
+    """
+    directory = _cache() / name
     stamp = directory / ".checked"
     lock = "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
     if not (stamp.is_file() and stamp.read_text() == lock):
@@ -83,25 +91,35 @@ def _fetch(jars: list[Jar], directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise StorageError(
-            "Kafka's jars are not here and Maven (mvn) is not either: install it, "
-            "or set PENSTOCK_KAFKA_LIBS to the libs directory of a Kafka 4 distribution"
+            f"the jars of {directory.name} are not here and Maven (mvn) is not either: install it, or say where they "
+            "are: PENSTOCK_KAFKA_LIBS (libs of a Kafka 4 distribution), PENSTOCK_SPARK_KAFKA_JARS (Spark's connector)"
         )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         pom = Path(scratch, "pom.xml")
         pom.write_text(_pom(jars))
-        fetched = Path(scratch, "jars")
-        command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"]
+        files_there = Path(scratch, "jars")
+        command = [
+            maven,
+            "-B",
+            "-q",
+            "-f",
+            str(pom),
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={files_there}",
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
         if done.returncode != 0:
-            raise StorageError(f"Maven could not fetch Kafka's jars: {(done.stdout + done.stderr).strip()[-2000:]}")
-        wrong = [jar.file_name for jar in jars if not jar.is_in(fetched)]
+            raise StorageError(
+                f"Maven could not fetch the jars of {directory.name}: {(done.stdout + done.stderr).strip()[-2000:]}"
+            )
+        wrong = [jar.file_name for jar in jars if not jar.is_in(files_there)]
         if wrong:
             raise StorageError(f"fetched files do not have the locked digest: {', '.join(wrong)}")
         # Several sessions may fetch at once: each replaces whole files by the same ones.
         directory.mkdir(exist_ok=True)
         for jar in jars:
-            (fetched / jar.file_name).replace(directory / jar.file_name)
+            (files_there / jar.file_name).replace(directory / jar.file_name)
 
 
 def _pom(jars: list[Jar]) -> str:

