@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.directory import DataDirectory, WorkingDirectory
     from penstock.engine.limits import Limits
 
-VERSION = 1
+VERSION = 2
 
 
 class ReplicaFactory:
@@ -113,6 +113,7 @@ def _write(replica: Replica, folder: Path) -> None:
         "positions": list(replica.spine.positions()),
         "commands": replica.commands,
         "insertions": replica.insertions,
+        "declared": replica.declared,
         "step": replica.history.step,
         "history": replica.history.save(),
         "next_stream": runtime.streams.next_number,
@@ -142,6 +143,7 @@ def _restore(replica: Replica, folder: Path, state: dict[str, Any]) -> Sequence[
         stream.watermark, stream.closed_ms = saved["watermark"], saved["closed_ms"]
     runtime.streams.next_number = state["next_stream"]
     replica.history.restore(state["history"], state["step"])
+    replica.declared = state["declared"]
     replica.commands, replica.insertions = state["commands"], state["insertions"]
     for saved in state["registrations"]:
         record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})

@@ -240,7 +240,9 @@ class _Active:
         record = self.registrar.declare(iri, name, **settings)
         if record is not None:
             names = self._topics.names  # the topics are there before anybody hears of the stream
-            self._log.create([Topic(names.events(record.name)), Topic(names.tuples(record.name))])
+            events, tuples = names.events(record.name), names.tuples(record.name)
+            partitions = self._log.topics().get(events, 1)  # a producer may have made it, with as many as it likes
+            self._log.create([Topic(events, partitions), Topic(tuples, partitions)])
             self._command(record, f"stream:{iri}", record)
         return self.registrar.streams[iri]
 

@@ -216,6 +216,8 @@ class QueryEngine:
         moved = bool(messages)
         while (step := self._held or self.replica.spine.next()) is not None:
             self._held = step
+            if not self.replica.ready(step):
+                break
             self.replica.prepare(step)
             self._held = None
             self._apply(step)

@@ -58,6 +58,7 @@ class Replica:
         self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
         self.commands = 0
         self.insertions = 0
+        self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
@@ -71,6 +72,9 @@ class Replica:
         (DESIGN §2).
         """
         if isinstance(record, ShardBatch):
+            declared = self.declared.get(record.stream, 0)
+            if record.declared != declared and record.declared:
+                return record.declared < declared  # of a stream of that name that was dropped, or is yet to be declared
             if record.stream not in self.runtime.streams:
                 return False
             stream = self.runtime.streams.get(record.stream)
@@ -89,23 +93,33 @@ class Replica:
             if isinstance(part, ShardInsertion):
                 self.terms.local(part.graphs)
 
+    def ready(self, step: Step) -> bool:
+        """Whether a step may be applied: a stream goes once what stopped queries still had of it is committed."""
+        first = step[0]
+        return not isinstance(first, StreamDrop) or not any(
+            first.iri in registration.record.streams for registration in self.registrations.values()
+        )
+
     def apply(self, step: Step) -> Iterator[None]:
         """Apply a step, yielding wherever all that is due has fired and results may be committed."""
         first = step[0]
         self.history.step += 1
         match first:
             case ShardBatch():
-                yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)])
-                return
+                if self._in_force(first):
+                    yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)])
+                    return
             case ShardInsertion():
                 self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
             case StreamDeclaration():
                 self._command(first.number)
                 stream = self.runtime.streams.declare(declaration_of(first))
+                self.declared[stream.iri] = first.number
                 self.history.add(stream.iri, stream.number, stream.batch_ms)
             case StreamDrop():
                 self._command(first.number)
                 self.runtime.drop_stream(first.iri)
+                del self.declared[first.iri]
                 self.history.drop(first.iri)
             case QueryRegistration():
                 self._command(first.number)
@@ -117,6 +131,10 @@ class Replica:
                 self._command(first.number)
                 self._stopped(first)
         yield
+
+    def _in_force(self, batch: ShardBatch) -> bool:
+        """Whether a batch's stream is still there: the dispatcher hears of a drop a little later than the log."""
+        return batch.stream in self.declared and batch.declared in (0, self.declared[batch.stream])
 
     def standing(self, name: str) -> Registration | None:
         """Return the query that has a name now."""

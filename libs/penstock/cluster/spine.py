@@ -30,7 +30,7 @@ def key_of(record: SpineRecord) -> _Key:
     """Return what the parts of one record have in common."""
     match record:
         case ShardBatch():
-            return "batch", record.stream, record.last
+            return "batch", record.stream, record.declared, record.last
         case ShardInsertion():
             return "insertion", record.number, record.part
         case _:

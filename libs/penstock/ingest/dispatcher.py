@@ -54,7 +54,7 @@ class Dispatcher:
         self._outbox: list[Record] = []
         self._next_check_ms = 0
         self.batches = self.late = self.dead = self.transactions = 0
-        self._follow(first=True)
+        self._follow()
 
     @property
     def streams(self) -> dict[str, StreamTime]:
@@ -149,7 +149,7 @@ class Dispatcher:
         for iri, stream in self._streams.items():
             for batch in stream.close():
                 self.batches += batch.last - batch.first + 1
-                self._outbox += batch_records(self._names, self._shards, iri, batch)
+                self._outbox += batch_records(self._names, self._shards, stream.declaration, batch)
             if stream.changed:
                 self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), iri.encode()))
                 self._reader.resume(self._partitions(stream))
@@ -167,7 +167,7 @@ class Dispatcher:
             self._outbox = []
 
     # ---- streams that come and go
-    def _follow(self, *, first: bool = False) -> None:
+    def _follow(self) -> None:
         declared = self._declared.by_iri
         for iri, stream in list(self._streams.items()):
             if iri not in declared or declared[iri].number != stream.declaration.number:
@@ -177,15 +177,14 @@ class Dispatcher:
             partitions = topics.get(self._names.tuples(declaration.name), 0)
             if iri not in self._streams and partitions:
                 self._add(declaration, partitions)
-        if first:
-            gone = [iri for iri, state in self._saved.items() if iri not in declared or iri not in self._streams]
-            self._outbox += [Record(self._names.dispatcher, None, iri.encode()) for iri in gone]
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
+        """Let a stream go. Its state stays: a stream of that name that is declared later begins behind it."""
         self._reader.unassign(self._partitions(stream))
         del self._streams[iri]
         del self._by_topic[self._names.tuples(stream.declaration.name)]
-        self._outbox.append(Record(self._names.dispatcher, None, iri.encode()))
+        self._saved[iri] = state = stream.state()
+        self._outbox.append(Record(self._names.dispatcher, encode(state), iri.encode()))
 
     def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
         stream = StreamTime(declaration, partitions, self._clock.now_ms())
@@ -193,6 +192,8 @@ class Dispatcher:
         if state is not None and state.number == declaration.number:
             stream.restore(state)
             self._replay(stream, state)
+        elif state is not None:
+            stream.begin_after(state)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream
         names = self._partitions(stream)

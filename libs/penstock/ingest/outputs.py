@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NOWHERE = np.empty(0, np.int64)
 
 
-def batch_records(names: TopicNames, shards: int, stream: str, batch: ClosedBatch) -> list[Record]:
+def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
     """Return one record a shard: each tuple goes to its subject's shard, every batch to every shard."""
     owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
@@ -36,10 +36,10 @@ def batch_records(names: TopicNames, shards: int, stream: str, batch: ClosedBatc
     return [Record(names.shards, value, None, shard) for shard, value in enumerate(values)]
 
 
-def _part(stream: str, batch: ClosedBatch, positions: NDArray[np.int64]) -> ShardBatch:
+def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.int64]) -> ShardBatch:
     rows = batch.rows.where(positions)
     return ShardBatch(
-        stream,
+        stream.iri,
         batch.first,
         batch.last,
         positions.astype(np.uint32),
@@ -48,6 +48,7 @@ def _part(stream: str, batch: ClosedBatch, positions: NDArray[np.int64]) -> Shar
         rows.predicates,
         rows.objects,
         batch.begin_ms,
+        stream.number,
     )
 
 

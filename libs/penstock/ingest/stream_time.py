@@ -209,6 +209,11 @@ class StreamTime:
         for number, offset in zip(state.refused_partitions.tolist(), state.refused_offsets.tolist(), strict=True):
             self.partitions[number].refused[offset] = (_LAST, _LAST)
 
+    def begin_after(self, state: DispatcherState) -> None:
+        """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's."""
+        for i, part in enumerate(self.partitions[: len(state.positions)]):
+            part.next_offset, part.position = int(state.next_offsets[i]), int(state.positions[i])
+
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
         """Take in again a record that was taken before the restart: what it had for batches that are open.
 

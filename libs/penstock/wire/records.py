@@ -71,6 +71,7 @@ class ShardBatch:
     predicates: Ids
     objects: Ids
     begin_ms: int | None = None
+    declared: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -121,7 +121,7 @@ class World:
     def batches(self, iri: str = IRI) -> list[ShardBatch]:
         return [b for b in self.read(NAMES.shards) if b.stream == iri]
 
-    def content(self, iri: str = IRI) -> dict[int, list[int]]:
+    def content(self, iri: str = IRI, declared: int | None = None) -> dict[int, list[int]]:
         """Times of each batch's tuples over all shards, in order of arrival; checks what must hold of every log."""
         found: dict[int, list[tuple[int, int]]] = {}
         numbers = []
@@ -129,7 +129,7 @@ class World:
             last = None
             own = []
             for batch in self.read(NAMES.shards, shard):
-                if batch.stream != iri:
+                if batch.stream != iri or declared not in (None, batch.declared):
                     continue
                 assert last is None or batch.first == last + 1, "a batch is missing or doubled"
                 last = batch.last
@@ -311,6 +311,13 @@ def test_a_dropped_stream_begins_anew():
     world.declare(declaration(number=7, lateness_ms=50))
     dispatcher.step()
     assert dispatcher.streams[IRI].declaration.number == 7
+    world.produce([1010, 1120])  # times that the old one had closed, and none of its tuples
+    dispatcher.step()
+    restarted = world.dispatcher()
+    world.produce([1300])
+    restarted.step()
+    assert world.content(declared=1) == {10: [1050]}
+    assert world.content(declared=7) == {10: [1010], 11: [1120]}
 
 
 def test_a_younger_dispatcher_goes_on_where_the_older_was():

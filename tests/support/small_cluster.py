@@ -1,0 +1,94 @@
+"""Every service of a cluster in one process, on the memory log and a virtual clock, without faults: for unit tests."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+from penstock.cluster.checkpoint import ReplicaFactory
+from penstock.cluster.coordinator import Coordinator
+from penstock.cluster.dictionary import DictionaryService
+from penstock.cluster.query_engine import QueryEngine
+from penstock.cluster.topics import ClusterTopics
+from penstock.engine.directory import WorkingDirectory
+from penstock.engine.limits import Limits
+from penstock.ingest.adaptor import Adaptor
+from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.log import START, MemoryLog, Partition, Record
+from penstock.log.clock import VirtualClock
+from penstock.log.topics import TopicNames
+
+if TYPE_CHECKING:
+    from penstock.log import Message
+
+
+class SmallCluster:
+    """`engines` query engines and one of every other service. `run` steps all until nothing moves."""
+
+    def __init__(self, engines: int = 1, shards: int = 2, buckets: int = 2) -> None:
+        self.clock = VirtualClock(1_000)
+        self.log = MemoryLog(self.clock)
+        self.topics = ClusterTopics(TopicNames(), shards=shards, buckets=buckets)
+        self.log.create(self.topics.all())
+        self.terms = DictionaryService(self.log, self.topics)
+        self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
+        self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
+        self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
+        self.engines: dict[str, QueryEngine] = {}
+        self._working: list[WorkingDirectory] = []
+        self._writer = self.log.writer()
+        for i in range(engines):
+            self.start_engine(f"e{i}")
+        self.run()
+
+    def start_engine(self, name: str) -> QueryEngine:
+        working = WorkingDirectory()
+        self._working.append(working)
+        rng = random.Random(0)
+        factory = ReplicaFactory(working, None, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
+        engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
+        self.engines[name] = engine
+        return engine
+
+    def kill(self, name: str) -> None:
+        """The engine's process is gone: it closes nothing."""
+        del self.engines[name]
+
+    def run(self, rounds: int = 40) -> None:
+        for _ in range(rounds):
+            self.clock.advance(200)
+            for service in (self.coordinator, self.adaptor, self.dispatcher, *self.engines.values()):
+                service.step()
+
+    # ---- what users do
+    def push(self, name: str, time_ms: int, data: str) -> None:
+        headers = (("timestamp", str(time_ms).encode()),)
+        self._writer.append([Record(self.topics.names.events(name), data.encode(), headers=headers)])
+
+    def advance(self, name: str, time_ms: int) -> None:
+        beat = (("heartbeat", str(time_ms).encode()),)
+        self._writer.append([Record(self.topics.names.events(name), b"", headers=beat)])
+
+    def send(self, topic: str, key: str | None, value: str | None, **headers: str) -> None:
+        """Produce a record as a user would with kcat."""
+        given = tuple((name, text.encode()) for name, text in headers.items())
+        record = Record(
+            topic, None if value is None else value.encode(), None if key is None else key.encode(), headers=given
+        )
+        self._writer.append([record])
+
+    def messages(self, topic: str) -> list[Message]:
+        partitions = range(self.log.topics()[topic])
+        return self.log.reader({Partition(topic, i): START for i in partitions}).poll(100_000)
+
+    def results(self) -> list[dict[str, Any]]:
+        found = [json.loads(message.value or b"") for message in self.messages(self.topics.names.results)]
+        return sorted(found, key=lambda line: (line["query"], line["time"]))
+
+    def close(self) -> None:
+        for engine in self.engines.values():
+            engine.close()
+        self.coordinator.close()
+        for working in self._working:
+            working.close()
