@@ -80,6 +80,12 @@ class Client:
         path = f"/queries/{quote(name, safe='')}{_query(base=base, topic=topic)}"
         return int(json.loads(self._ask(self._coordinators, "PUT", path, text.encode()))["number"])
 
+    def registration_point(self, name: str) -> int | None:
+        """Return P of a standing query, ms; None where none of its streams has any progress, or no engine runs."""
+        found = json.loads(self._ask(self._coordinators, "GET", f"/queries/{quote(name, safe='')}"))
+        point: int | None = found["point"]
+        return point
+
     def stop(self, name: str) -> None:
         """Stop a standing query."""
         self._ask(self._coordinators, "DELETE", f"/queries/{quote(name, safe='')}")

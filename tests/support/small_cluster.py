@@ -70,7 +70,7 @@ class SmallCluster:
         beat = (("heartbeat", str(time_ms).encode()),)
         self._writer.append([Record(self.topics.names.events(name), b"", headers=beat)])
 
-    def send(self, topic: str, key: str | None, value: str | None, **headers: str) -> None:
+    def send(self, topic: str, key: str | None, value: str | None, /, **headers: str) -> None:
         """Produce a record as a user would with kcat."""
         given = tuple((name, text.encode()) for name, text in headers.items())
         record = Record(

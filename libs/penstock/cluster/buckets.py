@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cluster.progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
+from penstock.cluster.status import standing_record
 from penstock.query.ir import ContinuousQuery
 from penstock.wire import BucketProgress
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.oneshot import Texts
     from penstock.engine.runtime import Runtime
     from penstock.log import Record, TransactionalWriter
+    from penstock.log.topics import TopicNames
 
 
 class Bucket:
@@ -100,6 +102,11 @@ class Bucket:
             self.fired.discard(number)
 
     # ---- results
+    def tell(self, names: TopicNames, registration: Registration) -> None:
+        """Say, with the next commit, which registration point a query has."""
+        self.pending.append(standing_record(names, registration.record, registration.point))
+        self.dirty = True
+
     def progress(self, runtime: Runtime, step: int) -> BucketProgress:
         """Return the progress of all groups, those that have fired since the last commit anew."""
         for number in self.fired:

@@ -157,7 +157,11 @@ class QueryEngine:
             for registration in mine:
                 if registration.stopped is not None and registration.stopped > bucket.waits_for:
                     self._finish(bucket, registration)
-            self._enrol(bucket, [registration for registration in mine if registration.stopped is None])
+            standing = [registration for registration in mine if registration.stopped is None]
+            for registration in standing:
+                if max(registration.step, registration.pointed or 0) > bucket.waits_for:
+                    bucket.tell(self.topics.names, registration)
+            self._enrol(bucket, standing)
 
     def _finish(self, bucket: Bucket, registration: Registration) -> None:
         """Evaluate what was due before a query was stopped, and that its last engine has not committed."""
@@ -232,6 +236,7 @@ class QueryEngine:
                 bucket.dismiss(name, self.replica.runtime)
                 bucket.dirty = True
         for _ in self.replica.apply(step):
+            self._tell()
             self._collect()
             if sum(len(bucket.pending) for bucket in self.buckets.values()) >= _COMMIT_AT:
                 self._commit_or_wait()
@@ -241,6 +246,14 @@ class QueryEngine:
                 self._enrol(bucket, [self.replica.registrations[first.number]])
         for waiting in self.buckets.values():
             self._enrol_all(waiting)
+
+    def _tell(self) -> None:
+        """Tell the registration points of queries in this engine's buckets, with the next commit."""
+        news, self.replica.news = self.replica.news, []
+        for registration in news:
+            bucket = self.buckets.get(self._bucket_of(registration.record))
+            if bucket is not None and bucket.enrolled and registration.stopped is None:
+                bucket.tell(self.topics.names, registration)
 
     # ---- results
     def _note_fired(self, group: Group, time: int) -> None:

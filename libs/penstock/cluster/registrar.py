@@ -1,14 +1,14 @@
 """What may be declared and registered: the embedded engine's own checks, run on an engine without data.
 
-It holds every declaration and query, so that names, graphs, limits and groups are judged by the same code that
-will evaluate
-the query. A graph that users stored something in is stood for by one triple.
+It holds every declaration and query, so that names, graphs, limits and groups are judged by the same code that will
+evaluate the query. A graph that users stored something in is stood for by one triple.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from penstock.engine.declaration import Declaration
 from penstock.engine.directory import WorkingDirectory
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
-from penstock.errors import DataError, QueryError
+from penstock.errors import DataError, PenstockError, QueryError
 from penstock.query import functions
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
@@ -32,6 +32,22 @@ if TYPE_CHECKING:
 
     from penstock.engine.groups import Group
 
+Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
+Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
+
+
+@dataclass(slots=True)
+class Change:
+    """What a verb changes: `commands` for the spine, in their order; `kept`, by key, for the control topic."""
+
+    commands: list[Command] = field(default_factory=list)
+    kept: dict[str, Kept] = field(default_factory=dict)
+
+    def add(self, other: Change) -> None:
+        """Let another change follow."""
+        self.commands += other.commands
+        self.kept |= other.kept
+
 
 def empty_runtime(working: WorkingDirectory, limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
     """Return a runtime without streams and data, its regions in `working`."""
@@ -40,7 +56,7 @@ def empty_runtime(working: WorkingDirectory, limits: Limits, clock: Callable[[],
 
 
 class Registrar:
-    """The declarations and queries in force. Every method either gives a command and takes it in, or raises."""
+    """The declarations and queries in force. Every verb takes its change in and returns it, or raises."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._working = WorkingDirectory()
@@ -51,53 +67,76 @@ class Registrar:
         self.queries: dict[str, QueryRegistration] = {}
         self.graphs: set[str] = set()
 
-    # ---- new commands
-    def declare(self, iri: str, name: str | None = None, **settings: Any) -> StreamDeclaration | None:
-        """Declare a stream; None where it is declared so already. `name` is what its topics are named by."""
+    # ---- streams
+    def declare(self, iri: str, name: str | None = None, **settings: Any) -> Change:
+        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by."""
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
         record = _declaration(self.commands + 1 if known is None else known.number, name or iri, checked)
         if known is not None:
             if known != record:
                 raise DataError(f"stream <{iri}> is already declared, otherwise")
-            return None
+            return Change()
         if any(other.name == record.name for other in self.streams.values()):
             raise DataError(f"another stream has the name {record.name!r}")
         self.restore(record)
-        return record
+        return Change([record], {f"stream:{iri}": record})
 
-    def drop(self, iri: str) -> StreamDrop:
+    def drop(self, iri: str) -> Change:
         """Drop a stream that no query reads."""
         self._runtime.drop_stream(iri)
         del self.streams[iri]
-        self.commands += 1
-        return StreamDrop(self.commands, iri)
+        return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
-    def register(
-        self, name: str, text: str, base: str | None = None, topic: str | None = None
-    ) -> QueryRegistration | None:
-        """Register a query; None where it stands so already. QueryError where it cannot be one."""
-        known = self.queries.get(name)
-        if known is not None and (known.text, known.base, known.topic) == (text, base, topic):
-            return None
+    # ---- queries
+    def register(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> Change:
+        """Register a query; nothing where it stands so already. QueryError where it cannot be one."""
+        if self._stands(name, text, base, topic):
+            return Change()
         statement = parse(text, base)
         if isinstance(statement, ContinuousQuery) and statement.publishes:
             message = "derived streams are not available in a cluster yet"
             raise QueryError(message, 1, 1, "REGISTER STREAM", text)
         member = self._runtime.registry.register(statement, name, base)
-        self.commands += 1
-        number = self._groups.setdefault(member.group, self.commands)
+        number = self._number()
+        group = self._groups.setdefault(member.group, number)
         streams = tuple(stream.iri for stream in member.group.streams)
-        record = self.queries[name] = QueryRegistration(self.commands, name, text, number, streams, base, topic)
-        return record
+        record = self.queries[name] = QueryRegistration(number, name, text, group, streams, base, topic)
+        return Change([record], {f"query:{name}": record})
 
-    def stop(self, name: str) -> QueryStop | None:
-        """Stop a query; None where there is none of that name."""
+    def replace(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> Change:
+        """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
+        known, before = self.queries.get(name), self.commands
+        if known is None or self._stands(name, text, base, topic):
+            return self.register(name, text, base, topic)
+        change = self.stop(name)
+        try:
+            change.add(self.register(name, text, base, topic))
+        except PenstockError:
+            self.commands = before
+            self.restore(known)
+            raise
+        return change
+
+    def stop(self, name: str) -> Change:
+        """Stop a query; nothing where there is none of that name."""
         if name not in self.queries:
-            return None
-        self._remove(name)
+            return Change()
+        member = self._runtime.registry.members[name]
+        group = member.group
+        self._runtime.stop(member)
+        del self.queries[name]
+        if not any(True for _ in group.cohorts):
+            self._groups.pop(group, None)
+        return Change([QueryStop(self._number(), name)], {f"query:{name}": None})
+
+    def _stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
+        known = self.queries.get(name)
+        return known is not None and (known.text, known.base, known.topic) == (text, base, topic)
+
+    def _number(self) -> int:
         self.commands += 1
-        return QueryStop(self.commands, name)
+        return self.commands
 
     def note_graph(self, iri: str) -> None:
         """Note that something is stored in a named graph."""
@@ -124,14 +163,6 @@ class Registrar:
     def close(self) -> None:
         """Let go of files."""
         self._working.close()
-
-    def _remove(self, name: str) -> None:
-        member = self._runtime.registry.members[name]
-        group = member.group
-        self._runtime.stop(member)
-        del self.queries[name]
-        if not any(True for _ in group.cohorts):
-            self._groups.pop(group, None)
 
 
 def _declaration(number: int, name: str, checked: Declaration) -> StreamDeclaration:

@@ -44,6 +44,7 @@ class Registration:
     step: int
     stopped: int | None = None  # step
     until: int | None = None
+    pointed: int | None = None  # step at which `point` became known
 
 
 class Replica:
@@ -59,6 +60,7 @@ class Replica:
         self.commands = 0
         self.insertions = 0
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
+        self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
@@ -125,7 +127,10 @@ class Replica:
                 self._command(first.number)
                 streams = [self.runtime.streams.get(iri) for iri in first.streams]
                 point = Registry.registration_point(streams)
-                self.registrations[first.number] = Registration(first, point, self.history.step)
+                pointed = None if point is None else self.history.step
+                made = Registration(first, point, self.history.step, pointed=pointed)
+                self.registrations[first.number] = made
+                self.news.append(made)
                 self.hold()
             case QueryStop():
                 self._command(first.number)
@@ -182,7 +187,8 @@ class Replica:
         """Give a registration point to the queries that waited for the first progress of any of their streams."""
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
-                registration.point = point
+                registration.point, registration.pointed = point, self.history.step
+                self.news.append(registration)
         self.hold()
         self.runtime.registry.begin(stream, point)
 

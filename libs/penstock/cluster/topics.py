@@ -45,6 +45,7 @@ class ClusterTopics:
             Topic(names.control, 1, "compact"),
             Topic(names.streams, 1, "compact"),
             Topic(names.queries, 1, "compact"),
+            Topic(names.status, 1, "compact"),
             Topic(names.results, self.result_partitions),
             Topic(names.dead_letter),
             Topic(names.late),

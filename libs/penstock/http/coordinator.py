@@ -1,13 +1,14 @@
 """The coordinator's verbs over HTTP; a standby answers 503.
 
 PUT, GET, DELETE /streams/NAME (JSON: iri and settings) ·
-PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=) ·
+PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
 GET /streams, /queries · POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=).
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from penstock.cluster.requests import declaration_of_json
 from penstock.errors import DataError
 from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
@@ -28,17 +30,13 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from penstock.cluster.coordinator import Coordinator
+    from penstock.cluster.status import Standing
+    from penstock.wire import QueryRegistration
 
-_SETTINGS = {
-    "batch_ms",
-    "lateness_ms",
-    "timing",
-    "absorb_into",
-    "retention_ms",
-    "idle_timeout_ms",
-    "max_ahead_ms",
-    "slice_mb",
-}
+WAIT_S = 2.0
+"""How long an answer to a registration waits for the query's registration point, where the asker does not say."""
+_MAX_WAIT_S = 60.0
+_LOOK_S = 0.02
 
 
 def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
@@ -74,7 +72,7 @@ class _Handler:
     async def stream(self, request: Request) -> Response:
         name = request.path_params["name"]
         if request.method == "PUT":
-            iri, settings = _declaration(await body_of(request))
+            iri, settings = declaration_of_json(await body_of(request))
             return JSONResponse(asdict(await self._do(lambda c: c.declare(iri, name, **settings))))
         known = (await self._do(lambda c: c.streams)).values()
         record = next((record for record in known if name in (record.name, record.iri)), None)
@@ -87,20 +85,29 @@ class _Handler:
 
     # ---- queries
     async def queries(self, _: Request) -> Response:
-        found = await self._do(lambda c: c.queries)
-        return JSONResponse({name: asdict(record) for name, record in found.items()})
+        found = await self._do(lambda c: [(record, c.standing(name)) for name, record in c.queries.items()])
+        return JSONResponse({record.name: _told(record, standing) for record, standing in found})
 
     async def query(self, request: Request) -> Response:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
-            text = (await body_of(request)).decode()
+            text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
             record = await self._do(lambda c: c.register(name, text, asked.get("base"), asked.get("topic")))
-            return JSONResponse(asdict(record))
+            return JSONResponse(_told(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
             return Response(status_code=204) if stopped else _missing("query", name)
         record = (await self._do(lambda c: c.queries)).get(name)
-        return JSONResponse(asdict(record)) if record is not None else _missing("query", name)
+        return _missing("query", name) if record is None else JSONResponse(_told(record, await self._standing(name)))
+
+    async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
+        """What engines have said of a query, within a time."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            found: Standing | None = await self._do(lambda c: c.standing(name))
+            if found is not None or time.monotonic() >= deadline:
+                return found
+            await asyncio.sleep(_LOOK_S)
 
     # ---- stored data
     async def update(self, request: Request) -> Response:
@@ -115,17 +122,19 @@ class _Handler:
         return JSONResponse({"triples": stored})
 
 
-def _declaration(body: bytes) -> tuple[str, dict[str, Any]]:
+def _seconds(text: str | None) -> float:
     try:
-        found = json.loads(body)
+        found = WAIT_S if text is None else float(text)
     except ValueError as error:
-        raise DataError(f"the body is no JSON: {error}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("iri"), str):
-        raise DataError('the body must be a JSON object with "iri"')
-    settings = {name: value for name, value in found.items() if name != "iri"}
-    if unknown := settings.keys() - _SETTINGS:
-        raise DataError(f"unknown settings {', '.join(sorted(unknown))}")
-    return found["iri"], settings
+        raise DataError(f"wait is no number of seconds: {text!r}") from error
+    if not 0 <= found <= _MAX_WAIT_S:
+        raise DataError(f"wait lies between 0 and {_MAX_WAIT_S:g} seconds, not {text}")
+    return found
+
+
+def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
+    """A registration as JSON. `point`: P in ms, null where it is not known yet."""
+    return asdict(record) | {"point": None if standing is None else standing.point_ms, "taken_in": standing is not None}
 
 
 def _missing(kind: str, name: str) -> Response:

@@ -61,6 +61,11 @@ class TopicNames:
         return f"{self.prefix}.queries"
 
     @property
+    def status(self) -> str:
+        """What became of queries, and of requests made by topic."""
+        return f"{self.prefix}.status"
+
+    @property
     def control(self) -> str:
         """The coordinator's log."""
         return f"{self.prefix}.control"

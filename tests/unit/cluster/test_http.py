@@ -76,9 +76,13 @@ def test_declarations_and_queries_come_and_go(cluster):
     assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500}).status_code == 200
     assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 100}).status_code == 400
     assert http.put("/streams/t", json={"iri": "http://x/t", "speed": 1}).json()["message"] == "unknown settings speed"
-    first = http.put("/queries/q", content=QUERY).json()
-    assert http.put("/queries/q", content=QUERY).json() == first
+    first = http.put("/queries/q?wait=0", content=QUERY).json()
+    assert http.put("/queries/q?wait=0", content=QUERY).json() == first
     assert first["streams"] == ["http://x/s"]
+    assert (first["taken_in"], first["point"]) == (False, None)
+    cluster.run()
+    assert http.get("/queries/q").json()["taken_in"] is True
+    assert http.put("/queries/q?wait=soon", content=QUERY).status_code == 400
     assert http.delete("/streams/s").status_code == 400
     assert http.delete("/queries/q").status_code == 204
     assert http.delete("/queries/q").status_code == 404
@@ -88,7 +92,7 @@ def test_declarations_and_queries_come_and_go(cluster):
 
 def test_a_bad_query_is_told_with_line_and_column(cluster):
     cluster.run()
-    answer = cluster.http.put("/queries/q", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
+    answer = cluster.http.put("/queries/q?wait=0", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
     assert answer.status_code == 400
     assert (answer.json()["error"], answer.json()["line"]) == ("QueryError", "2")
 
@@ -97,7 +101,7 @@ def test_a_batch_becomes_a_result_and_stored_data(cluster):
     cluster.run()
     http = cluster.http
     http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500})
-    http.put("/queries/q", content=QUERY)
+    http.put("/queries/q?wait=0", content=QUERY)
     s, p, o = cluster.terms.encode([(1, f"http://x/{n}", "", "") for n in "spo"])
     writer = cluster.log.transactional("dispatcher")
     for k, rows in ((0, 1), (1, 0), (2, 0), (3, 0)):

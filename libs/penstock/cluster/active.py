@@ -1,0 +1,212 @@
+"""The active coordinator's state: what the control topic says is in force, and the writer that adds to it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.cluster.encoding import to_cluster
+from penstock.cluster.placement import KEY as PLACEMENT
+from penstock.cluster.placement import share_out
+from penstock.cluster.registrar import Registrar
+from penstock.cluster.status import stopped_record
+from penstock.errors import LimitError
+from penstock.log import START, Partition, Record, Topic
+from penstock.store import _native as native
+from penstock.wire import (
+    CoordinatorState,
+    Placement,
+    QueryRegistration,
+    ShardInsertion,
+    StreamDeclaration,
+    decode,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from penstock.cluster.registrar import Change
+    from penstock.cluster.terms import TermService
+    from penstock.cluster.topics import ClusterTopics
+    from penstock.engine.answers import Ids
+    from penstock.log import Log, TransactionalWriter
+    from penstock.wire.codec import Wire
+
+_STATE = b"state"
+_PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
+MAX_INSERTION = 1_000_000
+"""Triples that one insertion may store: it is one transaction."""
+
+
+class Opening:
+    """The writer, by which the instance before is fenced, and the control topic on its way in: nobody adds to it."""
+
+    def __init__(self, log: Log, topics: ClusterTopics) -> None:
+        self.writer: TransactionalWriter = log.transactional(f"{topics.names.prefix}.coordinator")
+        self._reader = log.reader({Partition(topics.names.control): START})
+        self._latest: dict[bytes, bytes | None] = {}
+
+    def read(self) -> bool:
+        """Read on; True at the end."""
+        for message in self._reader.poll():
+            assert message.key is not None
+            self._latest[message.key] = message.value
+        return self._reader.caught_up()
+
+    def records(self) -> list[Wire]:
+        """Return what is in force."""
+        return [decode(value) for value in self._latest.values() if value is not None]
+
+    def close(self) -> None:
+        """Let go."""
+        self._reader.close()
+        self.writer.close()
+
+
+class Active:
+    """The active instance's state, and its writer. A verb is one transaction; what raises has changed nothing."""
+
+    def __init__(self, log: Log, topics: ClusterTopics, opening: Opening) -> None:
+        self._log = log
+        self._topics = topics
+        self._writer = opening.writer
+        self.registrar = Registrar()
+        self.placement = Placement(0, {}, {})
+        self._insertions = 0
+        self.written = 0  # transactions
+        self._riding: tuple[Sequence[Record], Mapping[Partition, int], str] = (), {}, ""
+        self._restore(opening.records())
+
+    def _restore(self, records: Sequence[Wire]) -> None:
+        commands = [r for r in records if isinstance(r, StreamDeclaration | QueryRegistration)]
+        for record in records:
+            if isinstance(record, Placement):
+                self.placement = record
+            if isinstance(record, CoordinatorState):
+                self._insertions = record.insertions
+                for graph in record.graphs:
+                    self.registrar.note_graph(graph)
+                self.registrar.commands = record.commands
+        for command in sorted(commands, key=lambda r: r.number):
+            self.registrar.restore(command)
+
+    # ---- verbs
+    def declare(self, iri: str, name: str | None, settings: dict[str, Any]) -> StreamDeclaration:
+        """Declare a stream, and make its topics: they are there before anybody hears of it."""
+        change = self.registrar.declare(iri, name, **settings)
+        record = self.registrar.streams[iri]
+        if change.commands:
+            events, tuples = self._topics.names.events(record.name), self._topics.names.tuples(record.name)
+            partitions = self._log.topics().get(events, 1)  # a producer may have made it, with as many as it likes
+            self._log.create([Topic(events, partitions), Topic(tuples, partitions)])
+        self._command(change)
+        return record
+
+    def drop(self, iri: str) -> None:
+        """Drop a stream that no query reads."""
+        self._command(self.registrar.drop(iri))
+
+    def register(
+        self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
+    ) -> QueryRegistration:
+        """Register a query; `replace`: in place of another one of that name."""
+        if topic is not None:
+            self._log.create([Topic(topic)])
+        verb = self.registrar.replace if replace else self.registrar.register
+        self._command(verb(name, text, base, topic))
+        return self.registrar.queries[name]
+
+    def stop(self, name: str) -> bool:
+        """Stop a query; False where there is none of that name."""
+        change = self.registrar.stop(name)
+        self._command(change, [stopped_record(self._topics.names, name)])
+        return bool(change.commands)
+
+    def insert(self, columns: Sequence[Ids], dictionary: native.Dictionary, terms: TermService) -> int:
+        """Store quads in ids of `dictionary`, as one snapshot; returns how many."""
+        rows = len(columns[0])
+        if rows > MAX_INSERTION:
+            raise LimitError(f"{rows} triples in one insertion (at most {MAX_INSERTION})")
+        if rows == 0:
+            return 0
+        graphs = native.LocalTerms(dictionary).decode(np.unique(columns[3]))
+        s, p, o, g = to_cluster(dictionary, columns, terms)
+        for graph in graphs:
+            if graph is not None:
+                self.registrar.note_graph(graph[1])
+        number = self._insertions + 1
+        starts = range(0, rows, _PART_ROWS)
+        records = []
+        for part, first in enumerate(starts):
+            piece = [column[first : first + _PART_ROWS] for column in (s, p, o, g)]
+            shards = native.shard_numbers(piece[0], self._topics.shards)
+            for shard in range(self._topics.shards):
+                mine = [column[shards == shard] for column in piece]
+                value = encode(ShardInsertion(number, part, len(starts), *mine))
+                records.append(Record(self._topics.names.shards, value, None, shard))
+        self._insertions = number
+        self._commit([*records, self._state()])
+        return rows
+
+    def place(self, stores: Collection[str], engines: Collection[str]) -> bool:
+        """Deal out anew what the dead held. True where that changed anything."""
+        shards = share_out(self._topics.shards, self.placement.shards, stores)
+        buckets = share_out(self._topics.buckets, self.placement.buckets, engines)
+        if (shards, buckets) == (self.placement.shards, self.placement.buckets):
+            return False
+        placement = Placement(self.placement.epoch + 1, shards, buckets)
+        self._commit([Record(self._topics.names.control, encode(placement), PLACEMENT)])
+        self.placement = placement
+        return True
+
+    # ---- the log
+    @contextmanager
+    def riding(self, records: Sequence[Record], consumed: Mapping[Partition, int], group: str) -> Iterator[None]:
+        """Let records and consumed offsets go with the transaction of the verb within, or alone where it writes
+        nothing.
+        """
+        written, self._riding = self.written, (records, consumed, group)
+        try:
+            yield
+            if self.written == written:
+                self.confirm()
+        finally:
+            self._riding = (), {}, ""
+
+    def confirm(self) -> None:
+        """Make sure that no other instance has taken over: what is refused or left as it is was judged by old state."""
+        self._commit([self._state()])
+
+    def _commit(self, records: Sequence[Record]) -> None:
+        more, consumed, group = self._riding
+        self._writer.commit([*records, *more], consumed, group)
+        self.written += 1
+
+    def tell(self, records: Sequence[Record]) -> None:
+        """Write records of the status topic."""
+        self._commit(records)
+
+    def _command(self, change: Change, more: Sequence[Record] = ()) -> None:
+        if not change.commands:
+            return
+        names = self._topics.names
+        values = [encode(command) for command in change.commands]
+        records = [Record(names.shards, value, None, shard) for value in values for shard in range(self._topics.shards)]
+        kept = [
+            Record(names.control, None if record is None else encode(record), key.encode())
+            for key, record in change.kept.items()
+        ]
+        self._commit([*records, *kept, *more, self._state()])
+
+    def _state(self) -> Record:
+        graphs = tuple(sorted(self.registrar.graphs))
+        state = CoordinatorState(self.placement.epoch, self.registrar.commands, self._insertions, graphs)
+        return Record(self._topics.names.control, encode(state), _STATE)
+
+    def close(self) -> None:
+        """Let go."""
+        self._writer.close()
+        self.registrar.close()

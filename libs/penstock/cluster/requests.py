@@ -1,0 +1,142 @@
+"""Registration by topic: users' records in the streams and queries topics become the coordinator's verbs.
+
+| topic | key | value | headers |
+| --- | --- | --- | --- |
+| streams | the stream's name | JSON: `iri` and settings; none: drop it | |
+| queries | the query's name | its text; none: stop it | `base`, `topic` |
+
+A record of a query that stands with another text takes its place: compaction may have removed what was in between.
+Each record is taken once: how far the topics are read is part of the transaction of what came of it. A refused one
+changes nothing; the status topic says why.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.cluster.status import accepted_record, refused_record
+from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
+from penstock.log import START, Partition, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.cluster.active import Active
+    from penstock.cluster.status import StatusView
+    from penstock.cluster.topics import ClusterTopics
+    from penstock.log import Log, Message, Reader
+
+REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
+"""What is the asker's fault."""
+MAX_REQUEST_BYTES = 1 << 20
+"""A declaration's or query's text."""
+_SETTINGS = frozenset(
+    {
+        "batch_ms",
+        "lateness_ms",
+        "timing",
+        "absorb_into",
+        "retention_ms",
+        "idle_timeout_ms",
+        "max_ahead_ms",
+        "slice_mb",
+    }
+)
+_POLL = 50  # requests of one step
+_CATCH_UP_S = 0.05
+
+
+def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
+    """Return a declaration's IRI and settings; DataError where the text is none."""
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        raise DataError(f"the declaration is no JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get("iri"), str):
+        raise DataError('a declaration is a JSON object with "iri"')
+    settings = {name: value for name, value in found.items() if name != "iri"}
+    if unknown := settings.keys() - _SETTINGS:
+        raise DataError(f"unknown settings {', '.join(sorted(unknown))}")
+    return found["iri"], settings
+
+
+class Requests:
+    """What users have asked for by topic, as the active coordinator reads it."""
+
+    def __init__(self, log: Log, topics: ClusterTopics, status: StatusView) -> None:
+        self._log = log
+        self._names = topics.names
+        self._status = status
+        self._group = f"{topics.names.prefix}.requests"
+        self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
+
+    def _reader(self, topic: str) -> Reader:
+        partition = Partition(topic)
+        return self._log.reader({partition: self._log.committed(self._group, [partition]).get(partition, START)})
+
+    def step(self, active: Active) -> bool:
+        """Do what was asked for; a query after the streams that were declared before it. LogError: begin anew."""
+        streams, queries = self._streams.poll(_POLL), self._queries.poll(_POLL)
+        self._declare(active, streams)
+        if queries:
+            partition = Partition(self._names.streams)
+            end = self._log.spans([partition])[partition].end
+            while self._streams.positions()[partition] < end and not self._streams.caught_up():
+                self._declare(active, self._streams.poll(_POLL, _CATCH_UP_S))
+        for message in queries:
+            self._take(active, message, "query", lambda name, m: _register(active, name, m))
+        return bool(streams or queries)
+
+    def _declare(self, active: Active, messages: list[Message]) -> None:
+        for message in messages:
+            self._take(active, message, "stream", lambda name, m: _declare(active, name, m))
+
+    def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
+        """Run one request, in a transaction with its offset."""
+        source = f"{message.topic}/{message.partition}/{message.offset}"
+        consumed = {Partition(message.topic, message.partition): message.offset + 1}
+        name = source if message.key is None else message.key.decode("utf-8", "replace")
+        cleared = [accepted_record(self._names, kind, name)] if self._status.refused(kind, name) else []
+        try:
+            with active.riding(cleared, consumed, self._group):
+                if message.key is None:
+                    raise DataError(f"a {kind} without a name: the record has no key")
+                if message.value is not None and len(message.value) > MAX_REQUEST_BYTES:
+                    raise LimitError(f"{len(message.value)} bytes (at most {MAX_REQUEST_BYTES})")
+                verb(name, message)
+        except REFUSALS as error:
+            refused: list[Record] = [refused_record(self._names, kind, name, source, error), *self._status.surplus()]
+            with active.riding(refused, consumed, self._group):
+                pass
+
+    def close(self) -> None:
+        """Let go."""
+        self._streams.close()
+        self._queries.close()
+
+
+def _declare(active: Active, name: str, message: Message) -> None:
+    if message.value is not None:
+        iri, settings = declaration_of_json(message.value)
+        active.declare(iri, name, settings)
+        return
+    for record in list(active.registrar.streams.values()):
+        if record.name == name:
+            active.drop(record.iri)
+
+
+def _register(active: Active, name: str, message: Message) -> None:
+    if message.value is None:
+        active.stop(name)
+        return
+    headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
+    text = _text("the query", message.value)
+    active.register(name, text, headers.get("base"), headers.get("topic"), replace=True)
+
+
+def _text(what: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} is no UTF-8: {error}") from error

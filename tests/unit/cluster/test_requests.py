@@ -1,0 +1,137 @@
+"""Registration by topic: records register and declare, records without a value stop and drop; refusals say why."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from penstock.cluster import status
+from penstock.cluster.coordinator import Coordinator
+from penstock.log import FencedError
+from support.small_cluster import SmallCluster
+
+IRI = "http://x/s"
+COUNT = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s ?p ?o }}"
+SUBJECTS = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s ?p ?o }}"
+
+
+@pytest.fixture
+def cluster():
+    made = SmallCluster(engines=2)
+    yield made
+    made.close()
+
+
+def statuses(cluster: SmallCluster) -> dict[str, dict]:
+    """What a compacted view of the status topic has."""
+    found: dict[str, dict] = {}
+    for message in cluster.messages(cluster.topics.names.status):
+        key = message.key.decode()
+        found.pop(key, None)
+        if message.value is not None:
+            found[key] = json.loads(message.value)
+    return found
+
+
+def declared(cluster: SmallCluster) -> None:
+    cluster.send(cluster.topics.names.queries, "q", COUNT)  # before its stream: that is read first all the same
+    cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI, "batch_ms": 500}))
+    cluster.run()
+
+
+def test_records_declare_and_register(cluster):
+    declared(cluster)
+    assert cluster.coordinator.streams[IRI].batch_ms == 500
+    assert statuses(cluster) == {"query q": {"status": "standing", "query": "q", "number": 2, "point": None}}
+    cluster.push("s", 100_200, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    assert [line["time"] for line in cluster.results()] == [101_000]
+    assert statuses(cluster)["query q"]["point"] == 100_000
+    assert cluster.coordinator.standing("q").point_ms == 100_000
+
+
+def test_records_without_a_value_stop_and_drop(cluster):
+    declared(cluster)
+    cluster.send(cluster.topics.names.streams, "s", None)
+    cluster.run()
+    assert "read by 1 queries" in statuses(cluster)["refused stream s"]["message"]
+    cluster.send(cluster.topics.names.queries, "q", None)
+    cluster.run()
+    cluster.send(cluster.topics.names.streams, "s", None)
+    cluster.send(cluster.topics.names.streams, "never there", None)
+    cluster.run()
+    assert (cluster.coordinator.streams, cluster.coordinator.queries) == ({}, {})
+    assert statuses(cluster) == {}
+
+
+def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
+    declared(cluster)
+    cluster.send(cluster.topics.names.queries, "q", "REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
+    cluster.send(cluster.topics.names.queries, None, COUNT)
+    cluster.send(cluster.topics.names.streams, "t", '{"iri": "http://x/t", "speed": 1}')
+    cluster.run()
+    assert cluster.coordinator.queries["q"].text == COUNT
+    told = statuses(cluster)
+    wrong = told["refused query q"]
+    assert (wrong["error"], wrong["line"]) == ("QueryError", 2)
+    assert wrong["source"] == "penstock.queries/0/1"
+    assert "has no key" in told["refused query penstock.queries/0/2"]["message"]
+    assert told["refused stream t"]["message"] == "unknown settings speed"
+    cluster.send(cluster.topics.names.queries, "q", COUNT)
+    cluster.run()
+    assert "refused query q" not in statuses(cluster)
+
+
+def test_a_later_text_takes_the_place_of_the_earlier(cluster):
+    declared(cluster)
+    before = cluster.coordinator.queries["q"].number
+    cluster.advance("s", 100_000)
+    cluster.run()
+    cluster.send(cluster.topics.names.queries, "q", SUBJECTS, topic="own")
+    cluster.run()
+    assert cluster.coordinator.queries["q"].number == before + 2
+    cluster.push("s", 100_200, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    [message] = cluster.messages("own")
+    assert json.loads(message.value)["head"] == {"vars": ["s"]}
+
+
+def test_each_record_is_taken_once_whoever_is_active(cluster):
+    declared(cluster)
+    cluster.send(cluster.topics.names.queries, "q", None)
+    cluster.run()
+    cluster.coordinator.register("q", COUNT)  # over HTTP, later: the records of before mean nothing any more
+    number = cluster.coordinator.queries["q"].number
+    cluster.coordinator.close()
+    cluster.coordinator = Coordinator(cluster.log, cluster.topics, "c2", cluster.terms, cluster.clock)
+    cluster.run()
+    assert cluster.coordinator.queries["q"].number == number
+
+
+def test_only_so_many_refusals_are_kept(cluster, monkeypatch):
+    monkeypatch.setattr(status, "MAX_REFUSED", 3)
+    for i in range(20):
+        cluster.send(cluster.topics.names.queries, f"q{i}", "no query")
+        cluster.run(2)
+    assert len(statuses(cluster)) <= 5
+
+
+def test_a_status_that_an_engine_writes_too_late_goes_again(cluster):
+    declared(cluster)
+    [late] = [m for m in cluster.messages(cluster.topics.names.status) if m.key == b"query q"]
+    cluster.coordinator.stop("q")
+    cluster.send(cluster.topics.names.status, "query q", late.value.decode())
+    cluster.run()
+    assert statuses(cluster) == {}
+
+
+def test_a_deposed_coordinator_takes_nothing(cluster):
+    declared(cluster)
+    active = cluster.coordinator._active
+    cluster.log.transactional(f"{cluster.topics.names.prefix}.coordinator")
+    cluster.send(cluster.topics.names.queries, "r", COUNT)
+    with pytest.raises(FencedError):
+        cluster.coordinator._requests.step(active)
