@@ -73,7 +73,6 @@ class QueryEngine:
         self._placement = PlacementView(log, topics)
         self._heart = Heart(log, topics, clock, "query-engine", instance)
         self._committed: dict[int, dict[int, GroupProgress]] = {}
-        self._held: Step | None = None
         self._opening: dict[int, _Opening] = {}
         self._eras = count(1)
         replica.hold = self._hold_back
@@ -107,7 +106,7 @@ class QueryEngine:
         """Whether everything in the log has been applied and committed (as it was at the last poll)."""
         return (
             self._reader.caught_up()
-            and self._held is None
+            and self.replica.held is None
             and not self._opening
             and not any(bucket.pending for bucket in self.buckets.values())
         )
@@ -214,16 +213,16 @@ class QueryEngine:
 
     # ---- the log
     def _read(self, timeout_s: float) -> bool:
-        messages = self._reader.poll(_POLL, timeout_s) if self._held is None else []
+        messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
         for message in messages:
             self.replica.spine.take(message.partition, message.offset, _step_part(message))
         moved = bool(messages)
-        while (step := self._held or self.replica.spine.next()) is not None:
-            self._held = step
+        while (step := self.replica.held or self.replica.spine.next()) is not None:
+            self.replica.held = step
             if not self.replica.ready(step):
                 break
             self.replica.prepare(step)
-            self._held = None
+            self.replica.held = None
             self._apply(step)
             moved = True
         return moved

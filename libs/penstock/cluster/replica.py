@@ -61,12 +61,13 @@ class Replica:
         self.insertions = 0
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
         self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
+        self.held: Step | None = None  # taken from the spine, and waiting for its terms
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
     def whole(self) -> bool:
-        """Whether no insertion is half taken in: only then may a checkpoint be made."""
-        return not self._parts
+        """Whether nothing is half taken in: only then may a checkpoint be made."""
+        return self.held is None and not self._parts
 
     # ---- once only
     def _stale(self, record: SpineRecord) -> bool:
