@@ -17,10 +17,13 @@ class Point(Enum):
     COMMITTED = "after a transaction took effect, before its writer learns of it"
     PROGRESS = "before a group's progress is stored"
     POLL = "before records are handed to a reader"
+    ASK = "before a question about offsets is answered"
 
 
 class Faults(Protocol):
-    """Asked at every point. It may raise TransientError, or an exception that stands for the end of the process."""
+    """Asked at every point. It may raise TransientError, or an exception that stands for the end of the process; or let
+    other processes of a simulation go on before it returns: nothing is half done at any of the points.
+    """
 
     def at(self, point: Point, owner: str) -> None:
         """`owner`: the transactional id, the group, or empty."""

@@ -69,6 +69,7 @@ class MemoryLog:
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
         """Return start and end of each partition."""
+        self.faults.at(Point.ASK, "")
         with self.changed:
             return {name: self.partition(name).span for name in partitions}
 
@@ -124,18 +125,18 @@ class MemoryLog:
         group: str,
     ) -> list[int]:
         """Add all records and the progress at once."""
+        self.faults.at(Point.COMMIT, transactional_id)
         with self.changed:
             if self._epochs[transactional_id] != epoch:
                 raise FencedError(f"a younger writer with the transactional id {transactional_id} has begun")
             self.check(records)
-            self.faults.at(Point.COMMIT, transactional_id)
             offsets = [self.append(record) for record in records]
             for name in dict.fromkeys(Partition(record.topic, record.partition) for record in records):
                 self.partition(name).mark()
             if progress:
                 self.group(group).progress.update(progress)
-            self.faults.at(Point.COMMITTED, transactional_id)
-            return offsets
+        self.faults.at(Point.COMMITTED, transactional_id)
+        return offsets
 
     # ---- reading
     def reader(self, positions: Mapping[Partition, int] | None = None) -> MemoryReader:
@@ -150,7 +151,7 @@ class MemoryLog:
             member = next(self._members)
             self.group(group).enter(member, topics)
             self.reshare()
-            return MemoryGroupReader(self, group, member)
+            return MemoryGroupReader(self, group, member, topics)
 
     def group(self, name: str) -> Group:
         """Return a group, made at its first mention."""
@@ -164,6 +165,7 @@ class MemoryLog:
 
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the group's progress, where there is any."""
+        self.faults.at(Point.ASK, group)
         with self.changed:
             progress = self.group(group).progress
             return {name: progress[name] for name in partitions if name in progress}

@@ -81,10 +81,11 @@ class MemoryReader:
 class MemoryGroupReader:
     """A member of a group."""
 
-    def __init__(self, log: MemoryLog, group: str, member: int) -> None:
+    def __init__(self, log: MemoryLog, group: str, member: int, topics: Sequence[str]) -> None:
         self._log = log
         self._group = group
         self._member = member
+        self._topics = tuple(topics)
         self._reader = MemoryReader(log, group)
         self._assigned: frozenset[Partition] = frozenset()
         self.generation = 0
@@ -101,6 +102,8 @@ class MemoryGroupReader:
 
     def _rebalance(self) -> None:
         group = self._log.group(self._group)
+        if not group.has(self._member):
+            self._come_back()
         owned = group.owned(self._member)
         if owned == self._assigned:
             return
@@ -109,9 +112,23 @@ class MemoryGroupReader:
         self._assigned = owned
         self.generation += 1
 
+    def _come_back(self) -> None:
+        """Join again, as a member that was taken for dead does; what it had is not its own any more."""
+        self._reader.unassign(self._assigned)
+        self._assigned = frozenset()
+        self.generation += 1
+        self.subscribe(self._topics)
+
+    def expel(self) -> None:
+        """Let the group take this member for dead. It learns of it at its next commit or poll, and joins again there."""
+        with self._log.changed:
+            self._log.group(self._group).leave(self._member)
+            self._log.reshare()
+
     def subscribe(self, topics: Sequence[str]) -> None:
         """Read these topics instead of those named before."""
         with self._log.changed:
+            self._topics = tuple(topics)
             self._log.group(self._group).enter(self._member, topics)
             self._log.reshare()
 

@@ -99,6 +99,10 @@ class Group:
         """Add a member; `share` must follow."""
         self._members[member] = tuple(topics)
 
+    def has(self, member: int) -> bool:
+        """Whether the group counts on a member."""
+        return member in self._members
+
     def leave(self, member: int) -> None:
         """Remove a member; `share` must follow."""
         self._members.pop(member, None)

@@ -32,7 +32,7 @@ class CompactedView:
         """Read on to the end of each partition as it is now; TransientError where that takes too long."""
         deadline = time.monotonic() + timeout_s
         while True:
-            self.refresh(_POLL_S)
+            self.refresh(min(_POLL_S, timeout_s))
             if self._reader.caught_up():
                 return self.latest
             if time.monotonic() > deadline:
