@@ -34,18 +34,26 @@ POLL_RECORDS = 2_000
 """Events that one step takes in."""
 MAX_TUPLES = 1_000_000
 """Tuples in one record, and so in one event."""
+OPENING_S = 60.0
+"""How long opening may read the log before it is a TransientError."""
 
 
 class Adaptor:
     """One member of the adaptors' group."""
 
     def __init__(
-        self, log: Log, names: TopicNames, terms: TermEncoder, group: str, limits: Limits | None = None
+        self,
+        log: Log,
+        names: TopicNames,
+        terms: TermEncoder,
+        group: str,
+        limits: Limits | None = None,
+        opening_s: float = OPENING_S,
     ) -> None:
         self._log, self._names = log, names
         self._max_bytes = (limits or Limits()).max_event_bytes
         self._terms = OutgoingTerms(terms)
-        self._declared = DeclaredStreams(log, names)
+        self._declared = DeclaredStreams(log, names, opening_s)
         self._writer = log.writer()
         self._reader = log.join(group, [])
         self._by_topic: dict[str, StreamDeclaration] = {}

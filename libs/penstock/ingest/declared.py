@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class DeclaredStreams:
     """Declarations by IRI. Declared here means: the declaration is in every shard's log before anything written now."""
 
-    def __init__(self, log: Log, names: TopicNames) -> None:
+    def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
         self._view = CompactedView(log, [Partition(names.control)])
         self.by_iri: dict[str, StreamDeclaration] = {}
         self._keys: dict[bytes, str] = {}
-        for key, message in self._view.catch_up().items():
+        for key, message in self._view.catch_up(timeout_s).items():
             self._note(key, message.value)
 
     def refresh(self) -> bool:

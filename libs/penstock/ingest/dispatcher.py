@@ -7,13 +7,14 @@ where the last transaction left it, and neither closes a batch twice nor takes a
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from penstock.engine.streams import NEVER
 from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.outputs import batch_records, refused_records
 from penstock.ingest.stream_time import StreamTime
-from penstock.log import LogError, Partition, Record, Topic
+from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.view import CompactedView, Lookup
 from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
 
@@ -31,6 +32,8 @@ OPEN_BYTES = 256 << 20
 IDLE_CHECK_MS = 250
 """How often silent partitions are looked at: a question to the brokers."""
 ADAPTOR_GROUP = "adaptor"
+OPENING_S = 60.0
+"""How long opening may read each of its topics before it is a TransientError."""
 
 
 class Dispatcher:
@@ -39,12 +42,20 @@ class Dispatcher:
     `adaptor_group`: whose progress tells whether a silent partition has anything on the way.
     """
 
-    def __init__(self, log: Log, names: TopicNames, shards: int, clock: Clock, adaptor_group: str) -> None:
+    def __init__(
+        self,
+        log: Log,
+        names: TopicNames,
+        shards: int,
+        clock: Clock,
+        adaptor_group: str,
+        opening_s: float = OPENING_S,
+    ) -> None:
         self._log, self._names, self._shards, self._clock = log, names, shards, clock
-        self._adaptor_group = adaptor_group
+        self._adaptor_group, self._opening_s = adaptor_group, opening_s
         log.create([Topic(names.dispatcher, 1, "compact")])
         self._writer = log.transactional(f"{names.prefix}.dispatcher")
-        self._declared = DeclaredStreams(log, names)
+        self._declared = DeclaredStreams(log, names, opening_s)
         self._reader: Reader = log.reader()
         self._lookup = Lookup(log)
         self._streams: dict[str, StreamTime] = {}
@@ -66,7 +77,8 @@ class Dispatcher:
 
         TransientError: nothing was written; call again. Any other LogError: this instance is over.
         """
-        if self._outbox or self._refused:
+        if self._outbox or self._refused:  # of a step that was not finished
+            self._collect()
             self._commit()
         if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
             self._follow()
@@ -155,12 +167,16 @@ class Dispatcher:
                 self._reader.resume(self._partitions(stream))
 
     def _commit(self) -> None:
-        """Write the outbox, once what was refused has its bytes again. After a TransientError the next call goes on."""
-        for declaration, refused in self._refused:
+        """Write the outbox, once what was refused has its bytes again. After a TransientError the next call goes on.
+
+        What was refused must not be written before the state that says so: a restart would refuse it again.
+        """
+        while self._refused:
+            declaration, refused = self._refused[0]
             self._outbox += refused_records(self._names, self._lookup, declaration, refused)
+            del self._refused[0]
             self.late += sum(event.late for event in refused)
             self.dead += sum(not event.late for event in refused)
-        self._refused.clear()
         if self._outbox:
             self._writer.commit(self._outbox)
             self.transactions += 1
@@ -188,12 +204,13 @@ class Dispatcher:
 
     def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
         stream = StreamTime(declaration, partitions, self._clock.now_ms())
-        state = self._saved.pop(declaration.iri, None)
+        state = self._saved.get(declaration.iri)
         if state is not None and state.number == declaration.number:
             stream.restore(state)
             self._replay(stream, state)
         elif state is not None:
             stream.begin_after(state)
+        self._saved.pop(declaration.iri, None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream
         names = self._partitions(stream)
@@ -203,7 +220,7 @@ class Dispatcher:
     def _read_states(self) -> dict[str, DispatcherState]:
         view = CompactedView(self._log, [Partition(self._names.dispatcher)])
         try:
-            records = [decode(message.value or b"") for message in view.catch_up().values()]
+            records = [decode(message.value or b"") for message in view.catch_up(self._opening_s).values()]
         finally:
             view.close()
         return {record.stream: record for record in records if isinstance(record, DispatcherState)}
@@ -219,15 +236,21 @@ class Dispatcher:
                 raise LogError(
                     f"{name.topic}[{name.number}]: retention has removed tuples of open batches from {start} on"
                 )
-            reader = self._log.reader({name: start})
-            try:
-                while reader.positions()[name] < end:
-                    for message in reader.poll(POLL_RECORDS, 0.1):
-                        if message.offset < end:
-                            stream.replay(name.number, _tuples(message), message.offset)
-            finally:
-                reader.close()
+            self._replay_partition(stream, name, start, end)
             stream.partitions[name.number].position = end
+
+    def _replay_partition(self, stream: StreamTime, name: Partition, start: int, end: int) -> None:
+        reader = self._log.reader({name: start})
+        deadline = time.monotonic() + self._opening_s
+        try:
+            while reader.positions()[name] < end:
+                for message in reader.poll(POLL_RECORDS, min(0.1, self._opening_s)):
+                    if message.offset < end:
+                        stream.replay(name.number, _tuples(message), message.offset)
+                if time.monotonic() > deadline and reader.positions()[name] < end:
+                    raise TransientError(f"{name.topic}[{name.number}] was not read up to {end} in time")
+        finally:
+            reader.close()
 
     def close(self) -> None:
         """Let go of readers and writer; what was not written is done again by the next instance."""

@@ -120,7 +120,7 @@ class MemoryGroupReader:
         self.subscribe(self._topics)
 
     def expel(self) -> None:
-        """Let the group take this member for dead. It learns of it at its next commit or poll, and joins again there."""
+        """Let the group take this member for dead: it learns of it at its next commit, and joins again at a poll."""
         with self._log.changed:
             self._log.group(self._group).leave(self._member)
             self._log.reshare()
