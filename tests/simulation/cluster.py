@@ -16,13 +16,19 @@ from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory, WorkingDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.log import FencedError, MemoryLog, TransientError
+from penstock.ingest.adaptor import Adaptor
+from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
-from simulation.faults import Crash, SeededFaults
+from simulation.faults import RATES, Crash, SeededFaults
+from simulation.tape import TapedLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_MEMORY = Path("/dev/shm")
+_QUIET_ROUNDS = 60  # of 100 ms: longer than a process may be silent before it is taken for dead
 
 
 class Terms:
@@ -31,8 +37,10 @@ class Terms:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._service: DictionaryService | None = None
+        self.busy = False
 
     def _ask(self, question: Callable[[DictionaryService], Any]) -> Any:
+        self.busy = True  # it answers one request at a time
         try:
             if self._service is None:
                 self._service = DictionaryService(self._cluster.log, self._cluster.topics, timeout_s=0.0)
@@ -40,6 +48,8 @@ class Terms:
         except (Crash, FencedError, StorageError, TransientError) as error:
             self._service = None
             raise TransientError(f"the dictionary is away: {error!r}") from error
+        finally:
+            self.busy = False
 
     def encode(self, terms: Any) -> Any:
         return self._ask(lambda service: service.encode(terms))
@@ -49,41 +59,65 @@ class Terms:
 
     def fail_over(self) -> None:
         """A standby opens; the instance before does not know."""
-        self._service = None
+        if not self.busy:
+            self._service = None
 
 
 class Process:
-    """One process that may be dead or paused."""
+    """One process that may be dead or paused. One without `start` is not started again."""
 
-    def __init__(self, name: str, start: Callable[[], Any]) -> None:
+    def __init__(self, name: str, start: Callable[[], Any] | None, service: Any = None) -> None:
         self.name = name
         self.start = start
-        self.service: Any = None
+        self.service = service
         self.until_ms = 0
+
+    @property
+    def membership(self) -> Any:
+        """What its consumer group knows of it, where it is in one."""
+        if isinstance(self.service, Coordinator):
+            return self.service._election._reader
+        return self.service._reader if isinstance(self.service, Adaptor) else None
 
 
 class Cluster:
-    def __init__(self, seed: int, *, engines: int = 2, coordinators: int = 2, engine: type = QueryEngine) -> None:
-        self.rng = random.Random(seed)
+    def __init__(
+        self, seed: int, *, engine: type = QueryEngine, adaptor: type = Adaptor, dispatcher: type = Dispatcher
+    ) -> None:
+        self.rng = rng = random.Random(seed)
         self.clock = VirtualClock(1_700_000_000_000)
-        rates = self.rng.choice([(0.0, 0.0, 0.0), (0.01, 0.0, 0.0), (0.03, 0.02, 0.1), (0.004, 0.05, 0.3)])
-        self.faults = SeededFaults(self.rng, *rates)
-        self.log = MemoryLog(self.clock, self.faults)
-        self.topics = ClusterTopics(TopicNames(), shards=self.rng.choice([1, 2, 3]), buckets=self.rng.choice([1, 2, 4]))
+        self.faults = SeededFaults(rng, rng.choice(RATES))
+        self.faults.meanwhile = self.meanwhile
+        self.log = TapedLog(self.clock, self.faults)
+        names = TopicNames()
+        self.topics = ClusterTopics(names, shards=rng.choice([1, 2, 3]), buckets=rng.choice([1, 2, 4]))
         self.log.create(self.topics.all())
+        self.log.taped = frozenset([names.shards, names.dispatcher])
         self.terms = Terms(self)
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-"))
-        self._engine = engine
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
+        self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
         self._working: list[WorkingDirectory] = []
-        self.processes = [Process(f"engine-{i}", self._starter(i)) for i in range(engines)]
-        self.coordinators = [
-            Process(f"coordinator-{i}", lambda i=i: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock))
-            for i in range(coordinators)
-        ]
-        self.everybody = [*self.coordinators, *self.processes]
-        self.restarts = self.moves = 0
+        self._running: list[Process] = []
+        self._gone: list[tuple[int, Any]] = []  # memberships of the dead, until when their groups count on them
+        self.engines = [Process(f"engine-{i}", self._engine_starter(i)) for i in range(2)]
+        self.coordinators = [Process(f"coordinator-{i}", self._coordinator_starter(i)) for i in range(2)]
+        self.adaptors = [Process(f"adaptor-{i}", self._start_adaptor) for i in range(rng.choice([1, 2]))]
+        self.dispatchers = [Process("dispatcher", self._start_dispatcher)]
+        self.everybody = [*self.coordinators, *self.engines, *self.adaptors, *self.dispatchers]
+        self.restarts = 0
 
-    def _starter(self, i: int) -> Callable[[], QueryEngine]:
+    # ---- processes
+    def _start_adaptor(self) -> Adaptor:
+        return self._adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP, opening_s=0.0)
+
+    def _start_dispatcher(self) -> Dispatcher:
+        names, shards = self.topics.names, self.topics.shards
+        return self._dispatcher(self.log, names, shards, self.clock, ADAPTOR_GROUP, opening_s=0.0)
+
+    def _coordinator_starter(self, i: int) -> Callable[[], Coordinator]:
+        return lambda: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock)
+
+    def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:
         keeps = self.rng.random() < 0.7
 
         def start() -> QueryEngine:
@@ -105,34 +139,59 @@ class Cluster:
     def tick(self) -> None:
         """One process does one step; time passes; now and then something happens to somebody."""
         self.clock.advance(self.rng.choice([0, 1, 10, 60]))
-        process = self.rng.choice(self.everybody)
-        self._step(process)
+        self._step(self.rng.choice(self.everybody))
         if not self.faults.calm:
             self._trouble()
 
+    def meanwhile(self) -> None:
+        """What goes on while the process that runs now is held up between two effects."""
+        if self.terms.busy or len(self._running) > 1:
+            return
+        held = self._running[-1] if self._running else None
+        if held is not None and held.membership is not None and self.rng.random() < 0.3:
+            held.membership.expel()
+        for _ in range(self.rng.choice([1, 4, 15])):
+            self.clock.advance(self.rng.choice([1, 20, 500]))
+            self._step(self.rng.choice(self.everybody))
+
     def _step(self, process: Process) -> bool:
-        now_ms = self.clock.now_ms()
-        if now_ms < process.until_ms:
+        self._bury()
+        if process in self._running or self.clock.now_ms() < process.until_ms:
             return False
+        self._running.append(process)
         try:
             if process.service is None:
+                assert process.start is not None
                 process.service = process.start()
                 self.restarts += 1
             return bool(process.service.step())
-        except Crash:
+        except (Crash, FencedError):
             self._kill(process)
         except TransientError:
-            self._kill(process)  # at the start: it comes again
+            process.until_ms = self.clock.now_ms() + 50  # the loop around a service tries again
+        finally:
+            self._running.remove(process)
         return False
 
+    def _bury(self) -> None:
+        """Let groups notice who is dead."""
+        now_ms = self.clock.now_ms()
+        for until_ms, membership in self._gone:
+            if until_ms <= now_ms:
+                membership.close()
+        self._gone = [each for each in self._gone if each[0] > now_ms]
+
     def _kill(self, process: Process) -> None:
+        now_ms, membership = self.clock.now_ms(), process.membership
         service, process.service = process.service, None
-        process.until_ms = self.clock.now_ms() + self.rng.choice([0, 50, 1000, 6000])
-        if isinstance(service, Coordinator):
-            service._election.close()  # the group notices that it is gone
+        process.until_ms = now_ms + self.rng.choice([0, 50, 1000, 6000])
+        if membership is not None:
+            self._gone.append((now_ms + self.rng.choice([0, 0, 500, 6000]), membership))
         if service is not None and getattr(service, "directory", None) is not None:
             service.directory.close(clean=False)
             service.working.close()
+        if process.start is None:
+            self.everybody.remove(process)
 
     def _trouble(self) -> None:
         rng = self.rng
@@ -145,15 +204,28 @@ class Cluster:
         if rng.random() < 0.01:
             self.terms.fail_over()
         if rng.random() < 0.05:
-            self._checkpoint(rng.choice(self.processes))
+            self._checkpoint(rng.choice(self.engines))
         if rng.random() < 0.02:
             self._split()
+        if rng.random() < 0.01:
+            self._replace(rng.choice([*self.adaptors, *self.dispatchers]))
         if rng.random() < 0.02:
-            self.log.compact(rng.choice([self.topics.progress, self.topics.names.control]))
+            names = self.topics.names
+            self.log.compact(rng.choice([self.topics.progress, names.control, names.dispatcher]))
 
     def _checkpoint(self, process: Process) -> None:
         if process.service is not None:
             process.service.factory.save(process.service.replica)
+
+    def _replace(self, process: Process) -> None:
+        """A second one is started while the first still runs, and thinks itself alone."""
+        service = process.service
+        if service is None:
+            return
+        if process.membership is not None:
+            process.membership.expel()
+        self.everybody.append(Process(f"former {process.name}", None, service))
+        process.service = None
 
     def _split(self) -> None:
         """The group takes the active coordinator for dead; it does not know, and comes back later as it was."""
@@ -162,41 +234,37 @@ class Cluster:
         if service is not None and service.active:
             stale = service._active
             self._step(process)
+            if process.service is not service:
+                return
             service._election.close()
             service._election._reader = _Believing(service._election._partition)
             service._active = stale
             process.until_ms = self.clock.now_ms() + self.rng.choice([0, 4000])
 
     # ---- what users do
-    def command(self, verb: Callable[[Coordinator], Any]) -> Any:
+    def command(self, demand: Any, verb: Callable[[Coordinator], Any]) -> Any:
         """Ask the active coordinator, again and again: a client retries, and verbs are idempotent."""
         for _ in range(20_000):
-            active = [c.service for c in self.coordinators if c.service is not None and c.service.active]
-            for service in active:
-                try:
-                    return verb(service)
-                except (TransientError, FencedError):
-                    pass
-                except Crash:
-                    self._kill(next(c for c in self.coordinators if c.service is service))
-                except Exception as error:
-                    if type(error).__name__ != "NotActiveError":
-                        raise
+            for process in self.coordinators:
+                if process.service is not None and process.service.active:
+                    self._running.append(process)
+                    self.log.demand = demand
+                    try:
+                        return verb(process.service)
+                    except (TransientError, FencedError):
+                        pass
+                    except Crash:
+                        self._kill(process)
+                    except Exception as error:
+                        if type(error).__name__ != "NotActiveError":
+                            raise
+                    finally:
+                        self._running.remove(process)
+                        self.log.demand = None
             self.tick()
         raise AssertionError("no coordinator answered")
 
-    def patiently(self, act: Callable[[], Any]) -> Any:
-        """Do something that must happen once, as a producer with retries does: it is atomic."""
-        for _ in range(1_000):
-            calm, self.faults.calm = self.faults.calm, True
-            try:
-                return act()
-            except TransientError:
-                self.clock.advance(100)  # the dictionary reads its log
-            finally:
-                self.faults.calm = calm
-        raise AssertionError("the dictionary does not answer")
-
+    # ---- the end
     def rest(self) -> None:
         """End all trouble and wait until everything is done."""
         self.faults.calm = True
@@ -204,16 +272,30 @@ class Cluster:
         quiet = 0
         for _ in range(20_000):
             busy = False
-            self.clock.advance(20)
-            for process in self.everybody:
+            self.clock.advance(100)
+            for process in list(self.everybody):
                 busy |= self._step(process)
             quiet = 0 if busy else quiet + 1
-            if quiet > 250 and all(p.service is not None and p.service.caught_up() for p in self.processes):
+            if quiet > _QUIET_ROUNDS and self._drained():
                 return
         raise AssertionError("the cluster does not come to rest")
 
+    def _drained(self) -> bool:
+        names = self.topics.names
+        prefix = names.events("").rpartition(".")[0]
+        events = [Partition(t, i) for t, n in self.log.topics().items() if t.startswith(prefix) for i in range(n)]
+        taken = self.log.committed(ADAPTOR_GROUP, events)
+        spans = self.log.spans(events)
+        dispatcher = self.dispatchers[0].service
+        return (
+            all(taken.get(name, 0) >= spans[name].end for name in events)
+            and dispatcher is not None
+            and not any(dispatcher.lag().values())
+            and all(p.service is not None and p.service.caught_up() for p in self.engines)
+        )
+
     def close(self) -> None:
-        for process in self.everybody:
+        for process in list(self.everybody):
             if process.service is not None:
                 self._kill(process)
         for working in self._working:
@@ -232,6 +314,9 @@ class _Believing:
 
     def assigned(self) -> frozenset[Any]:
         return frozenset([self._partition])
+
+    def expel(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

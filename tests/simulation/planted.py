@@ -1,8 +1,10 @@
-"""An engine with a bug on purpose: it commits how far it has come before the effect of that, the results."""
+"""Services with a bug on purpose: they commit how far they have come before the effect of that."""
 
 from __future__ import annotations
 
 from penstock.cluster.query_engine import QueryEngine
+from penstock.ingest.adaptor import Adaptor
+from penstock.ingest.dispatcher import Dispatcher
 
 
 class ForgetfulEngine(QueryEngine):
@@ -17,3 +19,22 @@ class ForgetfulEngine(QueryEngine):
             if number in self.buckets:
                 self.buckets[number].writer.commit(records)
         return done
+
+
+class ForgetfulAdaptor(Adaptor):
+    """The group's progress, then the tuples."""
+
+    def _adapt(self, messages):
+        self._commit()
+        return super()._adapt(messages)
+
+
+class ForgetfulDispatcher(Dispatcher):
+    """Two transactions in place of one: its states, then the batches."""
+
+    def _commit(self) -> None:
+        states = [record for record in self._outbox if record.topic == self._names.dispatcher]
+        self._outbox = [record for record in self._outbox if record.topic != self._names.dispatcher]
+        if states:
+            self._writer.commit(states)
+        super()._commit()

@@ -1,24 +1,26 @@
-"""One seed: a random case of tests/property run on the simulated cluster and on the embedded engine, results compared."""
+"""One seed: a random case of tests/property played on the simulated cluster, its results held against the reference."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cluster.query_engine import QueryEngine
-from penstock.engine.lines import json_line
 from penstock.log import START, Partition
+from penstock.wire import DeadLetter, LateEvent, decode
 from property import cases
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
-from simulation.source import Source
+from simulation.producers import FAR, GARBAGE, Producers
+from simulation.reference import Reference, content
 
-_BLANK_JSON, _BLANK_NT = re.compile(r'"bnode", "value": "[^"]*"'), re.compile(r"_:\w+")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.log import Message
 
 
 @dataclass
@@ -26,28 +28,32 @@ class Outcome:
     """What became of a seed."""
 
     evaluations: int = 0
+    late: int = 0
     lost: tuple[Any, ...] = ()
     doubled: tuple[Any, ...] = ()
     different: tuple[Any, ...] = ()
     disordered: tuple[Any, ...] = ()
+    wrong: tuple[str, ...] = ()
     crashes: int = 0
     restarts: int = 0
 
     @property
     def good(self) -> bool:
-        return not (self.lost or self.doubled or self.different or self.disordered)
+        return not (self.lost or self.doubled or self.different or self.disordered or self.wrong)
 
     def __str__(self) -> str:
         return (
-            f"{self.evaluations} evaluations, {self.restarts} starts, {self.crashes} crashes: {len(self.lost)} lost "
-            f"{self.lost[:3]}, {len(self.doubled)} doubled {self.doubled[:3]}, {len(self.different)} different "
-            f"{self.different[:1]}, {len(self.disordered)} out of order {self.disordered[:3]}"
+            f"{self.evaluations} evaluations, {self.late} late, {self.restarts} starts, {self.crashes} crashes: "
+            f"{len(self.lost)} lost {self.lost[:3]}, {len(self.doubled)} doubled {self.doubled[:3]}, "
+            f"{len(self.different)} different {self.different[:1]}, "
+            f"{len(self.disordered)} out of order {self.disordered[:3]}, wrong: {self.wrong[:3]}"
         )
 
 
-def run(seed: int, engine: type = QueryEngine) -> Outcome:
+def run(seed: int, **services: type) -> Outcome:
+    """Play a seed; `services` replaces classes of services by others (simulation/planted.py)."""
     case = cases.make(seed)
-    cluster = Cluster(seed, engine=engine)
+    cluster = Cluster(seed, **services)
     try:
         driver = Driver(cluster, case)
         driver.play()
@@ -58,16 +64,24 @@ def run(seed: int, engine: type = QueryEngine) -> Outcome:
 
 
 class Driver:
-    """Plays a case on both. Names of queries in the script stay what they are."""
+    """Does what a case's script says, as users and producers of a cluster do it."""
 
     def __init__(self, cluster: Cluster, case: Any) -> None:
         self.cluster, self.case = cluster, case
-        self.source = Source(cluster.log, cluster.topics, cluster.terms, cluster.clock.now_ms)
-        self.reference = penstock.Engine(clock=cluster.clock.now_ms, seed=0)
-        self.handles: dict[str, Any] = {}
-        self.refused: set[str] = set()
-        self.expected: dict[tuple[str, int], dict[str, Any]] = {}
-        self.ordered: dict[str, bool] = {}
+        times = list(_times(case.operations))
+        counts = any(
+            isinstance(op, Register) and ("[TRIPLES" in op.text or "[ELEMENTS" in op.text) for op in case.operations
+        )
+        self.producers = Producers(
+            cluster.log,
+            cluster.topics.names,
+            cluster.rng,
+            # The order of arrival counts there, and between partitions there is none.
+            base_ms=None if counts else min(times) - 1,
+            # Near the clock, idle streams would go on with it for ever.
+            may_idle=max(times) < cluster.clock.now_ms() // 2,
+        )
+        self.standing: set[str] = set()
 
     def play(self) -> None:
         cluster = self.cluster
@@ -76,105 +90,122 @@ class Driver:
         cluster.faults.calm = False
         for operation in self.case.operations:
             self.do(operation)
-            self.collect()
-            for _ in range(cluster.rng.choice([0, 1, 3, 12])):
+            for _ in range(cluster.rng.choice([0, 1, 4, 16])):
                 cluster.tick()
 
     def do(self, operation: Any) -> None:
-        cluster, reference, source = self.cluster, self.reference, self.source
+        ask, producers = partial(self.cluster.command, operation), self.producers
         match operation:
             case Declare(iri, settings):
-                cluster.command(lambda c: c.declare(iri, **dict(settings)))
-                source.declare(iri, **dict(settings))
-                reference.declare_stream(iri, **dict(settings))
+                source = producers.plan(iri, dict(settings))
+                ask(lambda c: c.declare(iri, **source.settings))
+                producers.begin(source)
             case Load(data, graph):
-                self.once(lambda c: c.load(data.encode(), "nt", graph))
-                reference.load(data.encode(), graph=graph, format="nt")
+                ask(lambda c: c.load(data.encode(), "nt", graph))
             case Update(text):
-                self.once(lambda c: c.update(text))
-                reference.update(text)
+                ask(lambda c: c.update(text))
             case Register(name, text, _):
-                self.register(name, text)
-            case Stop(name) if name in self.handles:
-                cluster.command(lambda c: c.stop(name))
-                self.handles.pop(name).stop()
+                self.register(operation, name, text)
+            case Stop(name) if name in self.standing:
+                ask(lambda c: c.stop(name))
             case Push(iri, time, data):
-                self.push(iri, [(time, data)])
+                producers.push(iri, time, data.encode())
             case PushMany(iri, events):
-                self.push(iri, events)
-            case TooFarAhead():
-                pass
+                for time, data in events:
+                    producers.push(iri, time, data.encode())
+            case TooFarAhead(iri, time, data):
+                producers.push(iri, time, data.encode(), FAR)
             case Advance(iri, time):
-                cluster.patiently(lambda: source.advance(iri, time))
-                reference.advance(iri, time)
+                for each in producers.sources if iri is None else [iri]:
+                    producers.advance(each, time)
 
-    def once(self, verb: Any) -> None:
-        """An insertion is no idempotent command: a second one would be stored twice, which is the same graph."""
-        self.cluster.command(verb)
-
-    def register(self, name: str, text: str) -> None:
+    def register(self, operation: Any, name: str, text: str) -> None:
         try:
-            self.cluster.command(lambda c: c.register(name, text))
+            self.cluster.command(operation, lambda c: c.register(name, text))
         except penstock.PenstockError:
-            self.refused.add(name)  # derived streams, and what reads them
-            return
-        self.handles[name] = self.reference.register(text, name=name)
-        self.ordered[name] = "ORDER BY" in text
+            return  # derived streams, and what reads them
+        self.standing.add(name)
 
-    def push(self, iri: str, events: Any) -> None:
-        for time, data in events:
-            self.cluster.patiently(partial(self.source.push, iri, time, data))
-        self.reference.push_events(iri, list(events))
-
-    def collect(self) -> None:
-        for name, handle in self.handles.items():
-            for evaluation in handle.poll():
-                self.expected[name, evaluation.time] = self.content(json.loads(json_line(evaluation, name)))
-
-    def content(self, line: dict[str, Any]) -> dict[str, Any]:
-        """What must be equal: snapshots and attempts may differ, the order of rows and the labels of blank nodes too."""
-        found = {k: v for k, v in line.items() if k not in ("snapshot", "attempt")}
-        if "results" in found:
-            rows = [json.dumps(row, sort_keys=True) for row in found["results"]["bindings"]]
-            found["results"] = sorted(_BLANK_JSON.sub('"bnode", "value": "b"', row) for row in rows)
-        if "graph" in found:
-            found["graph"] = sorted(_BLANK_NT.sub("_:b", line) for line in found["graph"].splitlines())
-        return found
-
+    # ---- what came of it
     def outcome(self) -> Outcome:
-        topics = self.cluster.topics
-        reader = self.cluster.log.reader(
-            {Partition(topics.names.results, i): START for i in range(topics.result_partitions)}
-        )
-        messages = []
-        while batch := reader.poll(10_000):
-            messages += batch
-        got: dict[tuple[str, int], dict[str, Any]] = {}
-        counts: Counter[tuple[str, int]] = Counter()
-        last: dict[str, int] = {}
-        disordered = []
-        for message in messages:
-            line = json.loads(message.value)
-            key = line["query"], line["time"]
-            counts[key] += 1
-            if last.get(key[0], key[1]) > key[1]:
-                disordered.append(key)
-            last[key[0]] = key[1]
-            got[key] = self.content(line)
-        cluster = self.cluster
-        self.reference.close()
+        cluster, topics, names = self.cluster, self.cluster.topics, self.cluster.topics.names
+        late = [record for _, record in self.refused(names.late) if isinstance(record, LateEvent)]
+        reference = Reference(self.producers, late, cluster.clock.now_ms())
+        try:
+            reference.play(cluster.log.tape, names.shards)
+        finally:
+            reference.close()
+        results = self.messages(names.results, topics.result_partitions)
+        got, counts, disordered = _sorted_out(results)
+        expected = reference.expected
         return Outcome(
-            evaluations=len(self.expected),
-            lost=tuple(sorted(self.expected.keys() - got.keys())),
-            doubled=tuple(
-                sorted([key for key, n in counts.items() if n > 1] + list(got.keys() - self.expected.keys()))
-            ),
+            evaluations=len(expected),
+            late=len(late),
+            lost=tuple(sorted(expected.keys() - got.keys())),
+            doubled=tuple(sorted([key for key, n in counts.items() if n > 1] + list(got.keys() - expected.keys()))),
             different=tuple(
-                (key, self.expected[key], got[key])
-                for key in sorted(got.keys() & self.expected.keys())
-                if got[key] != self.expected[key]
+                (key, expected[key], got[key])
+                for key in sorted(got.keys() & expected.keys())
+                if got[key] != expected[key]
             ),
             disordered=tuple(disordered),
+            wrong=(*reference.wrong, *self.wrong_letters()),
             crashes=cluster.faults.crashes,
             restarts=cluster.restarts,
         )
+
+    def messages(self, topic: str, partitions: int = 1) -> list[Message]:
+        reader = self.cluster.log.reader({Partition(topic, i): START for i in range(partitions)})
+        messages = []
+        while batch := reader.poll(10_000):
+            messages += batch
+        return messages
+
+    def refused(self, topic: str) -> list[tuple[bytes | None, Any]]:
+        return [(message.key, decode(message.value or b"")) for message in self.messages(topic)]
+
+    def wrong_letters(self) -> Iterator[str]:
+        """Dead letters: what could not be parsed at least once, what was too far ahead once, nothing else; all bytes."""
+        names = self.cluster.topics.names
+        wanted = {
+            (names.events(source.iri), number, offset): (sent.kind, sent.data)
+            for source in self.producers.sources.values()
+            for kind in (GARBAGE, FAR)
+            for number, offset, sent in source.all_of(kind)
+        }
+        seen: Counter[tuple[str, int, int]] = Counter()
+        for key, letter in self.refused(names.dead_letter):
+            assert isinstance(letter, DeadLetter)
+            place = letter.topic, letter.partition, letter.offset
+            seen[place] += 1
+            if key != "{}/{}/{}".format(*place).encode() or wanted.get(place, ("", None))[1] != letter.data:
+                yield f"dead letter {key!r} is not what was sent: {letter.data!r}, {letter.reason}"
+        for place, (kind, _) in wanted.items():
+            if not 1 <= seen[place] <= (1 if kind == FAR else 1 << 30):
+                yield f"{seen[place]} dead letters of {place}, {kind}"
+
+
+def _times(operations: Any) -> Iterator[int]:
+    for operation in operations:
+        match operation:
+            case Push(_, time, _) | Advance(_, time):
+                yield time
+            case PushMany(_, events):
+                yield from (time for time, _ in events)
+
+
+def _sorted_out(messages: list[Message]) -> tuple[dict[Any, Any], Counter[Any], list[Any]]:
+    """Results by (query, t), how often each came, and which came after a later one."""
+    got: dict[tuple[str, int], dict[str, Any]] = {}
+    counts: Counter[tuple[str, int]] = Counter()
+    last: dict[str, int] = {}
+    disordered = []
+    for message in messages:
+        line = json.loads(message.value or b"")
+        key = line["query"], line["time"]
+        counts[key] += 1
+        if last.get(key[0], key[1]) > key[1]:
+            disordered.append(key)
+        last[key[0]] = key[1]
+        got[key] = content(line)
+    return got, counts, disordered

@@ -24,7 +24,7 @@ def main() -> int:
                 continue
             evaluations += outcome.evaluations
             if not outcome.good:
-                print(seed, outcome)
+                print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
