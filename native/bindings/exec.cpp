@@ -78,7 +78,7 @@ Table seed_table(const Plan& plan, const std::vector<IdsIn>& seed, std::size_t r
     return table;
 }
 
-std::unique_ptr<Result> execute(const Plan& plan, Store& store, const Dictionary& dictionary,
+std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Dictionary& dictionary,
                                 const std::vector<const Source*>& sources, const std::vector<IdsIn>& seed,
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,

@@ -26,6 +26,7 @@ using penstock::Edge;
 using penstock::IdsIn;
 using penstock::IdsOut;
 using penstock::Label;
+using penstock::Labelled;
 using penstock::ShardReader;
 using penstock::Source;
 using penstock::Store;
@@ -48,13 +49,50 @@ penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const Id
     return store.commit(make_edges(store, s, p, o, g), {stream, batch});
 }
 
+using LabelsIn = penstock::ColumnIn<Label>;
+
+void apply(Store& store, penstock::Snapshot snapshot, const IdsIn& s, const LabelsIn& labels, const IdsIn& o,
+           std::uint32_t stream, std::int64_t batch) {
+    if (labels.size() != s.size() || o.size() != s.size())
+        throw penstock::DataError("apply: columns of unequal length");
+    nb::gil_scoped_release release;
+    std::vector<Edge> edges(s.size());
+    for (std::size_t i = 0; i < edges.size(); ++i) edges[i] = {s.data()[i], labels.data()[i], o.data()[i]};
+    store.apply(snapshot, edges, {stream, batch});
+}
+
+/// What stands for (graph, predicate) pairs elsewhere must stand for them here.
+void define_labels(Labelled& store, Label first, const IdsIn& graphs, const IdsIn& predicates) {
+    if (graphs.size() != predicates.size()) throw penstock::DataError("define_labels: columns of unequal length");
+    if (first == 0 || first > store.labels().size() + 1)
+        throw penstock::DataError("label " + std::to_string(first) + " leaves a gap");
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+        if (store.labels().intern(graphs.data()[i], predicates.data()[i]) != first + i)
+            throw penstock::DataError("label " + std::to_string(first + i) + " stands for something else here");
+}
+
+std::pair<IdsOut, IdsOut> label_pairs(Labelled& store, Label first) {
+    std::vector<TermId> graphs, predicates;
+    for (Label label = std::max(first, Label{1}); label <= store.labels().size(); ++label) {
+        const auto [graph, predicate] = store.labels().pair(label);
+        graphs.push_back(graph);
+        predicates.push_back(predicate);
+    }
+    return {penstock::to_numpy(std::move(graphs)), penstock::to_numpy(std::move(predicates))};
+}
+
+void make_store(Store* self, const std::string& directory, std::size_t shards, std::size_t reserve_bytes,
+                const std::vector<std::uint32_t>& own, bool publish_logs) {
+    new (self) Store(directory, penstock::StoreOptions{shards, own, reserve_bytes, publish_logs});
+}
+
 std::unique_ptr<Source> view(Store& store, const std::vector<std::pair<std::uint32_t, std::int64_t>>& bounds) {
     std::vector<penstock::StreamBound> native;
     for (const auto& [stream, batch] : bounds) native.push_back({stream, batch});
     return store.view(native);
 }
 
-std::vector<Label> labels_with_predicate(Store& store, TermId predicate) {
+std::vector<Label> labels_with_predicate(Labelled& store, TermId predicate) {
     std::vector<Label> labels;
     store.labels().with_predicate(predicate, labels);
     return labels;
@@ -70,9 +108,11 @@ void save(const Store& store, const std::string& directory) {
     store.save(directory);
 }
 
-std::unique_ptr<Store> open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes) {
+std::unique_ptr<Store> open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes,
+                            bool publish_logs) {
     nb::gil_scoped_release release;
-    return Store::open(saved, directory, reserve_bytes);
+    return Store::open(saved, directory,
+                       penstock::StoreOptions{.reserve_bytes = reserve_bytes, .publish_logs = publish_logs});
 }
 
 Dir to_dir(int direction) {
@@ -114,25 +154,36 @@ void bind_store(nb::module_& m) {
     nb::class_<Source>(m, "Source", "What execute() reads: the stored graph at a snapshot, or a window.");
 
     constexpr std::size_t kReserve = std::size_t{1} << 36;
-    nb::class_<Store>(m, "Store", "The stored graph: one writer at a time, any number of readers.")
-        .def(nb::init<const std::string&, std::size_t, std::size_t>(), "directory"_a, "shards"_a = 1,
-             "reserve_bytes"_a = kReserve)
+    nb::class_<Labelled>(m, "Labelled", "A stored graph as far as its edge labels go.")
+        .def(
+            "label",
+            [](Labelled& store, TermId graph, TermId predicate) { return store.labels().find(graph, predicate); },
+            "graph"_a, "predicate"_a)
+        .def("labels_with_predicate", &labels_with_predicate, "predicate"_a)
+        .def("graphs", [](Labelled& store) { return store.labels().graphs(); })
+        .def("define_labels", &define_labels, "first"_a, "graphs"_a, "predicates"_a)
+        .def("label_pairs", &label_pairs, "first"_a = 1);
+
+    nb::class_<penstock::StoreLease>(m, "StoreLease", "Keeps what readers of a snapshot need; released when collected.")
+        .def_prop_ro("snapshot", &penstock::StoreLease::snapshot);
+
+    nb::class_<Store, Labelled>(m, "Store", "The stored graph: one writer at a time, any number of readers.")
+        .def("__init__", &make_store, "directory"_a, "shards"_a = 1, "reserve_bytes"_a = kReserve,
+             "own"_a = std::vector<std::uint32_t>{}, "publish_logs"_a = false)
+        .def("apply", &apply, "snapshot"_a, "s"_a, "labels"_a, "o"_a, "stream"_a = 0, "batch"_a = 0)
+        .def("set_vts", &Store::set_vts, "stream"_a, "batch"_a)
+        .def("lease", &Store::lease, "snapshot"_a, nb::keep_alive<0, 1>())
         .def("commit", &commit, "s"_a, "p"_a, "o"_a, "g"_a, "stream"_a = 0, "batch"_a = 0)
         .def("latest", &Store::latest)
         .def("shard_count", &Store::shard_count)
         .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())
         .def("release", &Store::release, "stream"_a, "batch"_a)
-        .def(
-            "label", [](Store& store, TermId graph, TermId predicate) { return store.labels().find(graph, predicate); },
-            "graph"_a, "predicate"_a)
-        .def("labels_with_predicate", &labels_with_predicate, "predicate"_a)
-        .def("graphs", [](Store& store) { return store.labels().graphs(); })
         .def("edge_count", &Store::edge_count)
         .def("used_bytes", &Store::used_bytes)
         .def("log_bytes", &Store::log_bytes)
         .def("index_bytes", &Store::index_bytes)
         .def("save", &save, "directory"_a)
-        .def_static("open", &open, "saved"_a, "directory"_a, "reserve_bytes"_a = kReserve);
+        .def_static("open", &open, "saved"_a, "directory"_a, "reserve_bytes"_a = kReserve, "publish_logs"_a = false);
 
     nb::class_<ShardReader>(m, "ShardReader", "A shard's region mapped read-only, in another process.")
         .def(nb::init<const std::string&>(), "path"_a)

@@ -105,7 +105,9 @@ std::vector<std::pair<std::int64_t, std::uint64_t>> take(CountWindow& window, st
 
 void bind_streams(nb::module_& m) {
     const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
-    nb::class_<Stream>(m, "Stream", "One stream's open batches and slices.")
+    nb::class_<SliceSource>(m, "SliceSource", "Closed batches of a stream, for windows.")
+        .def("closed", [](const SliceSource& stream) { return unless_never(stream.closed()); });
+    nb::class_<Stream, SliceSource>(m, "Stream", "One stream's open batches and slices.")
         .def("__init__", &make_stream, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), "store"_a, "dictionary"_a,
              nb::kw_only(), "number"_a, "batch_ms"_a, "timing"_a.none(), "absorb_graph"_a = 0, "memory_bytes"_a = 0)
         .def_static("decide", &decide, "ts"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a)
@@ -113,7 +115,6 @@ void bind_streams(nb::module_& m) {
                     "wall_ms"_a, "max_ahead_ms"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
-        .def("closed", [](const Stream& stream) { return unless_never(stream.closed()); })
         .def("open_batches", &Stream::open_batches)
         .def("release", &Stream::release, "batch"_a, unlocked)
         .def("oldest_tick", &oldest_tick)
@@ -127,13 +128,13 @@ void bind_streams(nb::module_& m) {
 void bind_windows(nb::module_& m) {
     const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<TimeWindow, Source>(m, "TimeWindow", "A stream's tuples with event time in (start, end].")
-        .def(nb::init<const Stream&>(), nb::keep_alive<1, 2>(), "stream"_a)
+        .def(nb::init<const SliceSource&>(), nb::keep_alive<1, 2>(), "stream"_a)
         .def("advance", &TimeWindow::advance, "start"_a, "end"_a, unlocked)
         .def("size", &TimeWindow::size)
         .def("bytes", &TimeWindow::bytes);
     nb::class_<CountWindow, Source>(m, "CountWindow", "A stream's last `size` tuples, reported every `step` tuples.")
-        .def(nb::init<const Stream&, std::uint64_t, std::uint64_t, std::int64_t>(), nb::keep_alive<1, 2>(), "stream"_a,
-             "size"_a, "step"_a, "after_ms"_a)
+        .def(nb::init<const SliceSource&, std::uint64_t, std::uint64_t, std::int64_t>(), nb::keep_alive<1, 2>(),
+             "stream"_a, "size"_a, "step"_a, "after_ms"_a)
         .def("take", &take, "batch"_a)
         .def("advance", &CountWindow::advance, "position"_a, unlocked)
         .def("bounds", &CountWindow::bounds)

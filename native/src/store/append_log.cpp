@@ -11,7 +11,7 @@ AppendLog::AppendLog(std::span<const Append> appends, std::vector<Reassertion> r
     if (appends.empty()) return;
     slots_.resize(appends.size() + appends.size() / 2 + 1);  // load 2/3
     for (const Append& append : appends) {
-        auto slot = layout::reduce(mix(append.entry), slots_.size());
+        auto slot = first_slot(append.entry, slots_.size());
         while (slots_[slot].entry != 0) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
         slots_[slot] = append;
     }
@@ -19,7 +19,7 @@ AppendLog::AppendLog(std::span<const Append> appends, std::vector<Reassertion> r
 
 const Append* AppendLog::find(layout::Offset entry) const {
     if (slots_.empty()) return nullptr;
-    auto slot = layout::reduce(mix(entry), slots_.size());
+    auto slot = first_slot(entry, slots_.size());
     while (slots_[slot].entry != 0) {
         if (slots_[slot].entry == entry) return &slots_[slot];
         slot = slot + 1 == slots_.size() ? 0 : slot + 1;

@@ -11,22 +11,8 @@
 
 namespace penstock {
 
-/// Positions [before, before + count) of that list are this commit's. `previous` is the snapshot that changed the list
-/// before: following it from log to log visits exactly the commits that touched the list, newest first.
-struct Append {
-    layout::Offset entry = 0;
-    std::uint32_t before = 0;
-    std::uint32_t count = 0;
-    Snapshot previous = 0;
-};
-
-/// The commit also had the value at this position, which a commit of another stream had stored before: who excludes
-/// that stream's commit, but not this one, must see it all the same.
-struct Reassertion {
-    layout::Offset entry = 0;
-    std::uint32_t position = 0;
-    friend auto operator<=>(const Reassertion&, const Reassertion&) = default;
-};
+using layout::Append;
+using layout::Reassertion;
 
 /// Immutable.
 class AppendLog {
@@ -36,12 +22,17 @@ public:
     AppendLog(std::span<const Append> appends, std::vector<Reassertion> reasserted);
 
     const Append* find(layout::Offset entry) const;
+    /// Where the search for an entry begins among that many slots.
+    static std::uint64_t first_slot(layout::Offset entry, std::uint64_t slots) {
+        return layout::reduce(mix(entry), slots);
+    }
     std::span<const Reassertion> reasserted(layout::Offset entry) const;
 
     std::size_t bytes() const {
         return slots_.capacity() * sizeof(Append) + reasserted_.capacity() * sizeof(Reassertion);
     }
     std::vector<Append> appends() const;
+    std::span<const Append> slots() const { return slots_; }
     const std::vector<Reassertion>& reassertions() const { return reasserted_; }
 
 private:

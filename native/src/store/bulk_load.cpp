@@ -16,6 +16,7 @@ BulkLoad::BulkLoad(Store& store, std::size_t pieces) : store_(store), pieces_(pi
     if (latest_ + 1 == 0) throw LimitError("snapshot numbers are used up");
     Store::Impl& impl = *store.impl_;
     impl.refuse_while_loading();
+    if (!impl.whole()) throw Error("a part of a store cannot be loaded in bulk");
     for (auto& seen : seen_) seen.resize(impl.shards.size() * pieces);
     for (auto& shard : impl.shards) shard->begin(latest_ + 1, {});
     impl.loading = true;

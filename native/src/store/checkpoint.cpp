@@ -15,7 +15,7 @@ namespace penstock {
 
 namespace {
 
-constexpr std::string_view kMagic = "PENSTOCK-STORE-1";
+constexpr std::string_view kMagic = "PENSTOCK-STORE-2";
 constexpr const char* kManifest = "manifest";
 
 // ---- what lies outside the regions
@@ -156,10 +156,13 @@ void Store::save(const std::string& directory) const {
     const std::string generation = random_name();
     ByteWriter manifest(kMagic);
     manifest.put_text(generation);
+    manifest.put<std::uint64_t>(impl_->all_shards);
     manifest.put<std::uint64_t>(impl_->shards.size());
     for (std::size_t i = 0; i < impl_->shards.size(); ++i) {
+        const std::uint32_t number = impl_->shards[i]->header().shard;
         const std::string_view content = impl_->shards[i]->region().content();
-        files::write(directory + "/" + saved_name(i, generation), content);
+        files::write(directory + "/" + saved_name(number, generation), content);
+        manifest.put(number);
         manifest.put<std::uint64_t>(content.size());
         manifest.put(hash_bytes(content.data(), content.size(), 0));
         put_spans(manifest, impl_->shards[i]->unused_spans());
@@ -173,22 +176,31 @@ void Store::save(const std::string& directory) const {
 }
 
 std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes) {
+    return open(saved, directory, StoreOptions{.reserve_bytes = reserve_bytes});
+}
+
+std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& directory,
+                                   const StoreOptions& options) {
     const std::string bytes = files::read(saved + "/" + kManifest);
     ByteReader manifest(bytes, kMagic, "store " + saved);
     const std::string generation = manifest.get_text();
+    const auto all_shards = manifest.get<std::uint64_t>();
     const auto shards = manifest.get<std::uint64_t>();
-    if (shards == 0 || shards > kMaxShards)
+    if (shards == 0 || shards > all_shards || all_shards > kMaxShards)
         throw StorageError("the saved store " + saved + " has no possible number of shards");
     files::make_directory(directory);
     auto impl = std::make_unique<Impl>();
     impl->directory = directory;
+    impl->all_shards = all_shards;
+    impl->publish_logs = options.publish_logs;
     for (std::uint32_t i = 0; i < shards; ++i) {
-        Region::Saved file{saved + "/" + saved_name(i, generation), 0, 0, {}};
+        const auto number = manifest.get<std::uint32_t>();
+        Region::Saved file{saved + "/" + saved_name(number, generation), 0, 0, {}};
         file.bytes = manifest.get<std::uint64_t>();
         file.checksum = manifest.get<std::uint64_t>();
         file.unused = get_spans(manifest, file.bytes);
-        Region region = Region::load(file, region_path(directory, i), reserve_bytes);
-        if (region.header().shard != i || region.header().shards != shards)
+        Region region = Region::load(file, region_path(directory, number), options.reserve_bytes);
+        if (region.header().shard != number || region.header().shards != all_shards)
             throw StorageError("the saved store " + saved + " has a region of another store");
         impl->shards.push_back(std::make_unique<Shard>(std::move(region), impl->history, i));
     }
@@ -198,6 +210,11 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
     for (const auto& shard : impl->shards)
         if (shard->header().published != impl->history.latest())
             throw StorageError("the saved store " + saved + " has a region of another snapshot");
+    if (options.publish_logs)
+        for (std::size_t i = 0; i < shards; ++i)
+            impl->history.for_each_held([&](const CommitRecord& record) {
+                impl->shards[i]->restore_log(record.snapshot, record.source, record.logs[i]);
+            });
     return std::unique_ptr<Store>(new Store(std::move(impl)));
 }
 

@@ -17,10 +17,6 @@ std::size_t CommitRecord::bytes() const {
     return total;
 }
 
-bool Visibility::excludes(Snapshot commit) const {
-    return commit > snapshot || std::binary_search(excluded.begin(), excluded.end(), commit);
-}
-
 CommitHistory::CommitHistory() {
     rings_.push_back(std::make_unique<Ring>(kFirstRing));
     ring_.store(rings_.back().get(), std::memory_order_release);
@@ -132,6 +128,23 @@ void CommitHistory::unlease(const Visibility& visibility) {
     std::scoped_lock lock(mutex_);
     leases_.erase(leases_.find({visibility.first_excluded, visibility.snapshot}));
     readers_.erase(readers_.find(visibility.snapshot));
+    collect();
+}
+
+Snapshot CommitHistory::lease_from(Snapshot snapshot) {
+    std::scoped_lock lock(mutex_);
+    snapshot = std::min(snapshot, latest_.load(std::memory_order_relaxed));
+    if (snapshot + 1 < floor_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(snapshot) + " cannot be read any more");
+    leases_.emplace(snapshot + 1, snapshot);
+    readers_.insert(snapshot);
+    return snapshot;
+}
+
+void CommitHistory::unlease_from(Snapshot snapshot) {
+    std::scoped_lock lock(mutex_);
+    leases_.erase(leases_.find({snapshot + 1, snapshot}));
+    readers_.erase(readers_.find(snapshot));
     collect();
 }
 

@@ -13,6 +13,7 @@
 
 #include "store/append_log.hpp"
 #include "store/commit.hpp"
+#include "store/visibility.hpp"
 
 namespace penstock {
 
@@ -21,16 +22,6 @@ struct CommitRecord {
     CommitSource source;
     std::vector<AppendLog> logs;  // by shard
     std::size_t bytes() const;
-};
-
-/// What a view is allowed to see: every commit up to `snapshot` but `excluded` (ascending). Commits below
-/// `first_excluded` need no look at a log.
-struct Visibility {
-    Snapshot snapshot = 0;
-    Snapshot first_excluded = 1;
-    std::vector<Snapshot> excluded;
-
-    bool excludes(Snapshot commit) const;
 };
 
 /// All commits from the floor on have records, all older ones are seen by everybody: so a chain of Append::previous
@@ -75,6 +66,10 @@ public:
     // -- any thread
     Visibility lease(std::span<const StreamBound> bounds);
     void unlease(const Visibility& visibility);
+    /// For a reader elsewhere that may come to read `snapshot` or any later one. Returns the snapshot leased: that one,
+    /// or the latest where that is older. StorageError where a later commit has no log any more.
+    Snapshot lease_from(Snapshot snapshot);
+    void unlease_from(Snapshot snapshot);
     void release(std::uint32_t stream, std::int64_t batch);
     std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 

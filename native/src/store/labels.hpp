@@ -51,4 +51,16 @@ private:
     std::vector<TermId> graphs_;
 };
 
+/// A stored graph as far as plans need to know it: its labels.
+class Labelled {
+public:
+    virtual ~Labelled() = default;
+    virtual LabelTable& labels() = 0;
+
+protected:
+    Labelled() = default;
+    Labelled(const Labelled&) = default;
+    Labelled& operator=(const Labelled&) = default;
+};
+
 }  // namespace penstock

@@ -20,7 +20,7 @@ namespace penstock::layout {
 using Offset = std::uint64_t;  // in bytes from the region's start; 0 = none
 
 inline constexpr std::uint64_t kMagic = 0x314B434F54534E50ull;
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // what a Directory's link can address
 
@@ -153,6 +153,12 @@ struct Table {
     static constexpr Offset bucket_at(Offset table, std::uint64_t number) {
         return table + sizeof(Table) + number * sizeof(Bucket);
     }
+
+    /// One word says where a generation lies and how many main buckets it has: a reader needs no look at its header.
+    static constexpr std::uint64_t kMaxBuckets = (std::uint64_t{1} << 28) - 1;
+    static constexpr std::uint64_t make_word(Offset table, std::uint64_t buckets) { return table >> 7 << 28 | buckets; }
+    static constexpr Offset offset_of(std::uint64_t word) { return word >> 28 << 7; }
+    static constexpr std::uint64_t buckets_of(std::uint64_t word) { return word & kMaxBuckets; }
 };
 static_assert(sizeof(Table) == 128);
 
@@ -193,6 +199,53 @@ struct LabelChunk {
 };
 inline constexpr Label kMaxLabel = static_cast<Label>((LabelChunk::kFirst << (LabelChunk::kChunks - 1)) - 1);
 
+// ---- commits
+
+/// Positions [before, before + count) of that list are this commit's. `previous` is the snapshot that changed the list
+/// before: following it from log to log visits exactly the commits that touched the list, newest first.
+struct Append {
+    Offset entry = 0;  // 0 in a hash: empty
+    std::uint32_t before = 0;
+    std::uint32_t count = 0;
+    Snapshot previous = 0;
+    std::uint32_t unused = 0;
+};
+static_assert(sizeof(Append) == 24);
+
+/// The commit also had the value at this position, which a commit of another stream had stored before: who excludes
+/// that stream's commit, but not this one, must see it all the same.
+struct Reassertion {
+    Offset entry = 0;
+    std::uint32_t position = 0;
+    std::uint32_t unused = 0;
+    friend auto operator<=>(const Reassertion&, const Reassertion&) = default;
+};
+
+/// A commit as readers elsewhere find it: who made it, and its append log in this shard: `slots` places of a hash by
+/// entry (append_log.hpp), then `reasserted` Reassertions in order. A snapshot without a log has log = 0.
+struct CommitEntry {
+    Snapshot snapshot;
+    std::uint32_t stream;
+    std::int64_t batch;
+    Offset log;
+    std::uint32_t slots;
+    std::uint32_t reasserted;
+};
+static_assert(sizeof(CommitEntry) == 32);
+
+/// The commits of a shard: entries by snapshot modulo capacity, for all snapshots from Header::oldest_readable to
+/// `published`. An entry is written before its snapshot is published, and over one that nobody may read any more. The
+/// word that publishes the ring has its offset (a multiple of 128) and, in its low bits, the logarithm of its capacity.
+struct CommitRing {
+    static constexpr std::uint64_t make(Offset ring, int capacity_log) {
+        return ring | static_cast<std::uint64_t>(capacity_log);
+    }
+    static constexpr std::uint64_t capacity(std::uint64_t word) { return std::uint64_t{1} << (word & 63); }
+    static constexpr Offset entry_at(std::uint64_t word, Snapshot snapshot) {
+        return (word & ~std::uint64_t{127}) + (snapshot & (capacity(word) - 1)) * sizeof(CommitEntry);
+    }
+};
+
 // ---- header
 
 /// Local_VTS of one shard (Wukong+S §4.3): `batches[stream]` [word], kNever where the stream never spoke.
@@ -221,8 +274,10 @@ struct Header {
     std::uint64_t reclaims;       // [word] counts re-uses of memory: a foreign reader that sees it move reads again
     std::uint64_t vts;            // [word] VtsArray
     std::uint64_t edges;          // [word] out-edges here
-    std::uint64_t tables[Table::kParts];              // [word] each: the part's current generation
+    std::uint64_t tables[Table::kParts];              // [word] each: the part's current generation (Table::make_word)
     std::uint64_t label_chunks[LabelChunk::kChunks];  // [word] each
+    std::uint64_t commits;                            // [word] CommitRing; 0 where logs are not published
+    std::uint64_t oldest_readable;                    // [word] the ring has every commit from this snapshot on
 };
 static_assert(sizeof(Header) <= kHeaderBytes);
 

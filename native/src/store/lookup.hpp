@@ -1,6 +1,8 @@
 // The walks over a region that all readers share: views of this process, the writer itself, and readers that map the
 // region in another process. `Memory` gives `at<T>(offset, bytes)`: Region trusts every offset, ForeignRegion
-// (shard_reader.cpp) checks each, since it may be led astray by memory that was recycled under it.
+// (shard_reader.cpp) checks each, since it may be led astray by memory that was recycled under it, and ShardMemory
+// (remote/) gives zeros for what it has to fetch from another node first, which end every walk. Of an extent,
+// `extent(offset, n)` gives the header and its first n values, as far as it has so many, or nullptr likewise.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +21,17 @@ using layout::Ref;
 using layout::Slot;
 using layout::Table;
 
-/// Main bucket in that generation of the hash's part.
-template <class Memory>
-Offset first_bucket(const Memory& memory, Offset table, std::uint64_t hash) {
-    return Table::bucket_at(table, layout::reduce(hash << Table::kPartBits, memory.template at<Table>(table).buckets));
+/// Main bucket in that generation (a Table::make_word) of the hash's part.
+inline Offset first_bucket(std::uint64_t table, std::uint64_t hash) {
+    const std::uint64_t number = layout::reduce(hash << Table::kPartBits, Table::buckets_of(table));
+    return Table::bucket_at(Table::offset_of(table), number);
 }
 /// Main bucket in the current generation. Since its offset is loaded after the snapshot that is read, it lacks nothing
 /// of it; and where a larger one is published meanwhile, the older one is as good.
 template <class Memory>
 Offset current_bucket(const Memory& memory, std::uint64_t hash) {
     const auto& header = memory.template at<layout::Header>(0);
-    return first_bucket(memory, layout::load_acquire(header.tables[Table::part(hash)]), hash);  // the table's slots
+    return first_bucket(layout::load_acquire(header.tables[Table::part(hash)]), hash);  // the table's slots
 }
 
 /// Calls accept(ref) for each slot of that key and kind until it returns true; says whether one did.
@@ -118,12 +120,11 @@ struct ExtentAt {
 template <class Memory, class Visit>
 void for_each_extent(const Memory& memory, ExtentAt place, std::uint32_t length, Visit visit) {
     for (;;) {
-        const std::uint32_t capacity = memory.template at<ListExtent>(place.offset, sizeof(ListExtent)).capacity;
-        const auto& extent = memory.template at<ListExtent>(place.offset, ListExtent::bytes(capacity));
-        if (visit(extent, place) || length - place.first <= capacity) return;
-        place.first += capacity;
+        const ListExtent* extent = memory.extent(place.offset, length - place.first);
+        if (extent == nullptr || visit(*extent, place) || length - place.first <= extent->capacity) return;
+        place.first += extent->capacity;
         place.offset =
-            layout::load_acquire(extent.next);  // the extent's header; its values came with the entry's state
+            layout::load_acquire(extent->next);  // the extent's header; its values came with the entry's state
     }
 }
 inline ExtentAt first_extent(TermId head) { return {payload_of(head), 0}; }

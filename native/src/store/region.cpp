@@ -53,7 +53,24 @@ Region::Region(Region&& other) noexcept
       free_bytes_(other.free_bytes_),
       tracked_(std::move(other.tracked_)) {}
 
+namespace {
+
+// A writer that was killed could not say that it lets go: readers that have its file mapped find it out from here.
+void retire(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) return;
+    std::uint64_t magic = 0;
+    const auto retired = static_cast<std::uint64_t>(layout::RegionStatus::Retired);
+    if (::pread(fd, &magic, sizeof magic, offsetof(Header, magic)) == sizeof magic && magic == layout::kMagic)
+        [[maybe_unused]]
+        const auto written = ::pwrite(fd, &retired, sizeof retired, offsetof(Header, status));
+    ::close(fd);
+}
+
+}  // namespace
+
 void Region::map() {
+    retire(path_);
     // Unlinked, not truncated: a reader of an old file of that name would be killed by SIGBUS.
     if (::unlink(path_.c_str()) != 0 && errno != ENOENT) files::fail("replace region", path_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);

@@ -43,6 +43,9 @@ public:
     T& at(layout::Offset offset, std::uint64_t = 0) const {
         return *reinterpret_cast<T*>(base_ + offset);
     }
+    const layout::ListExtent* extent(layout::Offset offset, std::uint32_t) const {
+        return &at<layout::ListExtent>(offset);
+    }
     std::uint64_t& word(layout::Offset offset) const { return at<std::uint64_t>(offset); }
 
     /// Bytes for one commit, 8-aligned, content undefined. LimitError where the region is full, StorageError where the

@@ -1,6 +1,7 @@
 #include "store/shard.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "errors.hpp"
@@ -30,7 +31,23 @@ struct Shard::Run {
 };
 
 Shard::Shard(Region region, const CommitHistory& history, std::uint32_t number)
-    : region_(std::move(region)), history_(history), number_(number), lists_(region_, publication_), table_(region_) {}
+    : region_(std::move(region)),
+      history_(history),
+      number_(number),
+      lists_(region_, publication_),
+      table_(region_),
+      logs_(region_) {
+    // Rings and logs of the incarnation before are among the spans that were saved as unused.
+    region_.header().commits = 0;
+    region_.header().oldest_readable = header().published + 1;
+}
+
+void Shard::restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log) {
+    logs_.add(snapshot, source, log);
+    logs_.keep();
+    region_.keep();
+    if (snapshot < header().oldest_readable) region_.header().oldest_readable = snapshot;
+}
 
 Offset Shard::label_row(Label label) const {
     if (label > layout::kMaxLabel) return 0;
@@ -57,6 +74,7 @@ void Shard::begin(Snapshot snapshot, CommitSource source) {
     snapshot_ = snapshot;
     source_ = source;
     table_.collect(history_.oldest_reader());
+    logs_.release_before(history_.floor());
 }
 
 void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated) {
@@ -159,6 +177,9 @@ Offset Shard::lay_out(TermId vertex, Dir dir, std::span<const NewLabel> labels, 
     const std::uint32_t capacity = std::min(limit, wanted);
     const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(capacity, labels.size()));
     const Offset piece = region_.allocate(Directory::bytes(capacity));
+    // A one-sided reader takes the piece in one read, without order between its words: where it has the count of a
+    // later commit, but not yet the label, it must find none (docs/adr/0016).
+    std::memset(&region_.at<std::byte>(piece), 0, Directory::bytes(capacity));
     region_.word(piece) = Directory::make_state(0, capacity, count);
     for (std::uint32_t i = 0; i < count; ++i) put_label(piece, i, vertex, dir, start, labels[i]);
     if (count < labels.size()) {
@@ -259,6 +280,7 @@ void Shard::publish() {
     layout::store_release(region_.header().published, snapshot_);  // after every word of this shard
     region_.keep();
     lists_.keep();
+    logs_.keep();
     slots_.clear();
     appends_.clear();
     reassertions_.clear();
@@ -271,6 +293,7 @@ void Shard::abandon() {
     publication_.clear();
     region_.abandon();
     lists_.abandon();
+    logs_.abandon();
     slots_.clear();
     appends_.clear();
     reassertions_.clear();
@@ -301,6 +324,7 @@ void Shard::set_vts(std::uint32_t stream, std::int64_t batch) {
 std::vector<Span> Shard::unused_spans() const {
     std::vector<Span> spans = region_.free_spans();
     for (Span span : table_.retired()) spans.push_back(span);
+    for (Span span : logs_.spans()) spans.push_back(span);
     return spans;
 }
 

@@ -9,6 +9,7 @@
 #include "store/history.hpp"
 #include "store/layout.hpp"
 #include "store/list_writer.hpp"
+#include "store/log_ring.hpp"
 #include "store/lookup.hpp"
 #include "store/publication.hpp"
 #include "store/region.hpp"
@@ -57,6 +58,11 @@ public:
     void reassert(Dir dir, const Keyed& end);
     void prepare();
     AppendLog make_log();
+    /// Puts the log of the running commit into the region. A commit without one is skipped instead, once published.
+    void publish_log(const AppendLog& log) { logs_.add(snapshot_, source_, log); }
+    /// The log of a commit that was saved, into a region that was loaded.
+    void restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
+    void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
     void abandon();
 
@@ -93,6 +99,7 @@ private:
     Publication publication_;
     ListWriter lists_;
     TableWriter table_;
+    LogRing logs_;
 
     // The running commit
     Snapshot snapshot_ = 0;

@@ -44,6 +44,11 @@ public:
         return *reinterpret_cast<const T*>(base_ + offset);
     }
 
+    const layout::ListExtent* extent(Offset offset, std::uint32_t) const {
+        const std::uint32_t capacity = at<layout::ListExtent>(offset).capacity;
+        return &at<layout::ListExtent>(offset, layout::ListExtent::bytes(capacity));
+    }
+
     std::uint64_t size() const { return mapped_; }
 
 private:

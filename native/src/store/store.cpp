@@ -1,6 +1,7 @@
 #include "store/store.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -20,19 +21,52 @@ void check_edge(const Edge& edge) {
     if (edge.label == 0 || edge.label > layout::kMaxLabel) throw LimitError("edge label out of range");
 }
 
+namespace {
+
+std::vector<std::uint32_t> own_shards(const StoreOptions& options) {
+    std::vector<std::uint32_t> own = options.own;
+    if (own.empty()) {
+        own.resize(options.shards);
+        std::iota(own.begin(), own.end(), 0);
+    }
+    std::sort(own.begin(), own.end());
+    if (std::adjacent_find(own.begin(), own.end()) != own.end() || own.back() >= options.shards)
+        throw DataError("the numbers of a node's own shards differ, and are below the number of all");
+    return own;
+}
+
+class LeaseFrom final : public StoreLease {
+public:
+    LeaseFrom(CommitHistory& history, Snapshot snapshot) : history_(history), snapshot_(history.lease_from(snapshot)) {}
+    ~LeaseFrom() override { history_.unlease_from(snapshot_); }
+    Snapshot snapshot() const override { return snapshot_; }
+
+private:
+    CommitHistory& history_;
+    Snapshot snapshot_;
+};
+
+}  // namespace
+
 std::string region_path(const std::string& directory, std::size_t shard) {
     return directory + "/shard-" + std::to_string(shard) + ".region";
 }
 
 Store::Store(const std::string& directory, std::size_t shards, std::size_t reserve_bytes)
-    : impl_(std::make_unique<Impl>()) {
+    : Store(directory, StoreOptions{.shards = shards, .reserve_bytes = reserve_bytes}) {}
+
+Store::Store(const std::string& directory, const StoreOptions& options) : impl_(std::make_unique<Impl>()) {
+    if (options.shards == 0 || options.shards > kMaxShards) throw LimitError("a store has 1 to 4096 shards");
     impl_->directory = directory;
-    if (shards == 0 || shards > kMaxShards) throw LimitError("a store has 1 to 4096 shards");
+    impl_->all_shards = options.shards;
+    impl_->publish_logs = options.publish_logs;
     files::make_directory(directory);
-    for (std::uint32_t i = 0; i < shards; ++i)
-        impl_->shards.push_back(std::make_unique<Shard>(
-            Region::create(region_path(directory, i), reserve_bytes, i, static_cast<std::uint32_t>(shards)),
-            impl_->history, i));
+    for (const std::uint32_t number : own_shards(options)) {
+        Region region = Region::create(region_path(directory, number), options.reserve_bytes, number,
+                                       static_cast<std::uint32_t>(options.shards));
+        const auto local = static_cast<std::uint32_t>(impl_->shards.size());
+        impl_->shards.push_back(std::make_unique<Shard>(std::move(region), impl_->history, local));
+    }
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -40,21 +74,21 @@ Store::~Store() = default;
 
 const std::string& Store::directory() const { return impl_->directory; }
 LabelTable& Store::labels() { return impl_->labels; }
-std::size_t Store::shard_count() const { return impl_->shards.size(); }
-std::size_t Store::shard_of(TermId vertex) const { return shard_number(vertex, impl_->shards.size()); }
+std::size_t Store::shard_count() const { return impl_->all_shards; }
+std::size_t Store::shard_of(TermId vertex) const { return shard_number(vertex, impl_->all_shards); }
 Snapshot Store::latest() const { return impl_->history.latest(); }
 
 // ---- commit
 
 /// Hands each shard its ends of one direction, in order. `ends` is used up.
 void Store::Impl::distribute(std::vector<Keyed>& ends) {
-    by_shard.resize(shards.size());
+    by_shard.resize(all_shards);
     for (auto& part : by_shard) part.clear();
-    if (shards.size() == 1)
+    if (all_shards == 1)
         by_shard[0].swap(ends);
     else
-        for (const Keyed& end : ends) by_shard[shard_number(end.vertex, shards.size())].push_back(end);
-    for (auto& part : by_shard) sort_ends(part);
+        for (const Keyed& end : ends) by_shard[shard_number(end.vertex, all_shards)].push_back(end);
+    for (const auto& shard : shards) sort_ends(by_shard[shard->header().shard]);
 }
 
 void Store::Impl::refuse_while_loading() const {
@@ -73,6 +107,7 @@ void Store::Impl::prepare(std::span<const Edge> edges) {
         check_edge(edge);
         ends.push_back({edge.subject, edge.label, edge.object});
     }
+    if (!whole()) return prepare_apart(ends);
     distribute(ends);
     for (std::size_t i = 0; i < shards.size(); ++i) shards[i]->append(Dir::Out, by_shard[i], &fresh, &repeated);
 
@@ -87,37 +122,65 @@ void Store::Impl::prepare(std::span<const Edge> edges) {
     for (auto& shard : shards) shard->prepare();
 }
 
+/// Of each edge only one end may be here: each direction is tested by itself. All nodes come to the same result, since
+/// they have the same commits.
+void Store::Impl::prepare_apart(std::vector<Keyed>& ends) {
+    std::vector<Keyed> other = ends;
+    for (Keyed& end : other) std::swap(end.vertex, end.value);
+    for (const Dir dir : {Dir::Out, Dir::In}) {
+        std::vector<Keyed> fresh;
+        distribute(dir == Dir::Out ? ends : other);
+        for (auto& shard : shards) {
+            std::vector<Keyed> repeated;
+            shard->append(dir, by_shard[shard->header().shard], &fresh, &repeated);
+            for (const Keyed& end : repeated) shard->reassert(dir, end);
+        }
+    }
+    for (auto& shard : shards) shard->prepare();
+}
+
 void Store::Impl::publish(Snapshot snapshot, CommitSource source) {
     const auto store_words = [&] {
         for (auto& shard : shards) shard->publish();
     };
-    if (!history.can_be_excluded(source) && history.publish_unlogged(snapshot, store_words)) return;
+    if (!history.can_be_excluded(source) && history.publish_unlogged(snapshot, store_words)) {
+        for (auto& shard : shards) shard->skip_log();
+        return;
+    }
     auto record = std::make_unique<CommitRecord>(CommitRecord{snapshot, source, {}});
-    for (auto& shard : shards) record->logs.push_back(shard->make_log());
+    for (auto& shard : shards) {
+        record->logs.push_back(shard->make_log());
+        if (publish_logs) shard->publish_log(record->logs.back());
+    }
     history.add(std::move(record));
     store_words();
     history.publish(snapshot, source);
 }
 
 Snapshot Store::commit(std::span<const Edge> edges, CommitSource source) {
-    Impl& impl = *impl_;
-    impl.refuse_while_loading();
-    const Snapshot latest = impl.history.latest();
-    if (edges.empty()) return latest;
-    if (latest + 1 == 0) throw LimitError("snapshot numbers are used up");
-    for (auto& shard : impl.shards) shard->begin(latest + 1, source);
+    if (!impl_->whole()) throw Error("a part of a store cannot give commits their numbers");
+    impl_->refuse_while_loading();
+    if (!edges.empty()) impl_->commit(latest() + 1, edges, source, false);
+    return latest();
+}
+
+void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource source) {
+    if (snapshot != latest() + 1)
+        throw DataError("commit " + std::to_string(snapshot) + " cannot follow " + std::to_string(latest()));
+    impl_->commit(snapshot, edges, source, true);
+}
+
+void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty) {
+    if (snapshot == 0) throw LimitError("snapshot numbers are used up");
+    for (auto& shard : shards) shard->begin(snapshot, source);
     try {
-        impl.prepare(edges);
-        if (impl.new_edges + impl.reasserted == 0) {
-            for (auto& shard : impl.shards) shard->abandon();
-            return latest;
-        }
-        impl.publish(latest + 1, source);
+        prepare(edges);
+        if (even_if_empty || new_edges + reasserted > 0) return publish(snapshot, source);
     } catch (...) {
-        for (auto& shard : impl.shards) shard->abandon();
+        for (auto& shard : shards) shard->abandon();
         throw;
     }
-    return latest + 1;
+    for (auto& shard : shards) shard->abandon();
 }
 
 // ---- the rest
@@ -127,7 +190,12 @@ void Store::set_vts(std::uint32_t stream, std::int64_t batch) {
 }
 
 std::unique_ptr<Source> Store::view(std::span<const StreamBound> bounds) {
+    if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
     return std::make_unique<StoreView>(impl_->shards, impl_->history, bounds);
+}
+
+std::unique_ptr<StoreLease> Store::lease(Snapshot snapshot) {
+    return std::make_unique<LeaseFrom>(impl_->history, snapshot);
 }
 
 void Store::release(std::uint32_t stream, std::int64_t batch) { impl_->history.release(stream, batch); }

@@ -14,14 +14,30 @@
 
 namespace penstock {
 
+/// What a store is made of. A node of a cluster keeps some of the shards (`own`), and publishes append logs.
+struct StoreOptions {
+    std::size_t shards = 1;
+    std::vector<std::uint32_t> own = {};               // numbers of the shards that are here; empty: all
+    std::size_t reserve_bytes = std::size_t{1} << 36;  // address space per shard, not memory
+    bool publish_logs = false;                         // into the regions, for readers of other processes
+};
+
+/// Keeps what a reader elsewhere needs: logs of every commit after `snapshot`, and the tables that it began on.
+class StoreLease {
+public:
+    virtual ~StoreLease() = default;
+    virtual Snapshot snapshot() const = 0;
+};
+
 /// Commits are made by one thread at a time (the caller's lock); views are read from any thread without locks.
-class Store {
+class Store final : public Labelled {
 public:
     /// Regions are files `directory/shard-<n>.region`. `reserve_bytes` is address space per shard, not memory.
     Store(const std::string& directory, std::size_t shards, std::size_t reserve_bytes);
-    ~Store();
+    Store(const std::string& directory, const StoreOptions& options);
+    ~Store() override;
 
-    LabelTable& labels();
+    LabelTable& labels() override;
     const std::string& directory() const;  // where the regions are; streams put theirs beside them
     std::size_t shard_count() const;
     std::size_t shard_of(TermId vertex) const;
@@ -32,6 +48,11 @@ public:
     Snapshot commit(std::span<const Edge> edges, CommitSource source);
     Snapshot latest() const;
 
+    /// A commit whose number was given elsewhere: latest() + 1, also where nothing in it is new or belongs here, so
+    /// that a snapshot is the same on all nodes. Each shard tests for duplicates on its own: the other end of an edge
+    /// may be on another node.
+    void apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource source);
+
     /// Records that the stream has closed all batches up to this one (also those that absorbed nothing): Local_VTS.
     void set_vts(std::uint32_t stream, std::int64_t batch);
 
@@ -39,6 +60,10 @@ public:
     /// what it needs of older state (append logs, old table generations) stays until it is destroyed, before the store.
     /// Thread-safe.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {});
+
+    /// A lease of `snapshot`, or of the latest one where that is older. Destroyed before the store. StorageError where
+    /// logs that it needs have gone. Thread-safe.
+    std::unique_ptr<StoreLease> lease(Snapshot snapshot);
 
     /// Nobody will ask for a bound of this stream below `batch` any more: append logs older than that may go.
     void release(std::uint32_t stream, std::int64_t batch);
@@ -51,6 +76,9 @@ public:
     void save(const std::string& directory) const;  // regions, labels, snapshot: as of now; StorageError on failure
     static std::unique_ptr<Store> open(const std::string& saved, const std::string& directory,
                                        std::size_t reserve_bytes);
+    /// The same shards as saved; of the options only reserve_bytes and publish_logs count.
+    static std::unique_ptr<Store> open(const std::string& saved, const std::string& directory,
+                                       const StoreOptions& options);
 
 private:
     friend class BulkLoad;

@@ -20,7 +20,9 @@ struct Store::Impl {
     std::string directory;
     LabelTable labels;
     CommitHistory history;
-    std::vector<std::unique_ptr<Shard>> shards;
+    std::size_t all_shards = 1;                  // of the whole store
+    std::vector<std::unique_ptr<Shard>> shards;  // those that are here, in order
+    bool publish_logs = false;
 
     // The running commit
     std::vector<std::vector<Keyed>> by_shard;
@@ -28,10 +30,13 @@ struct Store::Impl {
     std::size_t reasserted = 0;
     bool loading = false;  // a BulkLoad is open
 
+    bool whole() const { return shards.size() == all_shards; }
+    void commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty);
     void distribute(std::vector<Keyed>& ends);
     void refuse_while_loading() const;  // DataError
     void prepare(std::span<const Edge> edges);
     void reassert(const Keyed& out);  // an edge, as its subject keeps it
+    void prepare_apart(std::vector<Keyed>& ends);
     void publish(Snapshot snapshot, CommitSource source);
 };
 

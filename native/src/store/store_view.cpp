@@ -78,50 +78,31 @@ StoreView::List StoreView::find_list(TermId vertex, Label label, Dir dir) const 
 
 // ---- visibility
 
+namespace {
+
+/// One list's part of the append logs of this process.
+class ListLogs {
+public:
+    ListLogs(const CommitHistory& history, std::uint32_t shard, Offset entry)
+        : history_(history), shard_(shard), entry_(entry) {}
+    layout::Append append(Snapshot commit) const { return *log(commit).find(entry_); }
+    void reasserted(Snapshot commit, std::vector<std::uint32_t>& positions) const {
+        for (const Reassertion& again : log(commit).reasserted(entry_)) positions.push_back(again.position);
+    }
+
+private:
+    const AppendLog& log(Snapshot commit) const { return history_.find(commit)->logs[shard_]; }
+    const CommitHistory& history_;
+    std::uint32_t shard_;
+    Offset entry_;
+};
+
+}  // namespace
+
 // Returns the length at this view's snapshot, with what is excluded.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
-    ranges.clear();
-    const std::uint32_t number = list.shard->header().shard;
-    std::uint32_t length = list.length;
-    Snapshot commit = layout::last_of(list.state);
-    const Append* append = nullptr;
-    const auto step = [&] {  // to the commit that touched the list before
-        append = history_.find(commit)->logs[number].find(list.entry);
-        return append->previous;
-    };
-    // Newer than this view: the list was as long as the first of them found it.
-    while (commit > visibility_.snapshot) {
-        commit = step();
-        length = append->before;
-    }
-    if (commit < visibility_.first_excluded) {
-        if (length > 0) ranges.push_back({0, length});
-        return length;
-    }
-    Ranges hidden;  // newest first
-    std::vector<std::uint32_t> shown;
-    while (commit >= visibility_.first_excluded) {
-        const Snapshot previous = step();
-        if (visibility_.excludes(commit)) {
-            if (append->count > 0) hidden.push_back({append->before, append->before + append->count});
-        } else {
-            for (const Reassertion& again : history_.find(commit)->logs[number].reasserted(list.entry))
-                shown.push_back(again.position);
-        }
-        commit = previous;
-    }
-    std::sort(shown.begin(), shown.end());
-    shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
-    std::uint32_t position = 0;
-    auto again = shown.begin();
-    for (auto hole = hidden.rbegin(); hole != hidden.rend(); ++hole) {
-        if (hole->begin > position) ranges.push_back({position, hole->begin});
-        while (again != shown.end() && *again < hole->begin) ++again;
-        for (; again != shown.end() && *again < hole->end; ++again) ranges.push_back({*again, *again + 1});
-        position = hole->end;
-    }
-    if (position < length) ranges.push_back({position, length});
-    return length;
+    const ListLogs logs(history_, list.shard->header().shard, list.entry);
+    return visible_ranges(visibility_, logs, list.state, ranges);
 }
 
 std::uint64_t StoreView::visible_length(const List& list) const {

@@ -8,14 +8,9 @@
 #include "store/history.hpp"
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
+#include "store/visibility.hpp"
 
 namespace penstock {
-
-/// Positions [begin, end) of a list.
-struct PositionRange {
-    std::uint32_t begin;
-    std::uint32_t end;
-};
 
 /// Reads without locks, from any number of threads. Holds its lease until it is destroyed.
 class StoreView final : public Source {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "errors.hpp"
 #include "store/lookup.hpp"
 
 namespace penstock {
@@ -26,12 +27,13 @@ constexpr std::size_t kAhead = 16;  // slots prefetched together
 
 TableWriter::TableWriter(Region& region) : region_(region) {
     for (auto& table : region_.header().tables)
-        if (table == 0) layout::store_release(table, make_table(kFirstSlots));
+        if (table == 0) layout::store_release(table, word_of(make_table(kFirstSlots)));
 }
 
 Offset TableWriter::make_table(std::uint64_t slots) {
     const std::uint64_t buckets = slots * 10 / kBuiltLoad + 1;
     const std::uint64_t spare = buckets / 4 + 2;
+    if (buckets > Table::kMaxBuckets) throw LimitError("too many vertices in one shard");
     const Offset offset = region_.allocate_block(Table::bytes(buckets, spare));
     auto& table = region_.at<Table>(offset);
     table.buckets = buckets;
@@ -46,7 +48,7 @@ Span TableWriter::block_of(Offset offset) const {
 
 Slot* TableWriter::claim_slot(Offset offset, std::uint64_t hash) {
     auto& table = region_.at<Table>(offset);
-    auto* bucket = &region_.at<Bucket>(lookup::first_bucket(region_, offset, hash));
+    auto* bucket = &region_.at<Bucket>(lookup::first_bucket(word_of(offset), hash));
     for (;;) {
         for (Slot& slot : bucket->slots) {
             if (slot.ref != 0) continue;
@@ -152,7 +154,7 @@ void TableWriter::grow(std::size_t part, std::uint64_t slots, Snapshot snapshot)
         slots += slots / 4 + kFirstSlots;
         larger = make_table(slots);
     }
-    layout::store_release(region_.header().tables[part], larger);  // publishes the copied slots
+    layout::store_release(region_.header().tables[part], word_of(larger));  // publishes the copied slots
     retire(block_of(old), snapshot);
 }
 

@@ -51,7 +51,10 @@ private:
     void grow(std::size_t part, std::uint64_t slots, Snapshot snapshot);
     bool copy(layout::Offset from, layout::Offset to);
     std::uint64_t hash_of(const layout::Slot& slot) const;
-    layout::Offset current(std::size_t part) const { return region_.header().tables[part]; }
+    layout::Offset current(std::size_t part) const { return layout::Table::offset_of(region_.header().tables[part]); }
+    std::uint64_t word_of(layout::Offset table) const {
+        return layout::Table::make_word(table, region_.at<layout::Table>(table).buckets);
+    }
     layout::Table& header_of(std::size_t part) const { return region_.at<layout::Table>(current(part)); }
     Span block_of(layout::Offset table) const;
 

@@ -15,7 +15,7 @@ std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0
 
 }  // namespace
 
-CountWindow::CountWindow(const Stream& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms)
+CountWindow::CountWindow(const SliceSource& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms)
     : Window(stream), size_(size), step_(step), after_ms_(after_ms) {
     if (size == 0 || step == 0) throw DataError("a count window's size and step must be positive");
     if (size > RecordQueue::kMaxRecords) {

@@ -26,11 +26,31 @@ struct StreamOptions {
     std::size_t memory_bytes = 0;  // of slices and open batches; 0 = no limit
 };
 
+/// The closed batches of a stream, for windows: those of this process (Stream), or copies of what nodes publish
+/// (remote::RemoteSlices).
+class SliceSource {
+public:
+    struct SliceView {
+        std::int64_t batch;
+        // Columns of equal length in the order (event time, arrival).
+        std::span<const std::int64_t> ts;
+        std::span<const TermId> s, o;
+        std::span<const Label> label;  // window label: (0, predicate)
+    };
+
+    virtual ~SliceSource() = default;
+    /// Calls f for each live slice with first <= batch <= last, in order.
+    virtual void slices(std::int64_t first, std::int64_t last,
+                        const std::function<void(const SliceView&)>& f) const = 0;
+    virtual std::int64_t closed() const = 0;  // last closed batch; kNever before the first
+    virtual std::int64_t batch_ms() const = 0;
+};
+
 /// Ticks, tuples and bytes are plain numbers; batch k holds tuples with event time in (k*batch_ms, (k+1)*batch_ms].
-class Stream {
+class Stream final : public SliceSource {
 public:
     Stream(Store& store, Dictionary& dictionary, StreamOptions options);
-    ~Stream();
+    ~Stream() override;
 
     /// Decides each row's fate in order (SEMANTICS §2) without storing anything: late where ts <= watermark, too far
     /// ahead where ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to ts - 1 -
@@ -53,7 +73,7 @@ public:
     /// timeless tuples (one commit per batch; their terms are kept), records Local_VTS. Batches without tuples cost
     /// nothing. The caller closes batch by batch where evaluations lie between. Returns the latest snapshot.
     Snapshot close(std::int64_t batch);
-    std::int64_t closed() const;                     // last closed batch; kNever before the first
+    std::int64_t closed() const override;
     std::vector<std::int64_t> open_batches() const;  // numbers of open batches that hold tuples, ascending
 
     /// Slices of batches up to and including `batch` are needed by no window any more; their memory is recycled.
@@ -66,17 +86,8 @@ public:
     std::string save() const;  // open batches, live slices, counters; checksummed
     void restore(std::string_view saved);
 
-    // For windows: live slices in order of batch.
-    struct SliceView {
-        std::int64_t batch;
-        // Columns of equal length in the order (event time, arrival).
-        std::span<const std::int64_t> ts;
-        std::span<const TermId> s, o;
-        std::span<const Label> label;  // window label: (0, predicate)
-    };
-    /// Calls f for each live slice with first <= batch <= last, in order.
-    void slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const;
-    std::int64_t batch_ms() const;
+    void slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const override;
+    std::int64_t batch_ms() const override;
 
 private:
     struct Impl;

@@ -4,7 +4,7 @@
 
 namespace penstock {
 
-Window::Window(const Stream& stream) : stream_(stream), index_(std::make_unique<WindowIndex>()) {}
+Window::Window(const SliceSource& stream) : stream_(stream), index_(std::make_unique<WindowIndex>()) {}
 Window::~Window() = default;
 
 std::size_t Window::size() const { return index_->distinct(); }

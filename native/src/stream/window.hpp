@@ -42,8 +42,8 @@ public:
     std::int64_t latest(TermId, Label, TermId) const final;
 
 protected:
-    explicit Window(const Stream& stream);
-    const Stream& stream_;
+    explicit Window(const SliceSource& stream);
+    const SliceSource& stream_;
     std::unique_ptr<WindowIndex> index_;
 };
 
@@ -51,7 +51,7 @@ protected:
 /// it goes when its latest occurrence expires (SEMANTICS §7.11, 12).
 class TimeWindow final : public Window {
 public:
-    explicit TimeWindow(const Stream& stream) : Window(stream) {}
+    explicit TimeWindow(const SliceSource& stream) : Window(stream) {}
     /// Moves to (start, end]; both only grow, and every batch up to the one that holds `end` must be closed. Slices of
     /// (start, end] that it has taken in may be released: it holds its own copy.
     void advance(std::int64_t start, std::int64_t end);
@@ -65,7 +65,7 @@ private:
 /// the content (SEMANTICS §3). Same look-ups as TimeWindow.
 class CountWindow final : public Window {
 public:
-    CountWindow(const Stream& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms);
+    CountWindow(const SliceSource& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms);
 
     struct Report {
         std::int64_t time;       // event time of the tuple that completed the step: the evaluation's t

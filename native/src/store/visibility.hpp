@@ -1,0 +1,75 @@
+// Which positions of a list a reader of an older snapshot sees, from the append logs of the commits that touched it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "store/commit.hpp"
+#include "store/layout.hpp"
+
+namespace penstock {
+
+/// What a view is allowed to see: every commit up to `snapshot` but `excluded` (ascending). Commits below
+/// `first_excluded` need no look at a log.
+struct Visibility {
+    Snapshot snapshot = 0;
+    Snapshot first_excluded = 1;
+    std::vector<Snapshot> excluded;
+
+    bool excludes(Snapshot commit) const {
+        return commit > snapshot || std::binary_search(excluded.begin(), excluded.end(), commit);
+    }
+};
+
+/// Positions [begin, end) of a list.
+struct PositionRange {
+    std::uint32_t begin;
+    std::uint32_t end;
+};
+
+/// Fills `ranges` with what is visible of the list with that state: ascending, disjoint. Returns the length at the
+/// view's snapshot, with what is excluded. `Logs` has, for one list, `append(commit)` (its Append by that commit) and
+/// `reasserted(commit, positions)` (appends the positions that it asserted again).
+template <class Logs>
+std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std::uint64_t state,
+                             std::vector<PositionRange>& ranges) {
+    ranges.clear();
+    std::uint32_t length = layout::length_of(state);
+    Snapshot commit = layout::last_of(state);
+    // Newer than this view: the list was as long as the first of them found it.
+    while (commit > visibility.snapshot) {
+        const layout::Append append = logs.append(commit);
+        length = append.before;
+        commit = append.previous;
+    }
+    if (commit < visibility.first_excluded) {
+        if (length > 0) ranges.push_back({0, length});
+        return length;
+    }
+    std::vector<PositionRange> hidden;  // newest first
+    std::vector<std::uint32_t> shown;
+    while (commit >= visibility.first_excluded) {
+        const layout::Append append = logs.append(commit);
+        if (visibility.excludes(commit)) {
+            if (append.count > 0) hidden.push_back({append.before, append.before + append.count});
+        } else {
+            logs.reasserted(commit, shown);
+        }
+        commit = append.previous;
+    }
+    std::sort(shown.begin(), shown.end());
+    shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
+    std::uint32_t position = 0;
+    auto again = shown.begin();
+    for (auto hole = hidden.rbegin(); hole != hidden.rend(); ++hole) {
+        if (hole->begin > position) ranges.push_back({position, hole->begin});
+        while (again != shown.end() && *again < hole->begin) ++again;
+        for (; again != shown.end() && *again < hole->end; ++again) ranges.push_back({*again, *again + 1});
+        position = hole->end;
+    }
+    if (position < length) ranges.push_back({position, length});
+    return length;
+}
+
+}  // namespace penstock
