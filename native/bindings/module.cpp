@@ -8,6 +8,7 @@ void bind_store(nb::module_& m);
 void bind_bulk(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_exec(nb::module_& m);
+void bind_remote(nb::module_& m);
 void bind_dataplane(nb::module_& m);
 
 // Until every area has landed, one that is missing is left out.
@@ -19,5 +20,6 @@ NB_MODULE(_native, m) {
     bind_bulk(m);
     bind_stream(m);
     bind_dataplane(m);
+    bind_remote(m);
     if (bind_exec != nullptr) bind_exec(m);
 }

@@ -60,6 +60,19 @@ private:
     std::size_t bytes_;
 };
 
+/// A slice with a further column behind all others: each tuple's number in its batch by (event time, arrival). With it
+/// the parts of a batch that several nodes publish are put together in that order.
+struct PartColumns {
+    std::span<const std::int64_t> ts;
+    std::span<const TermId> s, o;
+    std::span<const Label> label;
+    std::span<const std::uint32_t> position;
+};
+std::size_t part_bytes(std::size_t tuples);
+void write_part(std::byte* to, std::uint64_t sequence, std::int64_t batch, const PartColumns& part);
+/// Empty where the slice is no part.
+std::span<const std::uint32_t> part_positions(const std::byte* slice);
+
 inline const SliceHeader& slice_header(const std::byte* slice) { return *reinterpret_cast<const SliceHeader*>(slice); }
 Stream::SliceView slice_view(const std::byte* slice);
 std::span<const LabelCount> slice_counts(const std::byte* slice);

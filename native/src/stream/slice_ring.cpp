@@ -48,6 +48,7 @@ SliceRing::SliceRing(std::string path, std::uint32_t stream, std::int64_t batch_
 SliceRing::~SliceRing() {
     for (const auto& segment : segments_) ::munmap(segment->data, segment->bytes);
     if (file_ < 0) return;
+    ::munmap(reinterpret_cast<std::byte*>(index_) - SliceIndex::kOffset, kPage);
     struct stat ours, there;
     // A stream of this name that was made later has its own file under this path.
     if (::fstat(file_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
@@ -56,6 +57,7 @@ SliceRing::~SliceRing() {
 }
 
 void SliceRing::open() {
+    if (file_ >= 0) return;
     ::unlink(path_.c_str());  // left by a process that crashed; its readers keep what they have mapped
     const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) fail("create", path_, errno);
@@ -65,12 +67,19 @@ void SliceRing::open() {
         ::close(file);
         fail("write", path_, error);
     }
+    void* page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (page == MAP_FAILED) {
+        const int error = errno;
+        ::close(file);
+        fail("map", path_, error);
+    }
     file_ = file;
+    index_ = reinterpret_cast<SliceIndex*>(static_cast<std::byte*>(page) + SliceIndex::kOffset);
     end_ = kPage;
 }
 
 SliceRing::Place SliceRing::place(std::size_t bytes) {
-    if (file_ < 0) open();
+    open();
     if (current_ == nullptr || current_->room() < bytes) {
         Segment& next = segment_for(bytes + sizeof(SegmentHeader));
         begin(next);
@@ -80,12 +89,16 @@ SliceRing::Place SliceRing::place(std::size_t bytes) {
             current_->header().sequence.load(std::memory_order_relaxed), bytes};
 }
 
-void SliceRing::publish(const Place& place) {
+void SliceRing::publish(const Place& place, std::int64_t batch) {
     Segment& segment = *segments_[place.segment];
+    const std::uint64_t count = index_->count.load(std::memory_order_relaxed);
+    index_->entries[count % SliceIndex::kSlices] = {batch, segment.offset + segment.end, place.bytes, segment.offset,
+                                                    place.sequence};
     segment.end += place.bytes;
     segment.live += place.bytes;
     used_ += place.bytes;
     segment.header().used.store(segment.end, std::memory_order_release);
+    index_->count.store(count + 1, std::memory_order_release);  // publishes the slice's bytes and its entry
 }
 
 void SliceRing::free(std::uint32_t number, std::size_t bytes) {

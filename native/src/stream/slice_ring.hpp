@@ -33,6 +33,24 @@ struct RegionHeader {
     std::int64_t batch_ms;
 };
 
+/// Where the slices lie, in the first page: the last kSlices of them, by their number modulo that. A reader loads
+/// `count` first, then entries, then slices, then the sequence of their segments again.
+struct SliceIndex {
+    static constexpr std::uint64_t kOffset = 64;  // in the file
+    static constexpr std::uint64_t kSlices = 1600;
+    struct Entry {
+        std::int64_t batch;
+        std::uint64_t offset;  // of the slice in the file
+        std::uint64_t bytes;
+        std::uint64_t segment;   // offset of its segment
+        std::uint64_t sequence;  // of its segment, while the slice is live
+    };
+    std::atomic<std::uint64_t> count;  // slices published so far
+    std::uint64_t unused[7];
+    Entry entries[kSlices];
+};
+static_assert(SliceIndex::kOffset + sizeof(SliceIndex) <= 64 << 10);
+
 struct SegmentHeader {
     std::atomic<std::uint64_t> sequence;  // 0 while it is recycled
     std::uint64_t bytes;                  // header included; the next segment begins there. Never changes
@@ -55,10 +73,12 @@ public:
         std::uint64_t sequence;
         std::size_t bytes;
     };
+    /// Makes the file, where that was not done yet. StorageError.
+    void open();
     /// Room for one slice (a multiple of 8 bytes), to be written and then published. A place that is not published is
     /// given out again. StorageError where the file cannot grow.
     Place place(std::size_t bytes);
-    void publish(const Place& place);
+    void publish(const Place& place, std::int64_t batch);
     /// The slices of a segment are freed in any order; nobody in this process reads them any more.
     void free(std::uint32_t segment, std::size_t bytes);
 
@@ -67,7 +87,6 @@ public:
 
 private:
     struct Segment;
-    void open();
     Segment& segment_for(std::size_t bytes);
     Segment& add_segment(std::size_t bytes);
     void begin(Segment& segment);
@@ -79,6 +98,7 @@ private:
     std::uint32_t stream_;
     std::int64_t batch_ms_;
     int file_ = -1;
+    SliceIndex* index_ = nullptr;
     std::vector<std::unique_ptr<Segment>> segments_;  // in order of offset
     Segment* current_ = nullptr;
     std::uint64_t end_ = 0, sequence_ = 0;

@@ -135,7 +135,7 @@ void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool a
     const SliceRing::Place place = ring.place(writer.bytes());
     writer.write(place.data, place.sequence);
     if (absorb) absorb_timeless(batch, tuples);
-    ring.publish(place);
+    ring.publish(place, batch);
     // Batches open in almost any order, but slices leave oldest first: until this one has left, its terms are in use.
     for (auto before = live.rbegin(); before != live.rend() && before->oldest_tick > tuples.tick; ++before) {
         before->oldest_tick = tuples.tick;

@@ -1,0 +1,284 @@
+#include "remote/remote_store.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "errors.hpp"
+#include "mix.hpp"
+#include "remote/remote_view.hpp"
+
+namespace penstock::remote {
+
+using dataplane::Fault;
+using dataplane::Read;
+using dataplane::RegionEntry;
+using dataplane::RegionId;
+using layout::CommitEntry;
+using layout::CommitRing;
+using layout::Header;
+using layout::VtsArray;
+
+namespace {
+
+constexpr std::uint32_t kHeaderBytes = sizeof(Header);
+static_assert(sizeof(Header) % 8 == 0);
+
+Read read_of(RegionId region, std::uint64_t offset, std::uint64_t bytes, void* into) {
+    return {region, offset, static_cast<std::uint32_t>(bytes), static_cast<std::byte*>(into)};
+}
+
+}  // namespace
+
+// ---- location cache
+
+std::uint64_t LocationCache::key_of(std::uint64_t epoch, TermId vertex, Dir dir) {
+    return mix(vertex * 2 + static_cast<std::uint64_t>(dir)) ^ epoch;
+}
+
+layout::Offset LocationCache::find(std::uint64_t epoch, TermId vertex, Dir dir) const {
+    const std::uint64_t key = key_of(epoch, vertex, dir);
+    const Place& place = places_[key % kPlaces];
+    const std::uint64_t record = place.record.load(std::memory_order_relaxed);
+    return (place.mixed.load(std::memory_order_relaxed) ^ record) == key ? record : 0;
+}
+
+void LocationCache::remember(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record) {
+    const std::uint64_t key = key_of(epoch, vertex, dir);
+    Place& place = places_[key % kPlaces];
+    place.record.store(record, std::memory_order_relaxed);
+    place.mixed.store(key ^ record, std::memory_order_relaxed);
+}
+
+// ---- places and leases
+
+RemoteStore::RemoteStore(std::size_t shards) : shards_(shards), places_(std::make_shared<Places>(shards)) {
+    if (shards == 0 || shards > 4096) throw LimitError("a store has 1 to 4096 shards");
+    reader_ = [this](std::span<const Read> reads) { read(reads); };
+}
+RemoteStore::~RemoteStore() = default;
+
+/// Takes over the node's directory, from the plane that leads to it. Holds plane_mutex_.
+void RemoteStore::place(dataplane::Node node, const std::shared_ptr<dataplane::Plane>& plane) {
+    const std::vector<RegionEntry> entries = plane->directory(node);
+    std::scoped_lock lock(mutex_);
+    auto places = std::make_shared<Places>(*places_);
+    for (const RegionEntry& entry : entries) {
+        if (entry.kind == dataplane::RegionKind::Slices) slices_[{entry.subject, node}] = entry.id;
+        if (entry.kind != dataplane::RegionKind::Shard) continue;
+        if (entry.subject >= shards_) throw DataError("there is no shard " + std::to_string(entry.subject));
+        (*places)[entry.subject] = {entry.id, entry.epoch, plane->mapped(entry.id), plane};
+    }
+    places_ = std::move(places);
+}
+
+void RemoteStore::attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane) {
+    std::scoped_lock lock(plane_mutex_);
+    place(node, plane);
+    router_.add(node, plane);
+    planes_[node] = std::move(plane);
+}
+
+void RemoteStore::refresh() {
+    std::scoped_lock lock(plane_mutex_);
+    for (const auto& [node, plane] : planes_) place(node, plane);
+}
+
+std::vector<std::pair<dataplane::Node, RegionId>> RemoteStore::slice_regions(std::uint32_t stream) const {
+    std::scoped_lock lock(mutex_);
+    std::vector<std::pair<dataplane::Node, RegionId>> regions;
+    for (const auto& [key, region] : slices_)
+        if (key.first == stream) regions.emplace_back(key.second, region);
+    return regions;
+}
+
+std::shared_ptr<const RemoteStore::Places> RemoteStore::places() const {
+    std::scoped_lock lock(mutex_);
+    return places_;
+}
+
+void RemoteStore::lease(Snapshot snapshot, Clock::time_point until) {
+    std::scoped_lock lock(mutex_);
+    leased_ = snapshot;
+    leased_until_ = until;
+}
+
+Snapshot RemoteStore::oldest_needed() const {
+    std::scoped_lock lock(mutex_);
+    return open_.empty() ? newest_ : *open_.begin();
+}
+
+// Nodes drop what a lease kept only once it has run out by their clock, and they began to count later than we did:
+// while ours says that it holds, nothing that was read before this moment can have been used anew.
+void RemoteStore::check_lease(Snapshot snapshot) const {
+    std::scoped_lock lock(mutex_);
+    if (!leased_until_ || Clock::now() >= *leased_until_)
+        throw dataplane::Error(Fault::TimedOut,
+                               "the lease on the nodes' shards has run out: what was read may be gone");
+    if (snapshot < leased_)
+        throw dataplane::Error(Fault::Disconnected, "snapshot " + std::to_string(snapshot) +
+                                                        " is older than what is leased: a node is behind");
+}
+
+void RemoteStore::release(std::uint32_t stream, std::int64_t batch) {
+    std::scoped_lock lock(mutex_);
+    std::int64_t& released = released_.try_emplace(stream, batch).first->second;
+    released = std::max(released, batch);
+}
+
+std::vector<StreamBound> RemoteStore::releases() const {
+    std::scoped_lock lock(mutex_);
+    std::vector<StreamBound> releases;
+    for (const auto& [stream, batch] : released_) releases.push_back({stream, batch});
+    return releases;
+}
+
+void RemoteStore::began(Snapshot from) {
+    std::scoped_lock lock(mutex_);
+    open_.insert(from);
+}
+
+void RemoteStore::closed(Snapshot from) {
+    std::scoped_lock lock(mutex_);
+    open_.erase(open_.find(from));
+}
+
+// ---- headers
+
+void RemoteStore::read(std::span<const Read> reads) {
+    std::scoped_lock lock(plane_mutex_);
+    router_.read(reads);
+    rounds_.fetch_add(1, std::memory_order_relaxed);  // a figure, orders nothing
+}
+
+void RemoteStore::check_alive(const Place& place, std::uint32_t shard, const Header& header) const {
+    if (header.magic != layout::kMagic || header.version != layout::kVersion)
+        throw StorageError("shard " + std::to_string(shard) + " is no region of this version");
+    const bool retired = header.status != static_cast<std::uint64_t>(layout::RegionStatus::Live);
+    if (header.epoch != place.epoch || retired)
+        throw dataplane::Error(Fault::Retired, "shard " + std::to_string(shard) + " lies elsewhere by now");
+}
+
+RemoteStore::Headers RemoteStore::read_headers(const Places& places) {
+    Headers headers{std::vector<Header>(shards_), 0};
+    std::vector<Read> reads;
+    for (std::uint32_t i = 0; i < shards_; ++i) {
+        if (places[i].plane == nullptr)
+            throw dataplane::Error(Fault::Disconnected, "nobody has shard " + std::to_string(i));
+        reads.push_back(read_of(places[i].region, 0, kHeaderBytes, &headers.at[i]));
+    }
+    read(reads);
+    headers.published = ~Snapshot{0};
+    for (std::uint32_t i = 0; i < shards_; ++i) {
+        check_alive(places[i], i, headers.at[i]);
+        headers.published = std::min(headers.published, static_cast<Snapshot>(headers.at[i].published));
+    }
+    return headers;
+}
+
+Snapshot RemoteStore::latest() { return read_headers(*places()).published; }
+
+std::uint64_t RemoteStore::edge_count() {
+    std::uint64_t total = 0;
+    for (const Header& header : read_headers(*places()).at) total += header.edges;
+    return total;
+}
+
+std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t> streams) {
+    std::vector<std::int64_t> stable(streams.size(), std::numeric_limits<std::int64_t>::max());
+    const auto places = this->places();
+    const Headers headers = read_headers(*places);
+    // The array's capacity comes first; one that was outgrown meanwhile stays while the lease holds, and lags at most.
+    const std::uint32_t last = streams.empty() ? 0 : *std::max_element(streams.begin(), streams.end());
+    const std::uint64_t bytes = VtsArray::bytes(std::uint64_t{last} + 1);
+    std::vector<std::uint64_t> arrays(shards_ * bytes / 8);
+    std::vector<Read> reads;
+    for (std::uint32_t i = 0; i < shards_; ++i) {
+        const layout::Offset array = headers.at[i].vts;
+        if (array == 0) return std::vector<std::int64_t>(streams.size(), kNever);
+        if (array >= headers.at[i].mapped) return std::vector<std::int64_t>(streams.size(), kNever);  // read meanwhile
+        const std::uint64_t there = std::min(bytes, headers.at[i].mapped - array);
+        reads.push_back(read_of((*places)[i].region, array, there, &arrays[i * bytes / 8]));
+    }
+    read(reads);
+    for (std::uint32_t i = 0; i < shards_; ++i) {
+        const std::uint64_t* array = &arrays[i * bytes / 8];
+        for (std::size_t k = 0; k < streams.size(); ++k) {
+            const auto closed = static_cast<std::int64_t>(array[1 + streams[k]]);
+            const bool there = streams[k] < array[0] && (2 + streams[k]) * 8 <= reads[i].length;
+            stable[k] = std::min(stable[k], there ? closed : kNever);
+        }
+    }
+    check_lease(~Snapshot{0});
+    return stable;
+}
+
+// ---- views
+
+// Every shard has every commit in its ring, so one shard's will do.
+void RemoteStore::learn_commits(const Place& place, const Header& header, Snapshot until) {
+    std::erase_if(commits_, [&](const Commit& commit) { return commit.snapshot < header.oldest_readable; });
+    const Snapshot first = std::max(static_cast<Snapshot>(header.oldest_readable), learned_ + 1);
+    if (first > until) return;
+    if (header.commits == 0) throw StorageError("the nodes publish no logs of their commits");
+    std::vector<CommitEntry> entries(until - first + 1);
+    std::vector<Read> reads;
+    const std::uint64_t capacity = CommitRing::capacity(header.commits);
+    for (Snapshot at = first; at <= until;) {  // up to where the ring begins anew
+        const auto n = std::min<std::uint64_t>(until - at + 1, capacity - (at & (capacity - 1)));
+        reads.push_back(read_of(place.region, CommitRing::entry_at(header.commits, at), n * sizeof(CommitEntry),
+                                &entries[at - first]));
+        at += static_cast<Snapshot>(n);
+    }
+    read(reads);
+    for (const CommitEntry& entry : entries) {
+        const auto at = static_cast<Snapshot>(first + (&entry - entries.data()));
+        if (entry.snapshot != at) throw StorageError("commit " + std::to_string(at) + " has no log any more");
+        if (entry.stream != 0) commits_.push_back({at, {entry.stream, entry.batch}});
+    }
+    learned_ = until;
+}
+
+Visibility RemoteStore::visibility(const Place& place, const Header& header, Snapshot snapshot,
+                                   std::span<const StreamBound> bounds) {
+    Visibility visibility{snapshot, snapshot + 1, {}};
+    if (bounds.empty()) return visibility;
+    std::scoped_lock lock(commits_mutex_);
+    learn_commits(place, header, snapshot);
+    for (const Commit& commit : commits_) {
+        const auto hides = [&](const StreamBound& bound) {
+            return bound.stream == commit.source.stream && commit.source.batch > bound.batch;
+        };
+        if (commit.snapshot <= snapshot && std::any_of(bounds.begin(), bounds.end(), hides))
+            visibility.excluded.push_back(commit.snapshot);
+    }
+    if (!visibility.excluded.empty()) visibility.first_excluded = visibility.excluded.front();
+    return visibility;
+}
+
+std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds) {
+    const auto places = this->places();
+    const Snapshot snapshot = read_headers(*places).published;
+    {
+        std::scoped_lock lock(mutex_);
+        if (snapshot < newest_)
+            throw dataplane::Error(Fault::Disconnected,
+                                   "a node is behind the snapshot that was read last: wait for it");
+        for (const StreamBound& bound : bounds)
+            if (const auto known = released_.find(bound.stream);
+                known != released_.end() && bound.batch < known->second)
+                throw Error("stream " + std::to_string(bound.stream) + " was released beyond batch " +
+                            std::to_string(bound.batch));
+        newest_ = snapshot;
+        open_.insert(snapshot);
+    }
+    auto view = std::make_unique<RemoteView>(*this, places, snapshot);  // which closes the snapshot when it goes
+    // Once more: no order holds between the words of one read, and all that is reached from here has to be as new as
+    // the snapshot.
+    const Headers headers = read_headers(*places);
+    for (std::uint32_t i = 0; i < shards_; ++i) view->add({i, (*places)[i].region, (*places)[i].base, headers.at[i]});
+    view->see(visibility(places->front(), headers.at[0], snapshot, bounds));
+    check_lease(snapshot);
+    return view;
+}
+
+}  // namespace penstock::remote

@@ -1,0 +1,83 @@
+// The stored graph at one snapshot over shards that lie on other nodes, or in other processes of this machine.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "remote/remote_store.hpp"
+#include "remote/shard_memory.hpp"
+#include "source.hpp"
+#include "store/visibility.hpp"
+
+namespace penstock::remote {
+
+/// Each call reads in rounds, all keys and shards of a round together: buckets, then records, then lists. One thread at
+/// a time. Errors: see RemoteStore::view.
+class RemoteView final : public Source {
+public:
+    RemoteView(RemoteStore& store, std::shared_ptr<const RemoteStore::Places> places, Snapshot snapshot)
+        : store_(store), places_(std::move(places)), snapshot_(snapshot), leased_(snapshot) {}
+    ~RemoteView() override { store_.closed(leased_); }
+    RemoteView(const RemoteView&) = delete;
+    RemoteView& operator=(const RemoteView&) = delete;
+    void add(ShardImage image) { images_.push_back(std::move(image)); }
+    void see(Visibility visibility) {
+        visibility_ = std::move(visibility);
+        store_.began(visibility_.first_excluded - 1);
+        store_.closed(std::exchange(leased_, visibility_.first_excluded - 1));
+    }
+
+    Snapshot snapshot() const { return snapshot_; }
+
+    void expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const override;
+    void contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                  std::span<std::uint8_t> found) const override;
+    void vertices(Label label, Dir dir, std::vector<TermId>& out) const override;
+    void labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
+                   std::vector<Label>& labels) const override;
+    void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
+    void labels(std::vector<Label>& out) const override;
+    LabelStats stats(Label label) const override;  // of the latest snapshot: for the planner
+    std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
+
+private:
+    /// One list as this view found it; absent: no entry, length 0. As StoreView::List.
+    struct List {
+        std::uint32_t shard = 0;
+        layout::Offset entry = 0;
+        TermId head = 0;
+        std::uint64_t state = 0;
+        std::uint32_t length() const { return layout::length_of(state); }
+    };
+    using Ranges = std::vector<PositionRange>;
+    class Operation;
+    class ListLogs;
+
+    bool whole(const List& list) const { return layout::last_of(list.state) < visibility_.first_excluded; }
+    std::uint32_t shard_of(TermId vertex) const;
+    ShardMemory memory(Operation& operation, std::uint32_t shard) const;
+    layout::Offset find_record(Operation& operation, TermId vertex, Dir dir) const;
+    List find_list(Operation& operation, TermId vertex, Label label, Dir dir) const;
+    List load(Operation& operation, std::uint32_t shard, layout::Offset entry) const;
+    List index_list(Operation& operation, std::uint32_t shard, Label label, Dir dir) const;
+    layout::Offset label_row(std::uint32_t shard, Label label) const;
+    std::uint32_t ranges_of(Operation& operation, const List& list, Ranges& ranges) const;
+    std::uint64_t visible_length(Operation& operation, const List& list) const;
+    bool list_contains(Operation& operation, const List& list, TermId value) const;
+    template <class Visit>
+    void for_each_visible(Operation& operation, const List& list, Visit visit) const;
+    void hidden_vertices(std::uint32_t shard, Label label, Dir dir, std::vector<TermId>& out) const;
+    template <class Step>
+    void in_rounds(Operation& operation, std::size_t count, Step step) const;
+
+    RemoteStore& store_;
+    std::shared_ptr<const RemoteStore::Places> places_;
+    Snapshot snapshot_;
+    Snapshot leased_;
+    Visibility visibility_;
+    std::vector<ShardImage> images_;  // by shard
+};
+
+}  // namespace penstock::remote

@@ -1,0 +1,222 @@
+// Random commits to stores that keep parts of a graph, and views over them through a plane, against a plain model.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "errors.hpp"
+#include "remote_world.hpp"
+
+namespace penstock::test {
+namespace {
+
+struct Case {
+    std::size_t shards, nodes;
+    bool copying;
+    std::size_t vertices, labels, commits, max_edges;
+    std::uint32_t streams;
+};
+
+struct Held {
+    std::unique_ptr<Source> view;
+    Model::Edges expected;
+};
+
+class ModelRun {
+public:
+    ModelRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), world_(c.shards, c.nodes, c.copying) {
+        for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
+        for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(world_.label(1000000 + i));
+        batches_.resize(c.streams + 1, 0);
+        released_.resize(c.streams + 1, -1);
+        at_.resize(c.nodes, 0);
+    }
+
+    void run() {
+        for (std::size_t i = 0; i < case_.commits && !testing::Test::HasFatalFailure(); ++i) {
+            write();
+            if (one_in(3)) open_view();
+            if (one_in(4) && !held_.empty()) close_view();
+            if (one_in(4)) world_.renew();
+            if (case_.streams > 0 && one_in(6)) release();
+        }
+        while (!held_.empty() && !testing::Test::HasFatalFailure()) close_view();
+        for (std::uint32_t s = 1; s <= case_.streams; ++s) world_.release(s, released_[s] = batches_[s]);
+        for (std::size_t n = 0; n < case_.nodes; ++n) catch_up(n, log_.size());
+        open_view();
+        EXPECT_EQ(world_.remote->edge_count(), model_.visible(world_.remote->latest(), {}).size());
+        held_.clear();
+        world_.leases.clear();
+        for (auto& store : world_.stores) EXPECT_EQ(store->log_bytes(), 0u);
+    }
+
+private:
+    struct Commit {
+        std::vector<Edge> edges;
+        CommitSource source;
+    };
+    std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
+    bool one_in(std::size_t n) { return below(n) == 0; }
+    TermId vertex() {
+        return vertices_[one_in(3) ? below(std::min<std::size_t>(2, vertices_.size())) : below(vertices_.size())];
+    }
+
+    /// A new commit in the log; nodes apply the log at their own pace.
+    void write() {
+        std::vector<Edge> edges;
+        for (std::size_t n = below(case_.max_edges) + 1; n > 0; --n)
+            edges.push_back({vertex(), labels_[below(labels_.size())], vertex()});
+        const auto stream = static_cast<std::uint32_t>(below(case_.streams + 1));
+        const CommitSource source{stream, stream == 0 ? 0 : ++batches_[stream]};
+        log_.push_back({edges, source});
+        model_.add(static_cast<Snapshot>(log_.size()), edges, source);
+        for (std::size_t n = 0; n < case_.nodes; ++n) catch_up(n, log_.size() - (one_in(3) ? 1 : 0));
+    }
+    void catch_up(std::size_t node, std::size_t until) {
+        for (; at_[node] < until; ++at_[node])
+            world_.apply(node, static_cast<Snapshot>(at_[node] + 1), log_[at_[node]].edges, log_[at_[node]].source);
+    }
+
+    void open_view() {
+        std::vector<StreamBound> bounds;
+        for (std::uint32_t s = 1; s <= case_.streams; ++s)
+            if (one_in(2))
+                bounds.push_back({s, released_[s] + static_cast<std::int64_t>(below(
+                                                        static_cast<std::size_t>(batches_[s] - released_[s] + 1)))});
+        const auto stable = static_cast<Snapshot>(*std::min_element(at_.begin(), at_.end()));
+        ASSERT_EQ(world_.remote->latest(), stable);
+        held_.push_back({world_.remote->view(bounds), model_.visible(stable, bounds)});
+        check(held_.back());
+    }
+    void close_view() {
+        const std::size_t i = below(held_.size());
+        check(held_[i]);
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    void release() {
+        world_.renew();
+        const auto s = static_cast<std::uint32_t>(below(case_.streams) + 1);
+        released_[s] += static_cast<std::int64_t>(below(static_cast<std::size_t>(batches_[s] - released_[s] + 1)));
+        world_.release(s, released_[s]);
+    }
+    void check(const Held& held) {
+        const std::string found = difference(*held.view, held.expected, vertices_, labels_);
+        ASSERT_EQ(found, "") << "after commit " << log_.size();
+    }
+
+    Case case_;
+    std::mt19937_64 random_;
+    NodesWorld world_;
+    Model model_;
+    std::vector<Commit> log_;
+    std::vector<std::size_t> at_;  // by node: how much of the log it has applied
+    std::vector<TermId> vertices_;
+    std::vector<Label> labels_;
+    std::vector<std::int64_t> batches_, released_;
+    std::deque<Held> held_;
+};
+
+class RemoteView : public testing::TestWithParam<Case> {};
+
+TEST_P(RemoteView, ShowsEachViewWhatTheModelShows) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const std::uint64_t rounds = 1;
+#else
+    const std::uint64_t rounds = std::getenv("PENSTOCK_LONG") != nullptr ? 50 : 1;
+#endif
+    for (std::uint64_t seed = 1; seed <= rounds && !HasFatalFailure(); ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        ModelRun(GetParam(), seed).run();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
+                         testing::Values(Case{1, 1, false, 6, 2, 60, 8, 0}, Case{1, 1, true, 6, 2, 60, 8, 2},
+                                         Case{3, 3, true, 6, 2, 60, 8, 3}, Case{4, 2, false, 6, 2, 60, 8, 3},
+                                         Case{1, 1, true, 40, 5, 60, 60, 2}, Case{6, 3, true, 40, 60, 40, 200, 2},
+                                         Case{3, 3, true, 200, 2, 25, 3000, 2}));
+
+TEST(RemoteStore, ReadsAMorselInThreeRounds) {
+    NodesWorld world(8, 2, true);
+    std::vector<Edge> edges;
+    std::vector<TermId> keys;
+    for (std::uint64_t v = 0; v < 1000; ++v) {
+        keys.push_back(iri(v));
+        for (std::uint64_t k = 0; k < 3; ++k) edges.push_back({iri(v), world.label(1), iri(10000 + v * 3 + k)});
+    }
+    world.add(edges);
+    const auto view = world.remote->view();
+    std::uint64_t reads[2];
+    for (std::uint64_t& read : reads) {
+        const std::uint64_t rounds = world.remote->rounds(), before = world.reads();
+        Matches matches;
+        view->expand(keys, world.label(1), Dir::Out, matches);
+        EXPECT_EQ(matches.values.size(), 3000u);
+        EXPECT_LE(world.remote->rounds() - rounds, 3u);
+        read = world.reads() - before;
+    }
+    EXPECT_GT(reads[0], 2000u);                    // a bucket may be shared; a record and a list for each key
+    EXPECT_LT(reads[1], reads[0] - reads[0] / 5);  // it knows where most records lie
+}
+
+TEST(RemoteStore, RefusesToReadWithoutALease) {
+    NodesWorld world(2, 2, true);
+    world.add({{iri(1), world.label(1), iri(2)}});
+    const auto view = world.remote->view();
+    world.remote->lease(0, std::chrono::steady_clock::now() - std::chrono::milliseconds(1));
+    Matches matches;
+    const TermId key = iri(1);
+    EXPECT_THROW(view->expand({&key, 1}, world.label(1), Dir::Out, matches), dataplane::Error);
+    EXPECT_THROW(world.remote->view(), dataplane::Error);
+}
+
+TEST(RemoteStore, NoticesThatAShardWasReplaced) {
+    NodesWorld world(1, 1, true);
+    world.add({{iri(1), world.label(1), iri(2)}});
+    world.leases.clear();
+    world.stores[0].reset();
+    try {
+        world.remote->view();
+        FAIL();
+    } catch (const dataplane::Error& error) {
+        EXPECT_EQ(error.fault, dataplane::Fault::Retired);
+    }
+}
+
+TEST(RemoteStore, StableVtsIsTheLeastOfAllShards) {
+    NodesWorld world(4, 2, true);
+    const std::uint32_t streams[] = {1, 20};
+    EXPECT_EQ(world.remote->stable_vts(streams), (std::vector<std::int64_t>{kNever, kNever}));
+    world.stores[0]->set_vts(1, 7);
+    EXPECT_EQ(world.remote->stable_vts(streams), (std::vector<std::int64_t>{kNever, kNever}));
+    world.stores[1]->set_vts(1, 5);
+    for (auto& store : world.stores) store->set_vts(20, 9);
+    EXPECT_EQ(world.remote->stable_vts(streams), (std::vector<std::int64_t>{5, 9}));
+}
+
+TEST(StorePart, CommitsMustFollowOneAnother) {
+    NodesWorld world(2, 2, true);
+    EXPECT_THROW(world.apply(0, 2, {{iri(1), 1, iri(2)}}, {}), DataError);
+    EXPECT_THROW(world.stores[0]->commit(std::vector<Edge>{{iri(1), 1, iri(2)}}, {}), Error);
+    EXPECT_THROW(world.stores[0]->view(), Error);
+}
+
+TEST(StorePart, ComesBackFromWhatItSaved) {
+    NodesWorld world(3, 1, true);
+    StoreOptions options{.shards = 4, .own = {1, 3}, .reserve_bytes = kReserve, .publish_logs = true};
+    Store part(world.scratch / "part", options);
+    std::vector<Edge> edges;
+    for (std::uint64_t v = 0; v < 100; ++v) edges.push_back({iri(v), 1, iri(v + 1)});
+    part.apply(1, edges, {});
+    part.apply(2, std::vector<Edge>{{iri(1), 2, iri(2)}}, {1, 4});
+    part.save(world.scratch / "saved");
+    const auto again = Store::open(world.scratch / "saved", world.scratch / "again", options);
+    EXPECT_EQ(again->latest(), 2u);
+    EXPECT_EQ(again->edge_count(), part.edge_count());
+    EXPECT_GT(again->log_bytes(), 0u);
+    again->apply(3, edges, {});
+    EXPECT_EQ(again->edge_count(), part.edge_count());
+}
+
+}  // namespace
+}  // namespace penstock::test
