@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from property.script import Ask, Case, Declare, Load, Push, PushMany, Register, Stop
+from property.script import Ask, Case, Declare, Load, Push, PushMany, Register, Restart, Stop
 from support.answers import Rows, difference
 from support.evaluator import TooLarge
 from support.meaning import Tally
 from support.systems import EngineSystem, OracleSystem, Reported
 
 if TYPE_CHECKING:
+    from penstock.node import Nodes
     from property.script import Operation
 
 
@@ -29,12 +30,15 @@ class Difference:
         return f"after operation {self.index}, {self.operation}:\n{self.what}"
 
 
-def run(case: Case, tally: Tally | None = None) -> Difference | None:
-    """Return the first difference between engine and model, or None."""
+def run(case: Case, tally: Tally | None = None, nodes: Nodes | None = None) -> Difference | None:
+    """Return the first difference between engine and model, or None. With `nodes`, the engine works over them."""
     tally = tally if tally is not None else Tally()
+    if nodes is not None:  # an engine over nodes has no data_dir to come back from
+        kept = tuple(op for op in case.operations if not isinstance(op, Restart))
+        case = replace(case, operations=kept, durable=False)
     with tempfile.TemporaryDirectory(prefix="penstock-case-") as folder:
         model = OracleSystem()
-        engine = EngineSystem(shards=case.shards, data_dir=Path(folder) / "data" if case.durable else None)
+        engine = EngineSystem(shards=case.shards, data_dir=Path(folder) / "data" if case.durable else None, nodes=nodes)
         try:
             return _run(case, model, engine, tally)
         except TooLarge:

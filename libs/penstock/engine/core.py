@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.engine.limits import Limits
+    from penstock.node import Nodes
+    from penstock.node.graph import RemoteGraph
     from penstock.query.algebra import Literal
     from penstock.store import _native as native
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 class Core:
     """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes;
     `last_load` names the prepared load that was taken in last.
+
+    `store` is the stored graph, here or on `nodes`.
     """
 
-    store: native.Store
+    store: native.Store | RemoteGraph
     dictionary: native.Dictionary
     limits: Limits
     clock: Callable[[], int]
@@ -31,6 +35,7 @@ class Core:
     foreign: native.Foreign | None
     attempt: int = 1
     last_load: str = ""
+    nodes: Nodes | None = None
 
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""

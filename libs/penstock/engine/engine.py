@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.engine.refused import LateEvent
     from penstock.engine.runtime import Runtime
     from penstock.engine.streams import LiveStream
+    from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
 
 _CHUNK = 8_192  # events of push_events that are taken (or refused by a limit) together
@@ -58,6 +59,7 @@ class Engine:
 
     data_dir: where `close` and `checkpoint` keep everything; None = nothing is kept. shards: of a new stored graph.
     read_only: work on what a data_dir holds, beside the engine that has it open perhaps; nothing is written back.
+    nodes: store nodes that keep the stored graph and the streams' slices in place of this process; not with a data_dir.
     limits: see `Limits`. clock: wall-clock milliseconds. seed: of RAND, UUID and the like.
 
     Pushes, declarations and registrations are serialised; one-shot queries run beside them on snapshots. Errors are
@@ -73,16 +75,20 @@ class Engine:
         limits: Limits | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         seed: int | None = None,
+        nodes: Nodes | None = None,
     ) -> None:
         self._lock = threading.RLock()
         self._open = False
         self._read_only = read_only
         self._working = WorkingDirectory()
         self._directory: DataDirectory | None = None
+        self._nodes = nodes
+        if nodes is not None and data_dir is not None:
+            raise DataError("an engine over nodes has no data_dir: nodes keep its data")
         try:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
-            make = partial(_core, self._working, shards, limits or Limits(), clock, random.Random(seed))  # noqa: S311
+            make = partial(_core, self._working, shards, limits or Limits(), clock, random.Random(seed), nodes)  # noqa: S311
             self._runtime = restored(self._directory, make)
         except BaseException:
             self._release(clean=False)
@@ -364,14 +370,24 @@ class Engine:
 
     def _release(self, *, clean: bool) -> None:
         self._working.close()
+        if self._nodes is not None:
+            self._nodes.close()
         if self._directory is not None:
             self._directory.close(clean=clean)
 
 
 def _core(
-    working: WorkingDirectory, shards: int, limits: Limits, clock: Callable[[], int], rng: Random, saved: Path | None
+    working: WorkingDirectory,
+    shards: int,
+    limits: Limits,
+    clock: Callable[[], int],
+    rng: Random,
+    nodes: Nodes | None,
+    saved: Path | None,
 ) -> Core:
-    """The native parts: empty ones, or those of a checkpoint."""
+    """The native parts: empty ones, those of a checkpoint, or a graph that lies on nodes."""
+    if nodes is not None:
+        return Core(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary, regions = native.Dictionary(), str(working.fresh())

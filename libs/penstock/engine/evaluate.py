@@ -10,7 +10,7 @@ import numpy as np
 from penstock.engine.blocks import Block, Reading
 from penstock.engine.difference import Predecessor, Rows, as_stream
 from penstock.engine.grid import batch_of
-from penstock.errors import LimitError, PenstockError
+from penstock.errors import DataPlaneError, LimitError, PenstockError
 from penstock.query.ir import RelationToStream
 from penstock.store import _native as native
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # executions spent on finding which member of a group exceeds its budget
+_MAX_RETRIES = 3  # of an evaluation that a node's end interrupted
 _PROFILE_EVERY = 64
 
 
@@ -49,7 +50,7 @@ class Evaluator:
         bounds = [window.move(time) for window in cohort.windows]
         reading = self._reading(cohort, time, dict(zip((c.name for c in query.windows), bounds, strict=True)))
         plan = group.current_plan(cohort, self._core, self._streams)
-        run = _Run(self._core, plan, self._sources(cohort, time), time, bounds)
+        run = _Run(self._core, plan, lambda: self._sources(cohort, time), time, bounds)
         run.profiled = cohort.executions % _PROFILE_EVERY == 0
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
@@ -115,13 +116,15 @@ class _Run:
         self,
         core: Core,
         plan: Planned,
-        sources: list[native.Source],
+        sources: Callable[[], list[native.Source]],
         time: int,
         bounds: Sequence[tuple[int | None, int]],
     ) -> None:
         self._core = core
         self._plan = plan
-        self._sources = sources
+        self._open = sources
+        self._sources = sources()
+        self._retries = 0
         self._time = time
         self._windows = [(native_start(start), end) for start, end in bounds]
         self._splits = 0
@@ -138,16 +141,25 @@ class _Run:
             limit = LimitError("the evaluation ran out of memory")
             limit.__cause__ = error
             return self._split(seed, limit)
+        except DataPlaneError as error:
+            if self._retries >= _MAX_RETRIES:
+                return self._failed(seed, error)
+            self._retries += 1
+            self._sources = self._open()  # which waits for the node that has gone
+            return self.members(seed)
         except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
             _log.exception("an evaluation at %d failed", self._time)
             failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")
-            return self._no_rows(), {int(member): failure for member in seed[0]}
+            return self._failed(seed, failure)
+
+    def _failed(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
+        return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
         """Halve the group until only the guilty err (DESIGN §6.2); past a bound of work, all that is left errs."""
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
-            return self._no_rows(), {int(member): error for member in seed[0]}
+            return self._failed(seed, error)
         self._splits += 2
         halves = (tuple(c[: count // 2] for c in seed), tuple(c[count // 2 :] for c in seed))
         parts = [self.members(half) for half in halves]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.answers import Solutions, Triples
 from penstock.engine.cache import Cache
 from penstock.engine.planning import EngineCatalogue, Planned, make_plan
-from penstock.errors import LimitError, QueryError
+from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.query.ir import ContinuousQuery, Form, InsertData
 from penstock.query.parser import parse
 from penstock.query.resolve import error_at
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.streams import Streams
     from penstock.query.ir import Statement
 
+_MAX_RETRIES = 3  # of a query that a node's end interrupted
 _REPLAN_EVERY = 64  # uses of a plan between looks at whether the counts still fit it
 
 
@@ -77,6 +78,15 @@ class OneShot:
         return asked.planned.physical.render(asked.profile or None)
 
     def _run(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
+        """Execute; where a node's end interrupts that, anew over what is there then."""
+        for _ in range(_MAX_RETRIES):
+            try:
+                return self._execute(asked, timeout_s, memory_mb)
+            except DataPlaneError:
+                continue
+        return self._execute(asked, timeout_s, memory_mb)
+
+    def _execute(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
         limits, core = self._core.limits, self._core
         try:
             return native.execute(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from penstock.errors import DataPlaneError
 from penstock.query.planner import PhysicalPlan, plan
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.engine.answers import Ids
     from penstock.engine.core import Core
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.query.algebra import Iri, Literal
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant, Template
+
+T = TypeVar("T")
 
 
 class EngineCatalogue:
@@ -65,15 +68,26 @@ class EngineCatalogue:
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
         """(edges, distinct subjects, distinct objects) of a label; zeros where the window is not built."""
-        found = self._source(source)
         label = self._core.store.label(graph, predicate)
-        return native.source_stats(found, label) if found is not None and label else (0, 0, 0)
+        return self._count(source, lambda found: native.source_stats(found, label), (0, 0, 0)) if label else (0, 0, 0)
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Exact length of one neighbour list."""
-        found = self._source(source)
         label = self._core.store.label(graph, predicate)
-        return native.source_degree(found, vertex, label, direction) if found is not None and label else 0
+        return (
+            self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
+        )
+
+    def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
+        """Ask a source; where a node's end interrupts that, once more, over a view that waits for the node."""
+        found = self._source(source)
+        if found is None:
+            return absent
+        try:
+            return count(found)
+        except DataPlaneError:
+            self.__dict__.pop("_stored", None)
+            return count(self._stored)
 
     @cached_property
     def _stored(self) -> native.Source:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from penstock.engine.groups import Group
     from penstock.engine.streams import LiveStream
     from penstock.engine.windows import Window
+    from penstock.node.graph import RemoteGraph
     from penstock.store import _native as native
 
 
-def release(stream: LiveStream, readers: Iterable[Group], store: native.Store) -> None:
+def release(stream: LiveStream, readers: Iterable[Group], store: native.Store | RemoteGraph) -> None:
     """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
     closed = stream.closed_ms
     if closed is None:

@@ -30,7 +30,7 @@ class Runtime:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
-        self.streams = Streams(core.store, core.dictionary, limits)
+        self.streams = Streams(core.store, core.dictionary, limits, core.nodes)
         self.schedule = Schedule(limits)
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots)

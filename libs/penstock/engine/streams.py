@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from penstock.engine.answers import Ids
     from penstock.engine.declaration import Declaration
     from penstock.engine.limits import Limits
+    from penstock.node import Nodes
+    from penstock.node.graph import RemoteGraph
+    from penstock.node.stream import RemoteStream
 
 NEVER = -(1 << 63)
 """The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""
@@ -33,7 +36,9 @@ class LiveStream:
     watermark allows to be closed (`target_ms`) may be ahead of it only while the schedule runs.
     """
 
-    def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
+    def __init__(
+        self, declaration: Declaration, number: int, core: native.Stream | RemoteStream, limits: Limits
+    ) -> None:
         self.declaration = declaration
         self.number = number
         self.core = core
@@ -57,6 +62,11 @@ class LiveStream:
     def iri(self) -> str:
         """The stream's name."""
         return self.declaration.iri
+
+    @property
+    def slices(self) -> native.SliceSource:
+        """The closed batches, for windows."""
+        return self.core if isinstance(self.core, native.Stream) else self.core.slices
 
     @property
     def batch_ms(self) -> int:
@@ -145,10 +155,17 @@ class LiveStream:
 class Streams:
     """All streams of an engine by IRI. Numbers are given once and never again: the store's VTS is kept by number."""
 
-    def __init__(self, store: native.Store, dictionary: native.Dictionary, limits: Limits) -> None:
+    def __init__(
+        self,
+        store: native.Store | RemoteGraph,
+        dictionary: native.Dictionary,
+        limits: Limits,
+        nodes: Nodes | None = None,
+    ) -> None:
         self._store = store
         self._dictionary = dictionary
         self._limits = limits
+        self._nodes = nodes
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
@@ -221,7 +238,10 @@ class Streams:
             stream.core.release(stream.closed_ms // stream.batch_ms - 1)
             self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
 
-    def _core(self, declaration: Declaration, number: int) -> native.Stream:
+    def _core(self, declaration: Declaration, number: int) -> native.Stream | RemoteStream:
+        if self._nodes is not None:
+            return self._nodes.stream(declaration, number, self._dictionary)
+        assert isinstance(self._store, native.Store)
         intern = self._dictionary.intern
         timing = declaration.timing
         predicates = None if timing == "all" else np.array([intern(IRI, p) for p in timing], np.uint64)

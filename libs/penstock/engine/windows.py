@@ -54,7 +54,7 @@ class SlidingWindow:
     def source(self) -> native.TimeWindow:
         """The native window, made when first used: until then the stream may still get another batch interval."""
         if self.made is None:
-            self.made = native.TimeWindow(self.stream.core)
+            self.made = native.TimeWindow(self.stream.slices)
         return self.made
 
     def bounds(self, time: int) -> Bounds:

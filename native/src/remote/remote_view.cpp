@@ -183,7 +183,8 @@ bool RemoteView::list_contains(Operation& operation, const List& list, TermId va
     if (list.length() == 0) return false;
     const ShardMemory memory = this->memory(operation, list.shard);
     const std::uint32_t position = lookup::find_value(memory, list.head, list.length(), value);
-    if (position == lookup::kAbsent || whole(list)) return position != lookup::kAbsent;
+    if (position >= list.length()) return false;  // absent, or of a commit that this state does not know
+    if (whole(list)) return true;
     Ranges ranges;
     ranges_of(operation, list, ranges);
     return std::any_of(ranges.begin(), ranges.end(),

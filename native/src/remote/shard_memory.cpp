@@ -47,7 +47,8 @@ const ListExtent* ShardMemory::extent(Offset offset, std::uint32_t values) const
     const auto guess = ListExtent::bytes(std::min<std::uint64_t>(values, kListValues));
     const auto* extent = reinterpret_cast<const ListExtent*>(find(offset, sizeof(ListExtent), guess));
     if (walk_.missing) return nullptr;
-    const std::uint64_t needed = ListExtent::bytes(std::min(values, extent->capacity));
+    // A search looks at all of the sorted values, also where a newer extent was met than the state that was read knows.
+    const std::uint64_t needed = ListExtent::bytes(std::min(std::max(values, extent->sorted), extent->capacity));
     extent = reinterpret_cast<const ListExtent*>(find(offset, needed, needed));
     return walk_.missing ? nullptr : extent;
 }

@@ -1,0 +1,137 @@
+"""The control connection between an engine and a node: messages of a few fields, with columns behind them.
+
+A frame is the length of a JSON object (u32), the object, and the columns that it names, one behind the other. Both ends
+prove that they hold the secret before anything else is said: each answers the other's random challenge by its HMAC.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import DataError, DataPlaneError
+
+MAX_HEADER_BYTES = 1 << 20
+MAX_COLUMNS_BYTES = 1 << 32
+_CHALLENGE_BYTES = 32
+_VERSION = b"penstock-control-1"
+_TYPES: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<i8"), "u32": np.dtype("<u4")}
+_NAMES = {dtype: name for name, dtype in _TYPES.items()}
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a node listens for control connections."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class ControlError(DataPlaneError):
+    """The other side is gone, is no node (or no engine), or does not hold the secret."""
+
+    def __init__(self, message: str, fault: str = "disconnected") -> None:
+        super().__init__(message, fault)
+
+
+class Connection:
+    """One authenticated connection; one thread at a time."""
+
+    def __init__(self, stream: socket.socket, secret: bytes, *, calling: bool) -> None:
+        self._socket = stream
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._authenticate(secret, calling=calling)
+        except BaseException:
+            stream.close()
+            raise
+
+    @classmethod
+    def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
+        """Connect to a node; ControlError where that fails within the time."""
+        try:
+            stream = socket.create_connection((address.host, address.port), timeout_s)
+        except OSError as error:
+            raise ControlError(f"node {address} cannot be reached: {error}") from error
+        return cls(stream, secret, calling=True)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:
+        """Send a message with its columns (u64, i64 or u32)."""
+        arrays = {name: np.ascontiguousarray(column) for name, column in (columns or {}).items()}
+        shapes = [[name, _NAMES[array.dtype], len(array)] for name, array in arrays.items()]
+        header = json.dumps({**message, "columns": shapes}).encode()
+        if len(header) > MAX_HEADER_BYTES:
+            raise DataError("a control message is too large")
+        try:
+            self._socket.sendall(struct.pack("<I", len(header)) + header)
+            for array in arrays.values():
+                self._socket.sendall(array.view(np.uint8).data)
+        except OSError as error:
+            raise ControlError(f"the control connection broke: {error}") from error
+
+    def receive(self) -> tuple[dict[str, Any], Columns]:
+        """Wait for a message; ControlError where the other side hangs up or sends what is none."""
+        (length,) = struct.unpack("<I", self._exactly(4))
+        if length > MAX_HEADER_BYTES:
+            raise ControlError(f"a control message claims {length} bytes")
+        try:
+            message = json.loads(self._exactly(length))
+            shapes = [(str(name), _TYPES[kind], int(count)) for name, kind, count in message.pop("columns")]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ControlError(f"not a control message: {error!r}") from error
+        if any(count < 0 for _, _, count in shapes) or sum(d.itemsize * n for _, d, n in shapes) > MAX_COLUMNS_BYTES:
+            raise ControlError("the columns of a control message are too large")
+        return message, {n: np.frombuffer(self._exactly(d.itemsize * count), d) for n, d, count in shapes}
+
+    def ask(self, message: dict[str, Any], columns: Columns | None = None) -> dict[str, Any]:
+        """Send a message and return the answer."""
+        self.send(message, columns)
+        return self.receive()[0]
+
+    def _authenticate(self, secret: bytes, *, calling: bool) -> None:
+        ours = secrets.token_bytes(_CHALLENGE_BYTES)
+        self._send_raw(_VERSION + ours)
+        greeting = self._exactly(len(_VERSION) + _CHALLENGE_BYTES)
+        if not greeting.startswith(_VERSION):
+            raise ControlError("the other side does not speak this version of the control protocol")
+        theirs = greeting[len(_VERSION) :]
+        # The role is part of what is signed: a challenge cannot be answered by sending it back.
+        roles = (b"engine", b"node") if calling else (b"node", b"engine")
+        self._send_raw(hmac.digest(secret, roles[0] + theirs, "sha256"))
+        if not hmac.compare_digest(self._exactly(32), hmac.digest(secret, roles[1] + ours, "sha256")):
+            raise ControlError("the other side does not hold the secret", "refused")
+
+    def _send_raw(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise ControlError(f"the control connection broke: {error}") from error
+
+    def _exactly(self, count: int) -> bytes:
+        data = bytearray(count)
+        view = memoryview(data)
+        while view:
+            try:
+                got = self._socket.recv_into(view)
+            except OSError as error:
+                raise ControlError(f"the control connection broke: {error}") from error
+            if not got:
+                raise ControlError("the other side has hung up")
+            view = view[got:]
+        return bytes(data)

@@ -1,0 +1,114 @@
+"""A node's control server: a thread for each engine that is connected, all over one `StoreNode`."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.dataplane import Server
+from penstock.errors import PenstockError
+from penstock.node.control import Address, Connection, ControlError
+from penstock.node.store_node import StoreNode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.node.control import Columns
+
+MAX_CONNECTIONS = 256
+_HANDSHAKE_S = 5.0
+_EXPIRE_EVERY_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+def start_node(
+    directory: Path,
+    shards: int,
+    own: Sequence[int],
+    secret: bytes,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    data_port: int = 0,
+    slice_mb: int = 0,
+) -> ControlServer:
+    """Make a node in this process: its data plane answers from now on, the control server once it runs."""
+    directory.mkdir(parents=True, exist_ok=True)
+    data = Server(host, data_port, secret)
+    node = StoreNode(directory, shards, own, data, slice_mb=slice_mb)
+    return ControlServer(node, host, port, secret, data.port)
+
+
+class ControlServer:
+    """Listens until `close`. Errors of one request are its answer; a connection that sends garbage is cut."""
+
+    def __init__(self, node: StoreNode, host: str, port: int, secret: bytes, data_port: int) -> None:
+        self._node = node
+        self._secret = secret
+        self.data_port = data_port
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._listener = socket.create_server((host, port))
+        self._listener.settimeout(_EXPIRE_EVERY_S)
+        self.address = Address(host, self._listener.getsockname()[1])
+
+    def run(self) -> None:
+        """Serve, in this thread, until `close` is called from another or from a signal's handler."""
+        while self._listener.fileno() >= 0:
+            try:
+                stream, _ = self._listener.accept()
+            except TimeoutError:
+                self._node.expire()
+                continue
+            except OSError:
+                return  # closed
+            if not self._places.acquire(blocking=False):
+                stream.close()
+                continue
+            threading.Thread(target=self._serve, args=(stream,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+
+    def _serve(self, stream: socket.socket) -> None:
+        try:
+            stream.settimeout(_HANDSHAKE_S)
+            connection = Connection(stream, self._secret, calling=False)
+            stream.settimeout(None)
+            while True:
+                connection.send(self._answer(*connection.receive()))
+        except ControlError as error:
+            _log.info("an engine has gone: %s", error)
+        finally:
+            stream.close()
+            self._places.release()
+
+    def _answer(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        try:
+            return self._do(message, columns)
+        except PenstockError as error:
+            return {"error": str(error), "kind": type(error).__name__}
+        except (KeyError, TypeError, ValueError) as error:
+            return {"error": f"not a request: {error!r}", "kind": "DataError"}
+
+    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        match message["do"]:
+            case "hello":
+                return {**self._node.status(), "data_port": self.data_port}
+            case "apply":
+                return {"position": self._node.apply(int(message["position"]), message["entry"], columns)}
+            case "lease":
+                released = {int(stream): (int(b), int(s)) for stream, (b, s) in message["released"].items()}
+                granted = self._node.lease(
+                    str(message["engine"]), int(message["snapshot"]), int(message["lease_ms"]), released
+                )
+                return {"snapshot": granted}
+            case "leave":
+                self._node.leave(str(message["engine"]))
+                return {}
+            case request:
+                raise ValueError(request)

@@ -1,0 +1,96 @@
+"""Random cases over store nodes: the same engine, the same answers as the model (DESIGN §6.6, acceptance of issue 6).
+
+`PYTHONPATH=libs:tests python -m property.case NUMBER --nodes 3 [--transport tcp]` runs one case.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+
+import pytest
+
+from property import cases, running
+from support.meaning import Tally
+from support.nodes import NodeCluster
+
+PORTION = 10
+
+
+def _hold(first: int, transport: str) -> None:
+    tally, found = Tally(), []
+    for seed in range(first, first + PORTION):
+        with NodeCluster(3) as cluster:
+            difference = running.run(cases.make(seed), tally, cluster.open(transport=transport))
+        if difference is not None:
+            found.append(f"case {seed}, {difference}")
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.parametrize("first", range(20_000, 20_050, PORTION))
+def test_cases_over_three_nodes_in_shared_memory_agree_with_the_model(first: int) -> None:
+    _hold(first, "shm")
+
+
+@pytest.mark.parametrize("first", range(20_050, 20_100, PORTION))
+def test_cases_over_three_nodes_by_tcp_agree_with_the_model(first: int) -> None:
+    _hold(first, "tcp")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize("first", range(22_000, 24_000, PORTION))
+def test_two_thousand_more_cases_over_nodes_agree_with_the_model(first: int, transport: str) -> None:
+    _hold(first, transport)
+
+
+@pytest.mark.parametrize("shards", [1, 4, 16])
+def test_cases_in_one_process_agree_with_the_model_whatever_the_shards(shards: int) -> None:
+    tally = Tally()
+    for seed in range(20_200, 20_205):
+        difference = running.run(replace(cases.make(seed), shards=shards), tally)
+        assert difference is None, f"case {seed} with {shards} shards, {difference}"
+
+
+class Killer(threading.Thread):
+    """Kills a node and brings it back, at seeded random moments."""
+
+    def __init__(self, cluster: NodeCluster, seed: int, kills: int) -> None:
+        super().__init__(daemon=True)
+        self.cluster, self.rng, self.left = cluster, random.Random(seed), kills
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        while self.left and not self.done.wait(self.rng.uniform(0.01, 0.3)):
+            process = self.rng.choice(self.cluster.processes)
+            process.kill()
+            process.start()
+            self.left -= 1
+
+
+def _survives(seed: int, kills: int) -> int:
+    """Run cases while nodes are killed; returns how often. Every answer is right, those that waited included."""
+    killed, case = 0, seed
+    while killed < kills:
+        with NodeCluster(3) as cluster:
+            nodes = cluster.open(transport="tcp" if case % 2 else "shm")
+            killer = Killer(cluster, case, kills - killed)
+            killer.start()
+            try:
+                found = running.run(cases.make(case), Tally(), nodes)
+            finally:
+                killer.done.set()
+                killer.join()
+        assert found is None, f"case {case}, {found}"
+        killed, case = kills - killer.left, case + 1
+    return killed
+
+
+def test_answers_are_right_while_nodes_are_killed() -> None:
+    assert _survives(30_000, 3) == 3
+
+
+@pytest.mark.long
+def test_answers_are_right_while_nodes_are_killed_a_hundred_times() -> None:
+    assert _survives(31_000, 100) == 100

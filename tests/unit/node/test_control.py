@@ -1,0 +1,73 @@
+"""The control connection: who may speak, and what is refused."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+
+import numpy as np
+import pytest
+
+from penstock.node.control import Connection, ControlError
+
+SECRET = b"sixteen bytes or more"
+
+
+def pair(ours: bytes = SECRET, theirs: bytes = SECRET) -> tuple[Connection, Connection]:
+    a, b = socket.socketpair()
+    made: list[Connection | ControlError] = []
+
+    def accept() -> None:
+        try:
+            made.append(Connection(b, theirs, calling=False))
+        except ControlError as error:
+            made.append(error)
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    try:
+        caller = Connection(a, ours, calling=True)
+    finally:
+        thread.join(10)
+    assert isinstance(made[0], Connection)
+    return caller, made[0]
+
+
+@pytest.fixture(autouse=True)
+def _no_options_of_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket.socket, "setsockopt", lambda *_: None)
+
+
+def test_a_message_arrives_with_its_columns() -> None:
+    engine, node = pair()
+    engine.send({"do": "x"}, {"s": np.array([1, 2], np.uint64), "ts": np.array([-1]), "l": np.empty(0, np.uint32)})
+    message, columns = node.receive()
+    assert message == {"do": "x"}
+    assert {name: column.tolist() for name, column in columns.items()} == {"s": [1, 2], "ts": [-1], "l": []}
+
+
+def test_who_does_not_hold_the_secret_is_refused() -> None:
+    with pytest.raises(ControlError) as refused:
+        pair(theirs=b"another secret, as long")
+    assert refused.value.fault in ("refused", "disconnected")  # whichever side finds out first
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        struct.pack("<I", 1 << 30),
+        struct.pack("<I", 2) + b"[]",
+        struct.pack("<I", 3) + b"\xff\xfe\xfd",
+        struct.pack("<I", 40) + b'{"columns": [["s", "u64", 1e18]]}'.ljust(40),
+        struct.pack("<I", 40) + b'{"columns": [["s", "u64", -1]]}'.ljust(40),
+        struct.pack("<I", 40) + b'{"columns": [["s", "f64", 1]]}'.ljust(40),
+        b"\x01",
+    ],
+)
+def test_garbage_is_an_error_and_nothing_else(garbage: bytes) -> None:
+    engine, node = pair()
+    engine._send_raw(garbage)
+    engine.close()
+    with pytest.raises(ControlError):
+        node.receive()
