@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.engine.storing import LoadReport
-from penstock.errors import DataError
+from penstock.errors import DataError, StorageError
 from penstock.store import _native as native
 from penstock.store import arrow as co
 
@@ -72,14 +72,17 @@ class BulkIntake:
     """An engine's part in bulk loads. Terms that are known when it is made stay while it lives."""
 
     def __init__(self, core: Core, writing: AbstractContextManager[object]) -> None:
+        if not isinstance(core.store, native.Store):
+            raise StorageError("a prepared load cannot be taken in over store nodes: load into an engine of its own")
         self._core = core
+        self._store = core.store
         self._writing = writing
         self._lease = core.dictionary.lease()
 
     @property
     def shards(self) -> int:
         """Of the stored graph."""
-        return self._core.store.shard_count()
+        return self._store.shard_count()
 
     @property
     def last_load(self) -> str:
@@ -115,7 +118,7 @@ class BulkIntake:
                 raise DataError("the engine has got new blank nodes since the load began: load again")
             core.dictionary.reserve_blanks(prepared.blanks)
             ids = [self._adopt(file) for file in prepared.dictionary]
-            load = native.BulkLoad(core.store, prepared.pieces)
+            load = native.BulkLoad(self._store, prepared.pieces)
             for direction, number, file in prepared.edges:
                 self._append(load, direction, number, file)
             load.publish()
