@@ -1,77 +1,119 @@
-"""Store nodes as processes of this machine, for tests: started, killed, started again."""
+"""Store nodes as processes, for tests: started, killed, started again; in network namespaces where asked for."""
 
 from __future__ import annotations
 
-import multiprocessing
+import atexit
+import functools
+import json
 import os
+import select
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from penstock.node import Address, Nodes
-from penstock.node.serving import start_node
+from support.node_host import SECRET
 
-SECRET = b"the secret of the tests' nodes"
-_FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["penstock.node.serving", "support.nodes"])
+_WAIT_S = 60.0
 
 
-def _run(directory: str, shards: int, own: list[int], port: int, ready: Any) -> None:
-    server = start_node(Path(directory), shards, own, SECRET, port=port)
-    signal.signal(signal.SIGTERM, lambda *_: server.close())
-    ready.send(server.address.port)
-    ready.close()
-    server.run()
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node runs: a network namespace (None: the test's own), and its address there."""
+
+    namespace: str | None = None
+    host: str = "127.0.0.1"
+
+
+class NodeHost:
+    """A process that forks nodes (`support.node_host`)."""
+
+    def __init__(self, namespace: str | None) -> None:
+        entering = [] if namespace is None else ["ip", "netns", "exec", namespace]
+        # One thread until it forks: so numpy must not start any.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+        command = [*entering, sys.executable, "-m", "support.node_host"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._asking = threading.Lock()
+        atexit.register(self.close)
+
+    def start(self, **node: Any) -> dict[str, int]:
+        """Start a node; returns its process id and its port."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._asking:
+            self._process.stdin.write(json.dumps(node).encode() + b"\n")
+            self._process.stdin.flush()
+            if not select.select([self._process.stdout], [], [], _WAIT_S)[0]:
+                raise TimeoutError("a node did not start")
+            answer = json.loads(self._process.stdout.readline() or b"{}")
+        if not answer:
+            raise RuntimeError("a node did not start: the reason stands on stderr")
+        return dict(answer)
+
+    def close(self) -> None:
+        """End it with all its nodes."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(_WAIT_S)
+
+
+_host = functools.cache(NodeHost)  # all tests share them
 
 
 class NodeProcess:
     """One node; `start` after `kill` brings it back at the same port, empty."""
 
-    def __init__(self, directory: Path, shards: int, own: list[int]) -> None:
-        self._arguments = str(directory), shards, own
-        self.port = 0
+    def __init__(self, directory: Path, shards: int, own: list[int], place: Place) -> None:
+        self._node = {"directory": str(directory), "shards": shards, "own": own, "host": place.host}
+        self._host = _host(place.namespace)
+        self.address = Address(place.host, 0)
         self.start()
 
-    @property
-    def pid(self) -> int:
-        assert self._process.pid is not None
-        return self._process.pid
-
     def start(self) -> None:
-        here, there = _FORK.Pipe(duplex=False)
-        self._process = _FORK.Process(target=_run, args=(*self._arguments, self.port, there), daemon=True)
-        self._process.start()
-        there.close()
-        if not here.poll(60):
-            raise TimeoutError("a node did not start")
-        self.port = here.recv()
+        started = self._host.start(**self._node, port=self.address.port)
+        self.pid = started["pid"]
+        self._running = os.pidfd_open(self.pid)
+        self.address = Address(self.address.host, started["port"])
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
-        self._process.join()
+        self._end(_WAIT_S)
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._process.join(5)
-        if self._process.is_alive():
+        os.kill(self.pid, signal.SIGTERM)
+        try:
+            self._end(5)
+        except TimeoutError:
             self.kill()
+
+    def _end(self, seconds: float) -> None:
+        if not select.select([self._running], [], [], seconds)[0]:
+            raise TimeoutError("a node does not end")
+        os.close(self._running)
 
 
 class NodeCluster:
     """Some nodes that share the shards of one store evenly."""
 
-    def __init__(self, nodes: int = 3, shards: int = 6) -> None:
+    def __init__(self, nodes: int = 3, shards: int = 6, places: list[Place] | None = None) -> None:
         base = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-nodes-", dir=base))
+        places = places or [Place()] * nodes
         self.processes = [
-            NodeProcess(self._folder / f"node-{n}", shards, list(range(n, shards, nodes))) for n in range(nodes)
+            NodeProcess(self._folder / f"node-{n}", shards, list(range(n, shards, len(places))), place)
+            for n, place in enumerate(places)
         ]
 
     def open(self, **settings: Any) -> Nodes:
         """Connect an engine's side."""
-        return Nodes([Address("127.0.0.1", process.port) for process in self.processes], SECRET, **settings)
+        return Nodes([process.address for process in self.processes], SECRET, **settings)
 
     def __enter__(self) -> Self:
         return self
