@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-import pytest
+from support.namespaces import network, start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
     from pathlib import Path
 
 # Serves one region of known words until it is told to stop.
@@ -61,37 +57,6 @@ print(json.dumps(after))
 """
 
 
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-@pytest.fixture
-def namespaces() -> Iterator[tuple[str, str]]:
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and iproute2")
-    node, engine = f"penstock-node-{os.getpid()}", f"penstock-engine-{os.getpid()}"
-    try:
-        ip("netns", "add", node)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
-    try:
-        ip("netns", "add", engine)
-        ip("link", "add", "plane0", "netns", node, "type", "veth", "peer", "name", "plane1", "netns", engine)
-        for name, device, address in ((node, "plane0", "10.78.0.1/24"), (engine, "plane1", "10.78.0.2/24")):
-            ip("-n", name, "address", "add", address, "dev", device)
-            ip("-n", name, "link", "set", device, "up")
-        yield node, engine
-    finally:
-        subprocess.run(["ip", "netns", "delete", node], check=False, capture_output=True)
-        subprocess.run(["ip", "netns", "delete", engine], check=False, capture_output=True)
-
-
-def start(namespace: str, program: str, *arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = ["ip", "netns", "exec", namespace, sys.executable, "-c", program, *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-
-
 def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     text = process.stdout.readline()
@@ -105,17 +70,18 @@ def tell(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_an_engine_reads_a_node_of_another_network_namespace(namespaces: tuple[str, str], tmp_path: Path) -> None:
-    node = start(namespaces[0], NODE, str(tmp_path))
-    engine = start(namespaces[1], ENGINE, line(node).strip(), "50")
-    try:
-        assert json.loads(line(engine)) == {"reads": 50_000, "wrong": 0, "transport": "tcp", "stranger": "refused"}
-        node.kill()
-        node.wait()
-        tell(engine)
-        assert json.loads(line(engine)) == "disconnected"
-    finally:
-        node.kill()
-        engine.kill()
-        node.wait()
-        engine.wait()
+def test_an_engine_reads_a_node_of_another_network_namespace(tmp_path: Path) -> None:
+    with network(1) as made:
+        node = start(made.nodes[0], "-c", NODE, str(tmp_path))
+        engine = start(made.engine, "-c", ENGINE, line(node).strip(), "50")
+        try:
+            assert json.loads(line(engine)) == {"reads": 50_000, "wrong": 0, "transport": "tcp", "stranger": "refused"}
+            node.kill()
+            node.wait()
+            tell(engine)
+            assert json.loads(line(engine)) == "disconnected"
+        finally:
+            node.kill()
+            engine.kill()
+            node.wait()
+            engine.wait()

@@ -11,7 +11,7 @@ import sys
 
 from property import cases, running
 from support.meaning import Tally
-from support.nodes import NodeCluster
+from support.nodes import NodeCluster, Place
 
 
 def main() -> int:
@@ -19,22 +19,24 @@ def main() -> int:
     parser.add_argument("numbers", nargs="+", help="a case's number, or FROM-TO")
     parser.add_argument("--shrink", action="store_true", help="delete operations while the case still differs")
     parser.add_argument("--nodes", type=int, default=0, help="run the engine over so many store nodes")
+    parser.add_argument("--node-at", action="append", help="NAMESPACE=HOST: a node there, in place of --nodes")
     parser.add_argument("--transport", default="auto", help="of the nodes' data plane: auto, shm, tcp")
     parser.add_argument("--quiet", action="store_true", help="one line a case")
     arguments = parser.parse_args()
+    places = [Place(*at.split("=")) for at in arguments.node_at or []] or [Place()] * arguments.nodes
     tally, failed, count = Tally(), 0, 0
     for number in _numbers(arguments.numbers):
         count += 1
-        if arguments.nodes:
-            failed += not _over_nodes(number, tally, arguments.nodes, arguments.transport)
+        if places:
+            failed += not _over_nodes(number, tally, places, arguments.transport)
         else:
             failed += not _one(number, tally, shrink=arguments.shrink, quiet=arguments.quiet)
     print(f"{failed} of {count} cases differ; {tally.evaluations} evaluations, {len(tally.disputed)} disputed")
     return min(failed, 1)
 
 
-def _over_nodes(number: int, tally: Tally, nodes: int, transport: str) -> bool:
-    with NodeCluster(nodes) as cluster:
+def _over_nodes(number: int, tally: Tally, places: list[Place], transport: str) -> bool:
+    with NodeCluster(places) as cluster:
         found = running.run(cases.make(number), tally, cluster.open(transport=transport))
     if found is not None:
         print(f"{number}: {found}")

@@ -1,6 +1,7 @@
 """Random cases over store nodes: the same engine, the same answers as the model (DESIGN §6.6, acceptance of issue 6).
 
-`PYTHONPATH=libs:tests python -m property.case NUMBER --nodes 3 [--transport tcp]` runs one case.
+`PYTHONPATH=libs:tests python -m property.case NUMBER --nodes 3 [--transport tcp]` runs one case. Cases over nodes in
+network namespaces of their own are in tests/e2e/test_nodes_namespaces.py.
 """
 
 from __future__ import annotations
@@ -21,36 +22,46 @@ PORTION = 10
 def _hold(first: int, transport: str) -> None:
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
-        with NodeCluster(3) as cluster:
+        with NodeCluster() as cluster:
             difference = running.run(cases.make(seed), tally, cluster.open(transport=transport))
         if difference is not None:
             found.append(f"case {seed}, {difference}")
     assert not found, "\n\n".join(found)
 
 
-@pytest.mark.parametrize("first", range(20_000, 20_050, PORTION))
+@pytest.mark.parametrize("first", range(20_000, 20_040, PORTION))
 def test_cases_over_three_nodes_in_shared_memory_agree_with_the_model(first: int) -> None:
     _hold(first, "shm")
 
 
-@pytest.mark.parametrize("first", range(20_050, 20_100, PORTION))
+@pytest.mark.parametrize("first", range(20_040, 20_060, PORTION))
 def test_cases_over_three_nodes_by_tcp_agree_with_the_model(first: int) -> None:
     _hold(first, "tcp")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["shm", "tcp"])
 @pytest.mark.parametrize("first", range(22_000, 24_000, PORTION))
-def test_two_thousand_more_cases_over_nodes_agree_with_the_model(first: int, transport: str) -> None:
-    _hold(first, transport)
+def test_two_thousand_more_cases_in_shared_memory_agree_with_the_model(first: int) -> None:
+    _hold(first, "shm")
+
+
+def _holds_with(shards: int, first: int, count: int) -> None:
+    tally = Tally()
+    for seed in range(first, first + count):
+        difference = running.run(replace(cases.make(seed), shards=shards), tally)
+        assert difference is None, f"case {seed} with {shards} shards, {difference}"
 
 
 @pytest.mark.parametrize("shards", [1, 4, 16])
 def test_cases_in_one_process_agree_with_the_model_whatever_the_shards(shards: int) -> None:
-    tally = Tally()
-    for seed in range(20_200, 20_205):
-        difference = running.run(replace(cases.make(seed), shards=shards), tally)
-        assert difference is None, f"case {seed} with {shards} shards, {difference}"
+    _holds_with(shards, 20_200, 34)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(24_000, 26_000, 50))
+@pytest.mark.parametrize("shards", [1, 4, 16])
+def test_two_thousand_more_cases_in_one_process_agree_whatever_the_shards(shards: int, first: int) -> None:
+    _holds_with(shards, first, 50)
 
 
 class Killer(threading.Thread):
@@ -73,7 +84,7 @@ def _survives(seed: int, kills: int) -> int:
     """Run cases while nodes are killed; returns how often. Every answer is right, those that waited included."""
     killed, case = 0, seed
     while killed < kills:
-        with NodeCluster(3) as cluster:
+        with NodeCluster() as cluster:
             nodes = cluster.open(transport="tcp" if case % 2 else "shm")
             killer = Killer(cluster, case, kills - killed)
             killer.start()

@@ -15,10 +15,13 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.node import Address, Nodes
 from support.node_host import SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _WAIT_S = 60.0
 
@@ -102,10 +105,9 @@ class NodeProcess:
 class NodeCluster:
     """Some nodes that share the shards of one store evenly."""
 
-    def __init__(self, nodes: int = 3, shards: int = 6, places: list[Place] | None = None) -> None:
+    def __init__(self, places: Sequence[Place] = (Place(),) * 3, shards: int = 6) -> None:
         base = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-nodes-", dir=base))
-        places = places or [Place()] * nodes
         self.processes = [
             NodeProcess(self._folder / f"node-{n}", shards, list(range(n, shards, len(places))), place)
             for n, place in enumerate(places)
