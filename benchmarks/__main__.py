@@ -26,6 +26,7 @@ ALL = (
     "macro.memory",
     "macro.kafka_ingest",
     "macro.dataplane",
+    "macro.nodes",
     "macro.spark_load",
     "micro.kernels",
 )

@@ -49,9 +49,9 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
             texts = [engine.register(sample.text(name)) for name in QUERIES]
             feed.begin()
             feed.play(0, AT_MS)
-            loops = [_Loop(engine, query, *part) for query, part in zip(texts, _expected(sample, events), strict=True)]
+            loops = [Loop(engine, query, *part) for query, part in zip(texts, expected(sample, events), strict=True)]
             for size in (1, 64) if tiny else SIZES:
-                cpu, wall = _mean_rates(loops, size, 0.01 if tiny else _SECONDS, 1 if tiny else _REPETITIONS)
+                cpu, wall = mean_rates(loops, size, 0.01 if tiny else _SECONDS, 1 if tiny else _REPETITIONS)
                 yield Point("groups", f"x{scale}", size, cpu)
                 if size in TARGETS:
                     yield Row(
@@ -68,7 +68,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
                     )
 
 
-def _expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np.int64]]]:
+def expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np.int64]]]:
     """For each of L1-L3: constants to draw from, and how many rows each has at the instant, by brute force."""
     predicate = sample.script.P
     post, gps = (events.held(name, AT_MS - 1000, AT_MS) for name in ("post", "gps"))
@@ -90,7 +90,7 @@ def _expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[n
     return [(users, np.array([subjects[u] for u in users])), (persons, np.array(second)), (persons, np.array(third))]
 
 
-def _mean_rates(loops: list[_Loop], size: int, seconds: float, repetitions: int) -> tuple[float, float]:
+def mean_rates(loops: list[Loop], size: int, seconds: float, repetitions: int) -> tuple[float, float]:
     """Executions a second over L1-L3, by processor time and by the wall: medians of repetitions."""
     cpu, wall = [], []
     for _ in range(repetitions):
@@ -100,7 +100,7 @@ def _mean_rates(loops: list[_Loop], size: int, seconds: float, repetitions: int)
     return statistics.median(cpu), statistics.median(wall)
 
 
-class _Loop:
+class Loop:
     """The plan and sources of one standing query as the engine ran it last, to run again with other constants."""
 
     def __init__(

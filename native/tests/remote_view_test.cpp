@@ -159,6 +159,24 @@ TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     EXPECT_LT(reads[1], reads[0] - reads[0] / 5);  // it knows where most records lie
 }
 
+TEST(RemoteStore, FindsEveryListOfMoreKeysThanItRemembersPlacesOf) {
+    NodesWorld world(4, 2, true);
+    std::vector<Edge> edges;
+    std::vector<TermId> keys;
+    for (std::uint64_t v = 0; v < 2 * remote::LocationCache::kPlaces; ++v) {
+        keys.push_back(iri(v));
+        edges.push_back({iri(v), world.label(1), iri(v + 1)});
+    }
+    world.add(edges);
+    const auto view = world.remote->view();
+    for (int i = 0; i < 3; ++i) {
+        Matches matches;
+        view->expand(keys, world.label(1), Dir::Out, matches);
+        ASSERT_EQ(matches.values.size(), keys.size());
+        for (std::uint64_t v = 0; v < keys.size(); ++v) ASSERT_EQ(matches.values[v], iri(v + 1));
+    }
+}
+
 TEST(RemoteStore, RefusesToReadWithoutALease) {
     NodesWorld world(2, 2, true);
     world.add({{iri(1), world.label(1), iri(2)}});

@@ -36,9 +36,10 @@ _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError":
 class _Node:
     """One node: two control connections (writes, leases), so that a lease never waits behind a commit."""
 
-    def __init__(self, number: int, address: Address) -> None:
+    def __init__(self, number: int, address: Address, transport: Transport) -> None:
         self.number = number
         self.address = address
+        self.transport: Transport = transport
         self.writes: Connection | None = None
         self.leases: Connection | None = None
         self.own: list[int] = []
@@ -54,8 +55,9 @@ class Nodes:
     """The nodes that keep a stored graph together, for one engine that also writes to them.
 
     addresses: one node each; together they own every shard, each shard once. secret: what nodes and engines share.
-    transport: of reads. lease_ms: how long nodes keep what this engine needs after it was last heard of. patience_s:
-    how long it waits for a node that has gone. journal_mb: bound of the log that is kept for nodes that come back.
+    transport: of reads, for all nodes or for each. lease_ms: how long nodes keep what this engine needs after it was
+    last heard of. patience_s: how long it waits for a node that has gone. journal_mb: bound of the log that is kept for
+    nodes that come back.
 
     Pass it to `penstock.Engine(nodes=…)`, which closes it. Raises DataPlaneError where a node cannot be reached.
     """
@@ -65,20 +67,20 @@ class Nodes:
         addresses: Sequence[Address],
         secret: bytes,
         *,
-        transport: Transport = "auto",
+        transport: Transport | Sequence[Transport] = "auto",
         lease_ms: int = 10_000,
         patience_s: float = 30.0,
         journal_mb: int = 1024,
     ) -> None:
         self._secret = secret
-        self._transport: Transport = transport
         self._lease_s = lease_ms / 1000
         self._patience_s = patience_s
         self._name = secrets.token_hex(8)
         self._journal = Journal(journal_mb << 20)
         self._labels = 0
         self._snapshot = 0
-        self._nodes = [_Node(number, address) for number, address in enumerate(addresses)]
+        transports: Sequence[Any] = [transport] * len(addresses) if isinstance(transport, str) else transport
+        self._nodes = [_Node(n, *reached) for n, reached in enumerate(zip(addresses, transports, strict=True))]
         self._writing = threading.RLock()
         self._leasing = threading.Lock()
         self._stop = threading.Event()
@@ -117,7 +119,7 @@ class Nodes:
             raise DataError(f"the nodes own shards {owned} of {counts}: every shard must have one node")
 
     def _attach(self, node: _Node, port: int) -> None:
-        plane = connect(node.number, node.address.host, port, self._secret, self._transport)
+        plane = connect(node.number, node.address.host, port, self._secret, node.transport)
         self.graph.attach(node.number, plane)
 
     def recover(self) -> None:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "errors.hpp"
@@ -195,16 +196,26 @@ bool RemoteView::list_contains(Operation& operation, const List& list, TermId va
 
 void RemoteView::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const {
     Operation operation(*this);
+    // Found once for each key: a look-up that is done again may take another way (the location cache changes
+    // meanwhile), and what lies there was not copied.
+    std::vector<std::optional<List>> lists(keys.size());
     const auto ignore = [](const TermId*, std::size_t) {};
-    in_rounds(operation, keys.size(),
-              [&](std::uint32_t i) { for_each_visible(operation, find_list(operation, keys[i], label, dir), ignore); });
+    in_rounds(operation, keys.size(), [&](std::uint32_t i) {
+        if (!lists[i]) {
+            const List list = find_list(operation, keys[i], label, dir);
+            if (operation.walk.missing) return;
+            lists[i] = list;
+            operation.walk = {};  // from here as below: what lies beside the record by chance is not counted on
+        }
+        if (images_[lists[i]->shard].base == nullptr) for_each_visible(operation, *lists[i], ignore);
+    });
     for (std::size_t i = 0; i < keys.size(); ++i) {
         operation.walk = {};
-        for_each_visible(operation, find_list(operation, keys[i], label, dir),
-                         [&](const TermId* values, std::size_t count) {
-                             out.rows.insert(out.rows.end(), count, static_cast<std::uint32_t>(i));
-                             out.values.insert(out.values.end(), values, values + count);
-                         });
+        for_each_visible(operation, *lists[i], [&](const TermId* values, std::size_t count) {
+            out.rows.insert(out.rows.end(), count, static_cast<std::uint32_t>(i));
+            out.values.insert(out.values.end(), values, values + count);
+        });
+        if (operation.walk.missing) throw StorageError("a list on another node changed its way while it was read");
     }
     store_.check_lease(snapshot_);
 }

@@ -1,0 +1,119 @@
+"""L1-L3 over two store nodes, one mapped and one reached by TCP alone: group executions with half the keys remote.
+
+The loop is closed_loop's, answers checked likewise. Rates are by the processor time of the engine's thread, since this
+machine's cores serve the nodes too; what the remote node's process spends per execution is a row of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import Row
+from benchmarks.macro.closed_loop import AT_MS, QUERIES, Loop, expected, mean_rates
+from benchmarks.macro.sample import Events, Sample
+from penstock.node import Address, Nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+    from penstock.dataplane import Transport
+
+COMMAND = "python -m benchmarks nodes"
+SIZES = (64, 1_024, 10_000)
+SHARE = 1 / 3  # of the rate with everything here
+_SECONDS = 0.5
+_REPETITIONS = 3
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rates with everything in this process, with both nodes mapped, and with one of them remote."""
+    sample = Sample()
+    events = sample.events(1, AT_MS)
+    sizes, seconds, repetitions = ((64,), 0.01, 1) if tiny else (SIZES, _SECONDS, _REPETITIONS)
+    here: dict[int, float] = {}
+    for what, transports in _SETTINGS.items():
+        with _loops(sample, events, transports) as (loops, remote):
+            for size in sizes:
+                before = _cpu_s(remote)
+                cpu, wall = mean_rates(loops, size, seconds, repetitions)
+                here.setdefault(size, cpu)
+                target = here[size] * SHARE if "tcp" in transports else None
+                name = f"L1-L3 at x1, groups of {size}, {what}"
+                yield Row(
+                    name,
+                    cpu,
+                    "executions/s",
+                    COMMAND,
+                    target=target,
+                    lower_is_better=False,
+                    clock="cpu",
+                    other_clock=wall,
+                )
+                if "tcp" in transports:
+                    spent = _cpu_s(remote) - before
+                    yield Row(
+                        "- share of a core that the remote node took", spent / (3 * seconds * repetitions), "", COMMAND
+                    )
+
+
+_SETTINGS: dict[str, list[Transport]] = {
+    "everything in the engine": [],
+    "both nodes mapped": ["shm", "shm"],
+    "half the keys over TCP": ["shm", "tcp"],
+}
+
+
+@contextmanager
+def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Iterator[tuple[list[Loop], int]]:
+    """Loops over an engine in that setting, and the process that the last node is."""
+    with ExitStack() as stack:
+        nodes = None
+        processes = [stack.enter_context(_node(number, len(transports))) for number in range(len(transports))]
+        if processes:
+            addresses, secret = [address for _, address in processes], _SECRET
+            nodes = Nodes(addresses, secret, transport=transports)
+        engine = stack.enter_context(sample.open(nodes))
+        feed = events.encoded(engine)
+        queries = [engine.register(sample.text(name)) for name in QUERIES]
+        feed.begin()
+        feed.play(0, AT_MS)
+        parts = expected(sample, events)
+        loops = [Loop(engine, query, *part) for query, part in zip(queries, parts, strict=True)]
+        yield loops, processes[-1][0] if processes else 0
+
+
+_SECRET = secrets.token_hex(16).encode()
+
+
+@contextmanager
+def _node(number: int, count: int) -> Iterator[tuple[int, Address]]:
+    """A node that has every count-th of as many shards: its process and its address."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        secret = Path(folder) / "secret"
+        secret.write_bytes(_SECRET)
+        command = [sys.executable, "-m", "penstock.node", f"--directory={folder}/regions", f"--secret-file={secret}"]
+        command += [f"--shards={count}", f"--own={number}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            yield process.pid, Address("127.0.0.1", json.loads(process.stdout.readline())["port"])
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _cpu_s(process: int) -> float:
+    """Processor seconds that the process has spent."""
+    if not process:
+        return 0.0
+    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
