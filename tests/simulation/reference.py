@@ -88,7 +88,7 @@ class Reference:
 
     def _take(self, demand: Any, record: Any, state: DispatcherState | None) -> None:
         match record:
-            case StreamDeclaration(iri=iri):
+            case StreamDeclaration(iri=iri, publisher=None):
                 self._engine.declare_stream(iri, **self._producers.sources[iri].settings)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import penstock
 from penstock.log import START, Partition
 from penstock.wire import DeadLetter, LateEvent, decode
 from property import cases
@@ -82,6 +81,7 @@ class Driver:
             may_idle=max(times) < cluster.clock.now_ms() // 2,
         )
         self.standing: set[str] = set()
+        self.derived = False
 
     def play(self) -> None:
         cluster = self.cluster
@@ -107,6 +107,7 @@ class Driver:
             case Register(name, text, _):
                 self.register(operation, name, text)
             case Stop(name) if name in self.standing:
+                self.catch_up()
                 ask(lambda c: c.stop(name))
             case Push(iri, time, data):
                 producers.push(iri, time, data.encode())
@@ -120,11 +121,16 @@ class Driver:
                     producers.advance(each, time)
 
     def register(self, operation: Any, name: str, text: str) -> None:
-        try:
-            self.cluster.command(operation, lambda c: c.register(name, text))
-        except penstock.PenstockError:
-            return  # derived streams, and what reads them
+        self.catch_up()
+        self.cluster.command(operation, lambda c: c.register(name, text))
         self.standing.add(name)
+        self.derived |= "REGISTER STREAM" in text
+
+    def catch_up(self) -> None:
+        """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them."""
+        if self.derived:
+            self.cluster.rest()
+            self.cluster.faults.calm = False
 
     # ---- what came of it
     def outcome(self) -> Outcome:

@@ -51,6 +51,11 @@ class SmallCluster:
         self.engines[name] = engine
         return engine
 
+    def restart_coordinator(self) -> None:
+        """Another instance takes over."""
+        self.coordinator = Coordinator(self.log, self.topics, "c2", self.terms, self.clock)
+        self.run()
+
     def kill(self, name: str) -> None:
         """The engine's process is gone: it closes nothing."""
         del self.engines[name]

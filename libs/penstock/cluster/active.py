@@ -92,6 +92,7 @@ class Active:
                 self.registrar.commands = record.commands
         for command in sorted(commands, key=lambda r: r.number):
             self.registrar.restore(command)
+        self.registrar.restored()
 
     # ---- verbs
     def declare(self, iri: str, name: str | None, settings: dict[str, Any]) -> StreamDeclaration:

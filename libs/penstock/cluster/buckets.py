@@ -7,8 +7,10 @@ one left half done; what the bucket's progress topic then says is what is commit
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.cluster.outlet import Outlet
 from penstock.cluster.progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
 from penstock.cluster.status import standing_record
 from penstock.query.ir import ContinuousQuery
@@ -18,13 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.cluster.replica import Registration
+    from penstock.cluster.terms import TermService
+    from penstock.cluster.topics import ClusterTopics
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
     from penstock.engine.oneshot import Texts
     from penstock.engine.runtime import Runtime
+    from penstock.engine.streams import LiveStream
     from penstock.log import Record, TransactionalWriter
     from penstock.log.topics import TopicNames
+    from penstock.store import _native as native
 
 
 class Bucket:
@@ -44,12 +50,20 @@ class Bucket:
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
+        self.outlets: dict[int, Outlet] = {}  # of groups that publish
+        self.ending: list[Outlet] = []  # of queries that were stopped
         self.members: dict[str, tuple[Member, Registration]] = {}
         self.pending: list[Record] = []
         self.fired: set[int] = set()
         self.enrolled = False
         self.dirty = False
         self.opened = 0  # the placement under which this was done
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether there is anything to commit."""
+        outlets = (*self.outlets.values(), *self.ending)
+        return bool(self.fired or self.pending or self.dirty) or any(outlet.changed for outlet in outlets)
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
@@ -72,6 +86,8 @@ class Bucket:
         member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
         member.point = point
         group = self.groups[record.group] = member.group
+        if group.publishes is not None:
+            self._open_outlet(registration, group.publishes)
         cohort = group.apart.get(point)
         if cohort is not None:
             cohort.add([member])
@@ -90,11 +106,35 @@ class Bucket:
             catch_up_counted(cohort)
         self.groups[number].settle(runtime.registry.pool)
 
+    def _open_outlet(self, registration: Registration, stream: LiveStream) -> None:
+        """Go on publishing where the last commit left it. A derived stream's declaration is the command before."""
+        record = registration.record
+        outlet = Outlet(stream.iri, record.number - 1, stream.batch_ms, registration.until)
+        saved = self.committed.get(record.group)
+        if saved is not None and saved.published is not None:
+            outlet.restore(saved.published)
+        self.outlets[record.group] = outlet
+
+    def end(self, name: str, runtime: Runtime) -> None:
+        """Let a query go that was stopped: the stream that it published ends with the next commit."""
+        number = self.members[name][1].record.group
+        outlet = self.outlets.get(number)
+        self.dismiss(name, runtime)
+        self.dirty = True
+        if outlet is not None:
+            outlet.ends = outlet.changed = True
+            self.ending.append(outlet)
+
     def dismiss(self, name: str, runtime: Runtime) -> None:
-        """Let a query go."""
+        """Let a query go: it is another engine's, or stopped."""
         member, registration = self.members.pop(name)
+        stream = member.group.publishes
+        ended = stream is not None and stream.ended
         runtime.registry.remove(member)
+        if stream is not None:
+            stream.ended = ended  # that is a step of the spine
         number = registration.record.group
+        self.outlets.pop(number, None)
         if not any(other.record.group == number for _, other in self.members.values()):
             del self.groups[number]
             self.committed.pop(number, None)
@@ -107,9 +147,21 @@ class Bucket:
         self.pending.append(standing_record(names, registration.record, registration.point))
         self.dirty = True
 
+    def publish(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> None:
+        """Add what queries have published to what waits for the commit. TransientError: nothing is lost, ask again."""
+        for number, outlet in self.outlets.items():
+            if outlet.changed:
+                self.pending += outlet.records(topics, dictionary, terms)
+                self.fired.add(number)
+        while self.ending:
+            self.pending += self.ending[0].records(topics, dictionary, terms)
+            del self.ending[0]
+
     def progress(self, runtime: Runtime, step: int) -> BucketProgress:
         """Return the progress of all groups, those that have fired since the last commit anew."""
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
-            self.committed[number] = progress_of(number, self.groups[number], last, dictionary)
+            progress = progress_of(number, self.groups[number], last, dictionary)
+            outlet = self.outlets.get(number)
+            self.committed[number] = progress if outlet is None else replace(progress, published=outlet.save())
         return BucketProgress(self.number, self.epoch, tuple(self.committed.values()), step)

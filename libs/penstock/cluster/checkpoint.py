@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.directory import DataDirectory, WorkingDirectory
     from penstock.engine.limits import Limits
 
-VERSION = 2
+VERSION = 3
 
 
 class ReplicaFactory:
@@ -106,6 +106,7 @@ def _write(replica: Replica, folder: Path) -> None:
                 "declaration": stream.declaration.as_json(),
                 "watermark": stream.watermark,
                 "closed_ms": stream.closed_ms,
+                "publisher": stream.publisher,
             }
         )
     state = {
@@ -114,6 +115,7 @@ def _write(replica: Replica, folder: Path) -> None:
         "commands": replica.commands,
         "insertions": replica.insertions,
         "declared": replica.declared,
+        "ended": replica.ended,
         "step": replica.history.step,
         "history": replica.history.save(),
         "next_stream": runtime.streams.next_number,
@@ -141,9 +143,10 @@ def _restore(replica: Replica, folder: Path, state: dict[str, Any]) -> Sequence[
         stream = runtime.streams.add(Declaration.from_json(saved["declaration"]), saved["number"])
         stream.core.restore((folder / stream_file(stream.number)).read_bytes())
         stream.watermark, stream.closed_ms = saved["watermark"], saved["closed_ms"]
+        stream.publisher, stream.ended = saved["publisher"], stream.iri in state["ended"]
     runtime.streams.next_number = state["next_stream"]
     replica.history.restore(state["history"], state["step"])
-    replica.declared = state["declared"]
+    replica.declared, replica.ended = state["declared"], state["ended"]
     replica.commands, replica.insertions = state["commands"], state["insertions"]
     for saved in state["registrations"]:
         record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})

@@ -14,15 +14,21 @@ if TYPE_CHECKING:
     from penstock.cluster.terms import TermService
     from penstock.engine.answers import Ids
 
-_TAG_SHIFT = np.uint64(60)
+_TAG_SHIFT, _PAYLOAD, _BLANK = np.uint64(60), np.uint64((1 << 60) - 1), np.uint64(1)
 _INLINE_FROM = np.uint64(3)  # tags from Integer on rebuild their term from the id (native/src/rdf/term.hpp)
 
 
-def to_cluster(dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService) -> list[Ids]:
-    """Return the columns with the cluster's ids: one request, distinct terms once, blank nodes as fresh ones."""
+def to_cluster(
+    dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
+) -> list[Ids]:
+    """Return the columns with the cluster's ids: one request, distinct terms once, blank nodes as fresh ones.
+
+    `own_blanks`: blank nodes numbered below it are the cluster's already.
+    """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)
     asked = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
+    asked &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
     terms = native.LocalTerms(dictionary).decode(distinct[asked])
     mapped = distinct.copy()
     if terms:

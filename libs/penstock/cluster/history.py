@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NOTHING = -(1 << 62)
 """A time before every time."""
+FOR_EVER = 1 << 62
+"""A time after every time: a derived stream that has ended holds nothing up."""
 INSERTIONS = (1 << 20) - 1
 """The stream number under which the store keeps insertions: theirs are bounded like a stream's batches."""
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from penstock.cluster.replica import Registration, Replica
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
+    from penstock.engine.blocks import Block
+    from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
     from penstock.log import Log, Message, Reader, TransactionalWriter
@@ -63,7 +65,9 @@ class QueryEngine:
         self._log = log
         self._instance = instance
         self._fired: dict[Group, int] = {}
+        self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
         replica.runtime.firing.listener = self._note_fired
+        replica.runtime.firing.outlet = self._note_published
         replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
         self._texts = Texts(replica.runtime.core.limits.text_cache)
         self.one_shot = OneShot(replica.runtime.core, replica.runtime.streams, self._texts)
@@ -168,22 +172,13 @@ class QueryEngine:
         ghost.enrol([registration], self.replica.runtime, self._texts)
         self._run(ghost)
         member = ghost.members[str(registration.record.number)][0]
+        for given in self._published.pop(member.group, ()):
+            ghost.outlets[registration.record.group].take(*given)
         bucket.pending += self._results(registration, member)
         bucket.dirty = True
         self._fired.clear()
-        ghost.dismiss(member.name, self.replica.runtime)
-
-    def _last_progress(self, number: int) -> BucketProgress | None:
-        """Read the bucket's progress topic to its end: nobody else can write to it any more."""
-        reader = self._log.reader({Partition(self.topics.progress, number): START})
-        try:
-            last = None
-            while messages := reader.poll(_POLL, 0.05) or not reader.caught_up():
-                if messages is not True:
-                    last = messages[-1]
-        finally:
-            reader.close()
-        return None if last is None else _progress(last)
+        ghost.end(member.name, self.replica.runtime)
+        bucket.ending += ghost.ending
 
     def _let_go(self, number: int) -> None:
         opening = self._opening.pop(number, None)
@@ -232,8 +227,7 @@ class QueryEngine:
         if isinstance(first, QueryStop) and (known := self.replica.standing(first.name)) is not None:
             bucket = self.buckets.get(self._bucket_of(known.record))
             if bucket is not None and (name := str(known.record.number)) in bucket.members:
-                bucket.dismiss(name, self.replica.runtime)
-                bucket.dirty = True
+                bucket.end(name, self.replica.runtime)
         for _ in self.replica.apply(step):
             self._tell()
             self._collect()
@@ -245,6 +239,7 @@ class QueryEngine:
                 self._enrol(bucket, [self.replica.registrations[first.number]])
         for waiting in self.buckets.values():
             self._enrol_all(waiting)
+        self.replica.tidy()
 
     def _tell(self) -> None:
         """Tell the registration points of queries in this engine's buckets, with the next commit."""
@@ -258,11 +253,18 @@ class QueryEngine:
     def _note_fired(self, group: Group, time: int) -> None:
         self._fired[group] = max(time, self._fired.get(group, time))
 
+    def _note_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
+        time = None if block is None else block.reading.time
+        self._published.setdefault(cohort.group, []).append((time, block, following))
+
     def _collect(self) -> None:
         """Take the evaluations of what has fired."""
         fired, self._fired = self._fired, {}
+        published, self._published = self._published, {}
         for bucket in self.buckets.values():
             for number, group in bucket.groups.items():
+                for given in published.get(group, ()):
+                    bucket.outlets[number].take(*given)
                 if group in fired:
                     bucket.last_ms[number] = max(fired[group], bucket.last_ms.get(number, fired[group]))
                     bucket.fired.add(number)
@@ -295,8 +297,9 @@ class QueryEngine:
     def _commit(self) -> bool:
         """Commit each bucket's results with its progress. A bucket that another engine has opened is let go."""
         for number, bucket in list(self.buckets.items()):
-            if not (bucket.fired or bucket.pending or bucket.dirty):
+            if not bucket.unwritten:
                 continue
+            bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
             record = Record(self.topics.progress, encode(progress), str(number).encode(), number)
             try:

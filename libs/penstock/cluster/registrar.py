@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.engine.groups import Group
+    from penstock.engine.member import Member
+    from penstock.query.ir import Statement
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
 Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
@@ -94,21 +96,44 @@ class Registrar:
         if self._stands(name, text, base, topic):
             return Change()
         statement = parse(text, base)
-        if isinstance(statement, ContinuousQuery) and statement.publishes:
-            message = "derived streams are not available in a cluster yet"
-            raise QueryError(message, 1, 1, "REGISTER STREAM", text)
+        self._check_derived(statement)
         member = self._runtime.registry.register(statement, name, base)
+        change = self._publish(member)
         number = self._number()
         group = self._groups.setdefault(member.group, number)
         streams = tuple(stream.iri for stream in member.group.streams)
-        record = self.queries[name] = QueryRegistration(number, name, text, group, streams, base, topic)
-        return Change([record], {f"query:{name}": record})
+        publishes = None if member.group.publishes is None else member.group.publishes.iri
+        record = QueryRegistration(number, name, text, group, streams, base, topic, publishes)
+        self.queries[name] = record
+        change.add(Change([record], {f"query:{name}": record}))
+        return change
+
+    def _check_derived(self, statement: Statement) -> None:
+        """A declared stream that queries read cannot become another one under them."""
+        if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
+            return
+        stream = self._runtime.streams.get(statement.name)
+        if stream.publisher is None and self._runtime.schedule.readers(stream):
+            message = f"stream <{statement.name}> has readers already: register the query that publishes it first"
+            raise QueryError(message, 1, 1, statement.name, statement.text)
+
+    def _publish(self, member: Member) -> Change:
+        """Declare the stream that a query publishes; its batch is the query's, the rest may have been declared."""
+        stream = member.group.publishes
+        if stream is None:
+            return Change()
+        record = _declaration(self._number(), stream.iri, stream.declaration, member.name)
+        self.streams[stream.iri] = record
+        return Change([record], {f"stream:{stream.iri}": record})
 
     def replace(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> Change:
         """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
         known, before = self.queries.get(name), self.commands
         if known is None or self._stands(name, text, base, topic):
             return self.register(name, text, base, topic)
+        if known.publishes is not None:
+            message = f"query {name} publishes a stream: stop it before another takes its name"
+            raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:
             change.add(self.register(name, text, base, topic))
@@ -128,7 +153,11 @@ class Registrar:
         del self.queries[name]
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
-        return Change([QueryStop(self._number(), name)], {f"query:{name}": None})
+        gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
+        for iri in gone:
+            del self.streams[iri]
+        kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
+        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept})
 
     def _stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
         known = self.queries.get(name)
@@ -160,12 +189,20 @@ class Registrar:
         self._groups[member.group] = record.group
         self.queries[record.name] = record
 
+    def restored(self) -> None:
+        """End the derived streams whose queries were stopped before. Call once all commands are restored."""
+        published = {record.publishes for record in self.queries.values()}
+        for iri, record in self.streams.items():
+            if record.publisher is not None and iri not in published:
+                stream = self._runtime.streams.get(iri)
+                stream.publisher, stream.ended = record.publisher, True
+
     def close(self) -> None:
         """Let go of files."""
         self._working.close()
 
 
-def _declaration(number: int, name: str, checked: Declaration) -> StreamDeclaration:
+def _declaration(number: int, name: str, checked: Declaration, publisher: str | None = None) -> StreamDeclaration:
     return StreamDeclaration(
         number,
         checked.iri,
@@ -179,4 +216,5 @@ def _declaration(number: int, name: str, checked: Declaration) -> StreamDeclarat
         checked.max_ahead_ms,
         checked.absorb_into,
         checked.slice_mb,
+        publisher,
     )

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.cluster.history import INSERTIONS, History
+from penstock.cluster.history import FOR_EVER, INSERTIONS, History
 from penstock.cluster.spine import Spine
 from penstock.engine.declaration import Declaration
-from penstock.engine.registry import Registry
 from penstock.errors import StorageError
-from penstock.wire import QueryRegistration, QueryStop, ShardBatch, ShardInsertion, StreamDeclaration, StreamDrop
+from penstock.wire import (
+    QueryRegistration,
+    QueryStop,
+    ShardBatch,
+    ShardInsertion,
+    StreamDeclaration,
+    StreamDrop,
+    StreamEnd,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,6 +67,7 @@ class Replica:
         self.commands = 0
         self.insertions = 0
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
+        self.ended: dict[str, int | None] = {}  # derived streams that have ended, and where
         self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
         self.held: Step | None = None  # taken from the spine, and waiting for its terms
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
@@ -82,6 +90,8 @@ class Replica:
                 return False
             stream = self.runtime.streams.get(record.stream)
             return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
+        if isinstance(record, StreamEnd):
+            return record.declared < self.declared.get(record.stream, 0) or record.stream in self.ended
         if isinstance(record, ShardInsertion):
             return record.number <= self.insertions
         return record.number <= self.commands
@@ -99,9 +109,14 @@ class Replica:
     def ready(self, step: Step) -> bool:
         """Whether a step may be applied: a stream goes once what stopped queries still had of it is committed."""
         first = step[0]
-        return not isinstance(first, StreamDrop) or not any(
-            first.iri in registration.record.streams for registration in self.registrations.values()
-        )
+        if not isinstance(first, StreamDrop | StreamDeclaration):
+            return True
+        return first.iri not in self.runtime.streams or not self._read(first.iri)
+
+    def _read(self, iri: str) -> bool:
+        """Whether a query still reads or publishes a stream, standing or stopped."""
+        records = (registration.record for registration in self.registrations.values())
+        return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step) -> Iterator[None]:
         """Apply a step, yielding wherever all that is due has fired and results may be committed."""
@@ -116,18 +131,16 @@ class Replica:
                 self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
             case StreamDeclaration():
                 self._command(first.number)
-                stream = self.runtime.streams.declare(declaration_of(first))
-                self.declared[stream.iri] = first.number
-                self.history.add(stream.iri, stream.number, stream.batch_ms)
+                self._declare(first)
             case StreamDrop():
                 self._command(first.number)
-                self.runtime.drop_stream(first.iri)
-                del self.declared[first.iri]
-                self.history.drop(first.iri)
+                self._drop(first.iri)
+            case StreamEnd():
+                if self._in_force(first):
+                    self._end(first.stream)
             case QueryRegistration():
                 self._command(first.number)
-                streams = [self.runtime.streams.get(iri) for iri in first.streams]
-                point = Registry.registration_point(streams)
+                point = self._point(first)
                 pointed = None if point is None else self.history.step
                 made = Registration(first, point, self.history.step, pointed=pointed)
                 self.registrations[first.number] = made
@@ -138,9 +151,48 @@ class Replica:
                 self._stopped(first)
         yield
 
-    def _in_force(self, batch: ShardBatch) -> bool:
+    # ---- streams that come and go
+    def _declare(self, record: StreamDeclaration) -> None:
+        """A stream that is there was ended, or was declared to be published by a query: the new one takes its place."""
+        if record.iri in self.runtime.streams:
+            self._drop(record.iri)
+        stream = self.runtime.streams.declare(declaration_of(record))
+        stream.publisher = record.publisher
+        self.declared[stream.iri] = record.number
+        self.history.add(stream.iri, stream.number, stream.batch_ms)
+
+    def _drop(self, iri: str) -> None:
+        self.runtime.streams.drop(iri)
+        del self.declared[iri]
+        self.ended.pop(iri, None)
+        self.history.drop(iri)
+
+    def _end(self, iri: str) -> None:
+        """A derived stream has its last batch; what waited only for it becomes due."""
+        stream = self.runtime.streams.get(iri)
+        self.ended[iri] = stream.closed_ms
+        stream.ended = True
+        self.history.note(iri, FOR_EVER)
+        self.runtime.progress([stream])
+
+    def tidy(self) -> None:
+        """Forget derived streams that have ended and that no query reads any more: nothing depends on when."""
+        for iri in [iri for iri in self.ended if not self._read(iri)]:
+            self._drop(iri)
+
+    def _point(self, record: QueryRegistration) -> int | None:
+        """P: the latest closed batch boundary, of ended streams the one at their end."""
+        streams = [self.runtime.streams.get(iri) for iri in record.streams]
+        closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]
+        return max((end for end in closed if end is not None), default=None)
+
+    def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
         """Whether a batch's stream is still there: the dispatcher hears of a drop a little later than the log."""
-        return batch.stream in self.declared and batch.declared in (0, self.declared[batch.stream])
+        return (
+            batch.stream in self.declared
+            and batch.stream not in self.ended
+            and batch.declared in (0, self.declared[batch.stream])
+        )
 
     def standing(self, name: str) -> Registration | None:
         """Return the query that has a name now."""
@@ -150,9 +202,10 @@ class Replica:
         registration = self.standing(stop.name)
         if registration is None:
             return
-        closed = [self.runtime.streams.get(iri).closed_ms for iri in registration.record.streams]
+        live = [iri for iri in registration.record.streams if iri not in self.ended]
+        closed = [self.runtime.streams.get(iri).closed_ms for iri in live]
         registration.stopped = self.history.step
-        registration.until = None if None in closed else min(end for end in closed if end is not None)
+        registration.until = None if None in closed else min((e for e in closed if e is not None), default=FOR_EVER)
         if registration.point is None or registration.until is None:
             del self.registrations[registration.record.number]  # nothing was ever due
 

@@ -12,12 +12,22 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import LimitError
-from penstock.wire import QueryRegistration, QueryStop, ShardBatch, ShardInsertion, StreamDeclaration, StreamDrop
+from penstock.wire import (
+    QueryRegistration,
+    QueryStop,
+    ShardBatch,
+    ShardInsertion,
+    StreamDeclaration,
+    StreamDrop,
+    StreamEnd,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-SpineRecord: TypeAlias = ShardBatch | ShardInsertion | StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
+SpineRecord: TypeAlias = (
+    ShardBatch | ShardInsertion | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
+)
 Step: TypeAlias = tuple[SpineRecord, ...]
 """The parts of one record, by partition; commands have equal parts."""
 
@@ -33,6 +43,8 @@ def key_of(record: SpineRecord) -> _Key:
             return "batch", record.stream, record.declared, record.last
         case ShardInsertion():
             return "insertion", record.number, record.part
+        case StreamEnd():
+            return "end", record.stream, record.declared
         case _:
             return "command", record.number
 

@@ -47,7 +47,7 @@ class TermTable:
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
         self._dictionary = dictionary
-        self._service = service
+        self.service = service
         self._own = np.zeros(1024, np.uint64)  # by the cluster's slot; 0 = not met
         dictionary.reserve_blanks(OWN_BLANKS)
 
@@ -69,7 +69,7 @@ class TermTable:
     def _meet(self, unknown: Ids) -> None:
         for first in range(0, len(unknown), _BATCH):
             part = unknown[first : first + _BATCH]
-            own = self._dictionary.intern_many(self._service.decode(part))
+            own = self._dictionary.intern_many(self.service.decode(part))
             self._dictionary.keep(own)
             self._own[(part & _PAYLOAD).astype(np.int64)] = own
 

@@ -82,7 +82,7 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
     """
     stream, time = cohort.group.publishes, block.reading.time
     assert stream is not None
-    following = _following(cohort)
+    following = following_of(cohort)
     count = len(block.columns[0]) if block.columns else 0
     begin(stream, batch_start(time, stream.batch_ms) if count else following)
     if count:
@@ -96,13 +96,13 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
     """Move the stream's watermark to where its query has nothing more to report, without an execution."""
     stream = cohort.group.publishes
     assert stream is not None
-    following = _following(cohort)
+    following = following_of(cohort)
     if stream.watermark is None or following > stream.watermark:
         begin(stream, following)
         stream.move(following)
 
 
-def _following(cohort: Cohort) -> int:
+def following_of(cohort: Cohort) -> int:
     """The last time at which nothing can come before the next instant; for count windows, what all inputs have
     closed.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.derived import move_on, publish
+from penstock.engine.derived import following_of, move_on, publish
 from penstock.engine.refused import DeadLetter
 from penstock.engine.releasing import release
 from penstock.errors import LimitError
@@ -27,7 +27,11 @@ _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
 class Firing:
-    """Does what `penstock.engine.schedule.Work` says, for one engine. `listener` is told of each group and instant."""
+    """Does what `penstock.engine.schedule.Work` says, for one engine. `listener` is told of each group and instant.
+
+    `outlet`, where there is one, takes what a cohort publishes (None: nothing) and how far its stream's watermark goes,
+    in place of the stream itself.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Firing:
         self._since_release = 0
         self.evaluations = 0
         self.listener: Callable[[Group, int], None] | None = None
+        self.outlet: Callable[[Cohort, Block | None, int], None] | None = None
 
     def fire(self, cohort: Cohort) -> None:
         """Evaluate the cohort's next instant; its stream, where it publishes one, gets the tuples and the watermark."""
@@ -69,6 +74,9 @@ class Firing:
 
     def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
         """Feed the derived stream; what its memory budget has no room for becomes a dead letter, and time goes on."""
+        if self.outlet is not None:
+            self.outlet(cohort, block, following_of(cohort))
+            return
         self._touched[stream] = None
         try:
             publish(cohort, block, self._registry.begin)
@@ -80,13 +88,16 @@ class Firing:
     def skipped(self, cohort: Cohort) -> None:
         """Move the stream of a cohort that jumped over instants."""
         if cohort.group.publishes is not None:
-            move_on(cohort, self._registry.begin)
+            self.counted(cohort)
             self._touched[cohort.group.publishes] = None
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Move the stream that a cohort of count windows publishes to where no report can come any more."""
-        move_on(cohort, self._registry.begin)
+        """Move the stream that a cohort publishes to where no report can come any more."""
+        if self.outlet is not None:
+            self.outlet(cohort, None, following_of(cohort))
+        else:
+            move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
         """Note that so many batches with tuples were closed."""

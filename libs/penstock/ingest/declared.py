@@ -1,4 +1,4 @@
-"""The streams in force: declarations and drops as the coordinator's compacted log says."""
+"""The streams that users push to: declarations and drops as the coordinator's compacted log says."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DeclaredStreams:
         if known is not None:
             del self.by_iri[known]
         record = None if value is None else decode(value)
-        if isinstance(record, StreamDeclaration):
+        if isinstance(record, StreamDeclaration) and record.publisher is None:
             self._keys[key] = record.iri
             self.by_iri[record.iri] = record
 

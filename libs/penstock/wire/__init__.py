@@ -21,6 +21,7 @@ from penstock.wire.records import (
     ShardInsertion,
     StreamDeclaration,
     StreamDrop,
+    StreamEnd,
     Tuples,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "ShardInsertion",
     "StreamDeclaration",
     "StreamDrop",
+    "StreamEnd",
     "Tuples",
     "WireError",
     "decode",

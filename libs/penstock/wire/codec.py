@@ -36,6 +36,7 @@ _CLASSES: dict[str, type] = {
         records.DictionaryEntry,
         records.StreamDeclaration,
         records.StreamDrop,
+        records.StreamEnd,
         records.QueryRegistration,
         records.QueryStop,
         records.Heartbeat,
@@ -54,6 +55,7 @@ Wire: TypeAlias = (
     | records.DictionaryEntry
     | records.StreamDeclaration
     | records.StreamDrop
+    | records.StreamEnd
     | records.QueryRegistration
     | records.QueryStop
     | records.Heartbeat

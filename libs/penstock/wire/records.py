@@ -133,6 +133,15 @@ class StreamDeclaration:
     max_ahead_ms: int
     absorb_into: str | None = None
     slice_mb: int | None = None
+    publisher: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """A derived stream has its last batch."""
+
+    stream: str
+    declared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,7 @@ class QueryRegistration:
     streams: tuple[str, ...]
     base: str | None = None
     topic: str | None = None
+    publishes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +215,7 @@ class GroupProgress:
     needs: dict[str, int]
     counted: str | None = None
     predecessor: str | None = None
+    published: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
