@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="delete operations while the case still differs")
     parser.add_argument("--nodes", type=int, default=0, help="run the engine over so many store nodes")
     parser.add_argument("--node-at", action="append", help="NAMESPACE=HOST: a node there, in place of --nodes")
-    parser.add_argument("--transport", default="auto", help="of the nodes' data plane: auto, shm, tcp")
+    parser.add_argument("--transport", default="auto", help="of the nodes' data plane: auto, shm, tcp, rdma")
     parser.add_argument("--quiet", action="store_true", help="one line a case")
     arguments = parser.parse_args()
     places = [Place(*at.split("=")) for at in arguments.node_at or []] or [Place()] * arguments.nodes
@@ -37,7 +37,10 @@ def main() -> int:
 
 def _over_nodes(number: int, tally: Tally, places: list[Place], transport: str) -> bool:
     with NodeCluster(places) as cluster:
-        found = running.run(cases.make(number), tally, cluster.open(transport=transport))
+        nodes = cluster.open(transport=transport)
+        if transport != "auto" and set(nodes.transports()) != {transport}:
+            raise SystemExit(f"reads go by {nodes.transports()}, not by {transport}")
+        found = running.run(cases.make(number), tally, nodes)
     if found is not None:
         print(f"{number}: {found}")
     sys.stdout.flush()

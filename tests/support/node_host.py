@@ -17,6 +17,7 @@ from pathlib import Path
 from penstock.node.serving import start_node
 
 SECRET = b"the secret of the tests' nodes"
+RDMA_DEVICES = os.environ.get("PENSTOCK_RDMA_DEVICES", ",").split(",")  # of nodes, of engines; empty: the first
 
 
 def _end_with(life: int) -> None:
@@ -28,7 +29,12 @@ def _be_node(line: str, life: int, answer: int) -> None:
     """Run a node until SIGTERM, or until `life`, which the host holds the other end of, is closed."""
     asked = json.loads(line)
     server = start_node(
-        Path(asked["directory"]), asked["shards"], asked["own"], SECRET, host=asked["host"], port=asked["port"]
+        Path(asked.pop("directory")),
+        asked.pop("shards"),
+        asked.pop("own"),
+        SECRET,
+        rdma_device=RDMA_DEVICES[0],
+        **asked,
     )
     signal.signal(signal.SIGTERM, lambda *_: server.close())
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()

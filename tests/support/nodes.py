@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.dataplane import PlaneLimits
 from penstock.node import Address, Nodes
-from support.node_host import SECRET
+from support.node_host import RDMA_DEVICES, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +115,9 @@ class NodeCluster:
         ]
 
     def open(self, **settings: Any) -> Nodes:
-        """Connect an engine's side."""
+        """Connect an engine's side. By RDMA it waits longer: soft-RoCE runs in an emulated machine."""
+        if settings.get("transport") == "rdma":
+            settings |= {"lease_ms": 60_000, "limits": PlaneLimits(20_000, 60_000), "rdma_device": RDMA_DEVICES[-1]}
         return Nodes([process.address for process in self.processes], SECRET, **settings)
 
     def __enter__(self) -> Self:

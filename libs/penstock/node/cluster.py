@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.dataplane import connect
+from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node.control import Address, Connection, ControlError
 from penstock.node.graph import RemoteGraph
@@ -29,6 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _RETRY_S = 0.02
 _NEWEST = (1 << 32) - 1
+_LIMITS = PlaneLimits()
 _LEASE_MARGIN = 0.1  # of a lease: clocks of two machines may run at rates this much apart
 _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
@@ -42,6 +43,7 @@ class _Node:
         self.transport: Transport = transport
         self.writes: Connection | None = None
         self.leases: Connection | None = None
+        self.plane: native.Plane | None = None
         self.own: list[int] = []
 
     def drop(self) -> None:
@@ -57,7 +59,7 @@ class Nodes:
     addresses: one node each; together they own every shard, each shard once. secret: what nodes and engines share.
     transport: of reads, for all nodes or for each. lease_ms: how long nodes keep what this engine needs after it was
     last heard of. patience_s: how long it waits for a node that has gone. journal_mb: bound of the log that is kept for
-    nodes that come back.
+    nodes that come back. limits: of the plane to each node. rdma_device: empty is the first that can be used.
 
     Pass it to `penstock.Engine(nodes=…)`, which closes it. Raises DataPlaneError where a node cannot be reached.
     """
@@ -71,8 +73,12 @@ class Nodes:
         lease_ms: int = 10_000,
         patience_s: float = 30.0,
         journal_mb: int = 1024,
+        limits: PlaneLimits = _LIMITS,
+        rdma_device: str = "",
     ) -> None:
         self._secret = secret
+        self._limits = limits
+        self._rdma_device = rdma_device
         self._lease_s = lease_ms / 1000
         self._patience_s = patience_s
         self._name = secrets.token_hex(8)
@@ -104,6 +110,10 @@ class Nodes:
                     node.leases.ask({"do": "leave", "engine": self._name})
             node.drop()
 
+    def transports(self) -> list[str]:
+        """How reads of each node travel: "shm", "tcp" or "rdma"."""
+        return [node.plane.transport(node.number) for node in self._nodes if node.plane is not None]
+
     # ---- connections
     def _call(self, node: _Node) -> dict[str, Any]:
         node.drop()
@@ -119,8 +129,9 @@ class Nodes:
             raise DataError(f"the nodes own shards {owned} of {counts}: every shard must have one node")
 
     def _attach(self, node: _Node, port: int) -> None:
-        plane = connect(node.number, node.address.host, port, self._secret, node.transport)
-        self.graph.attach(node.number, plane)
+        reach = (node.number, node.address.host, port, self._secret, node.transport)
+        node.plane = connect(*reach, limits=self._limits, rdma_device=self._rdma_device)
+        self.graph.attach(node.number, node.plane)
 
     def recover(self) -> None:
         """Find nodes that have gone again, and send them what they miss. DataPlaneError where one stays away."""

@@ -35,10 +35,11 @@ def start_node(
     port: int = 0,
     data_port: int = 0,
     slice_mb: int = 0,
+    rdma_device: str = "",
 ) -> ControlServer:
     """Make a node in this process: its data plane answers from now on, the control server once it runs."""
     directory.mkdir(parents=True, exist_ok=True)
-    data = Server(host, data_port, secret)
+    data = Server(host, data_port, secret, rdma_device=rdma_device)
     node = StoreNode(directory, shards, own, data, slice_mb=slice_mb)
     return ControlServer(node, host, port, secret, data.port)
 
