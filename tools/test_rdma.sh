@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The data plane's tests over RDMA: the contract suite, and 10,000 lists verified by one-sided READs while their store is
-# written. On this machine where it has a device, otherwise in a virtual machine with soft-RoCE (tools/rdma_vm).
+# The tests over RDMA: the contract suite, 10,000 lists verified by one-sided READs while their store is written (by offsets,
+# and through views of the stored graph), and fifty random cases over store nodes. On this machine where it has a device,
+# otherwise in a virtual machine with soft-RoCE (tools/rdma_vm).
 # PYTHON names the interpreter of the environment (default: the first python3 on PATH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,12 +18,13 @@ if ! python -c 'import sys; from penstock.store._native import built_with_rdma a
   exit 0
 fi
 PYTHON=python native/build.sh only dataplane_torn_test
+PYTHON=python native/build.sh only remote_torn_test
 tests=(bash tools/test_rdma_inside.sh)
 if [ -n "$(python -c 'from penstock.store._native import rdma_devices; print(*rdma_devices())')" ]; then
   exec "${tests[@]}"
 fi
 status=0
-tools/rdma_vm/boot.sh -t 1200 env PYTHONPATH=libs PYTHONDONTWRITEBYTECODE=1 PENSTOCK_RDMA_DEVICES=rxe0,rxe1 "${tests[@]}" || status=$?
+tools/rdma_vm/boot.sh -t 2400 env PYTHONPATH=libs PYTHONDONTWRITEBYTECODE=1 PENSTOCK_RDMA_DEVICES=rxe0,rxe1 "${tests[@]}" || status=$?
 if [ $status = 77 ]; then
   echo "test-rdma: NOT RUN: no RDMA device here, and no virtual machine that has one (the reason stands above)"
   exit 0

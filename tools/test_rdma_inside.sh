@@ -6,6 +6,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export PENSTOCK_TORN_READS=${PENSTOCK_TORN_READS:-10000}
 build/native-test/dataplane_torn_test --gtest_filter='*Rdma' | tee "$log"
+build/native-test/remote_torn_test --gtest_filter='*Rdma' | tee -a "$log"
 # Only the suite's own conftest: the others import what takes half a minute under emulation.
 python -m pytest tests/contract/dataplane --confcutdir=tests/contract/dataplane -k "rdma or choice" -rs -p no:cacheprovider \
   --color=no | tee -a "$log"
