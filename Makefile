@@ -50,7 +50,7 @@ test-native: $(VENV)/.dev
 	tools/googletest.sh
 	PYTHON=$(PY) $(NATIVE) asan
 
-test-rdma: setup $(VENV)/.dev ## The data plane over RDMA: on a device, or in a virtual machine with soft-RoCE
+test-rdma: setup $(VENV)/.dev ## Data plane and store nodes over RDMA: on a device, or in a virtual machine with soft-RoCE
 	tools/googletest.sh
 	PYTHON=$(PY) tools/test_rdma.sh
 
