@@ -24,9 +24,15 @@ class ForgetfulEngine(QueryEngine):
 class ForgetfulAdaptor(Adaptor):
     """The group's progress, then the tuples."""
 
-    def _adapt(self, messages):
-        self._commit()
-        return super()._adapt(messages)
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        records = self.adapting.records
+
+        def after_commit(messages):
+            self._commit()
+            return records(messages)
+
+        self.adapting.records = after_commit
 
 
 class ForgetfulDispatcher(Dispatcher):

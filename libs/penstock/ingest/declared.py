@@ -17,11 +17,16 @@ class DeclaredStreams:
     """Declarations by IRI. Declared here means: the declaration is in every shard's log before anything written now."""
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
+        self._names = names
         self._view = CompactedView(log, [Partition(names.control)])
         self.by_iri: dict[str, StreamDeclaration] = {}
         self._keys: dict[bytes, str] = {}
         for key, message in self._view.catch_up(timeout_s).items():
             self._note(key, message.value)
+
+    def by_topic(self) -> dict[str, StreamDeclaration]:
+        """Return them by the topic of their events."""
+        return {self._names.events(declaration.name): declaration for declaration in self.by_iri.values()}
 
     def refresh(self) -> bool:
         """Take in what has come; returns whether anything has changed."""

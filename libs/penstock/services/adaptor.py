@@ -35,9 +35,9 @@ class AdaptorGauges:
 
     def observe(self) -> None:
         """Bring the metrics up to date."""
-        self._events.reach(self._adaptor.events)
-        self._tuples.reach(self._adaptor.tuples)
-        self._dead.reach(self._adaptor.dead)
+        self._events.reach(self._adaptor.adapting.events)
+        self._tuples.reach(self._adaptor.adapting.tuples)
+        self._dead.reach(self._adaptor.adapting.dead)
         for topic, records in self._adaptor.lag().items():
             self._metrics.lag.labels(topic).set(records)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataError
-from penstock.ingest import adaptor as adaptors
+from penstock.ingest import adapting
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.message import read_event
 from penstock.ingest.outgoing import OutgoingTerms
@@ -120,7 +120,7 @@ def test_what_cannot_be_used_goes_out_and_the_rest_goes_on():
     assert sorted(letter.offset for letter in letters) == [0, 2, 3, 4, 5, 6]
     assert next(each for each in letters if each.offset == 2).data == b"\xff\xfe\x00"
     assert [o for record in world.tuples() for o in record.offsets.tolist()] == [1, 7]
-    assert adaptor.dead == 6
+    assert adaptor.adapting.dead == 6
 
 
 def test_blank_nodes_are_their_events_own():
@@ -195,7 +195,7 @@ def test_a_restart_goes_on_behind_the_committed_progress():
 
 
 def test_large_records_are_cut_at_events(monkeypatch):
-    monkeypatch.setattr(adaptors, "MAX_TUPLES", 3)
+    monkeypatch.setattr(adapting, "MAX_TUPLES", 3)
     world = World()
     for count in (2, 1, 2, 4, 3, 0, 1):
         world.produce(b"".join(b'<http://x/a> <http://x/p> "%d" .\n' % i for i in range(count)))

@@ -1,0 +1,149 @@
+"""Events to tuples: what every adaptor does with the messages it has read, whoever reads and writes them (ADR 23).
+
+Records for a source partition come in the order of its events, each a stretch of it.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.events import EventParser
+from penstock.engine.limits import Limits
+from penstock.errors import DataError
+from penstock.ingest.message import Event, read_event
+from penstock.ingest.outgoing import OutgoingTerms
+from penstock.ingest.outputs import source_key
+from penstock.log import Partition, Record
+from penstock.wire import DeadLetter, Tuples, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.ingest.outgoing import TermEncoder
+    from penstock.log import Message
+    from penstock.log.topics import TopicNames
+    from penstock.wire import StreamDeclaration
+
+MAX_TUPLES = 1_000_000
+"""Tuples in one record, and so in one event."""
+
+
+class Adapting:
+    """Parses events and gives their terms the cluster's ids. `events`, `tuples`, `dead`: what it has made so far."""
+
+    def __init__(self, names: TopicNames, terms: TermEncoder, limits: Limits | None = None) -> None:
+        self._names = names
+        self._max_bytes = (limits or Limits()).max_event_bytes
+        self._terms = OutgoingTerms(terms)
+        self._by_topic: Mapping[str, StreamDeclaration] = {}
+        self.events = self.tuples = self.dead = 0
+
+    def follow(self, declared: Mapping[str, StreamDeclaration]) -> None:
+        """Know these streams from now on, by the topic of their events; messages of other topics are dropped."""
+        self._by_topic = declared
+
+    def records(self, messages: Sequence[Message]) -> list[Record]:
+        """Return the records for some messages: parsed partition by partition, their terms asked for together.
+
+        TransientError: the dictionary is away; nothing has happened, call again.
+        """
+        self._terms.trim()
+        parser = EventParser(self._terms.dictionary, self._max_bytes)
+        drafts: list[Tuples] = []
+        dead: list[Record] = []
+        by_source = sorted(messages, key=lambda message: (message.topic, message.partition))  # stable: in order
+        for (topic, partition), group in groupby(by_source, key=lambda message: (message.topic, message.partition)):
+            stream = self._by_topic.get(topic)
+            if stream is None:
+                continue  # dropped
+            events, letters = self._read(stream, list(group))
+            dead += letters
+            for _, run in groupby(events, key=lambda event: (event.syntax, event.advance_ms)):
+                tuples, letters = self._parse(parser, stream, Partition(topic, partition), list(run))
+                drafts += tuples
+                dead += letters
+        records = [*self._encoded(drafts), *dead]
+        self.events += sum(len(draft.offsets) for draft in drafts)
+        self.tuples += sum(len(draft.subjects) for draft in drafts)
+        self.dead += len(dead)
+        return records
+
+    def _read(self, stream: StreamDeclaration, messages: Sequence[Message]) -> tuple[list[Event], list[Record]]:
+        events, dead = [], []
+        for message in messages:
+            try:
+                events.append(read_event(message))
+            except DataError as error:
+                where = Partition(message.topic, message.partition)
+                dead.append(self._letter(stream, where, message.offset, None, message.value or b"", str(error)))
+        return events, dead
+
+    def _parse(
+        self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
+    ) -> tuple[list[Tuples], list[Record]]:
+        """Parse events of one syntax; or heartbeats."""
+        advance_ms = run[-1].advance_ms
+        if advance_ms is not None:
+            run = ()
+        good, bad = parser.parse([(event.time_ms, event.data) for event in run], run[0].syntax if run else "nt")
+        dead = [self._letter(stream, source, run[each.place].offset, each.time, each.data, each.reason) for each in bad]
+        unusable = {each.place for each in bad}
+        usable = [event for i, event in enumerate(run) if i not in unusable]
+        offsets = np.array([event.offset for event in usable], np.int64)
+        whole = Tuples(stream.iri, source.number, offsets, good.times, good.counts, good.s, good.p, good.o, advance_ms)
+        if len(whole.subjects) <= MAX_TUPLES:
+            return [whole], dead
+        large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
+        reason = f"more than {MAX_TUPLES} triples in one event"
+        dead += [
+            self._letter(stream, source, usable[i].offset, usable[i].time_ms, usable[i].data, reason) for i in large
+        ]
+        return list(_cut(whole)), dead
+
+    def _letter(
+        self, stream: StreamDeclaration, source: Partition, offset: int, time_ms: int | None, data: bytes, reason: str
+    ) -> Record:
+        letter = DeadLetter(source.topic, source.number, offset, reason, data, stream.iri, time_ms)
+        return Record(self._names.dead_letter, encode(letter), source_key(source.topic, source.number, offset))
+
+    def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
+        """Return the records of tuples, with the cluster's ids."""
+        columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
+        ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
+        parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []
+        records: list[Record] = []
+        names = {stream.iri: stream.name for stream in self._by_topic.values()}
+        for i, draft in enumerate(drafts):
+            subjects, predicates, objects = parts[3 * i : 3 * i + 3]
+            final = Tuples(
+                draft.stream,
+                draft.partition,
+                draft.offsets,
+                draft.times,
+                draft.counts,
+                subjects,
+                predicates,
+                objects,
+                draft.advance_ms,
+            )
+            records.append(Record(self._names.tuples(names[draft.stream]), encode(final), None, draft.partition))
+        return records
+
+
+def _cut(whole: Tuples) -> Iterator[Tuples]:
+    """Yield records of at most MAX_TUPLES; events that alone have more are left out."""
+    ends = np.cumsum(whole.counts)
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + MAX_TUPLES, side="right"))
+        rows = slice(before, int(ends[last - 1]) if last > first else before)
+        if last > first:
+            columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
+            events = slice(first, last)
+            head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
+            yield Tuples(*head, *columns, whole.advance_ms)
+        first = max(last, first + 1)
