@@ -131,6 +131,7 @@ def test_a_transaction_is_seen_whole_with_its_progress(log: Log, topic: str) -> 
     records = [Record(topic, b"a"), Record(topic, b"b", partition=1), Record(topic, b"c")]
     offsets = writer.commit(records, {source: 17}, f"{topic}-group")
     assert log.committed(f"{topic}-group", [source, Partition(topic, 0)]) == {source: 17}
+    assert log.committed(f"{topic}-group", []) == {}
     read = read_to_end(log.reader({Partition(topic, 0): START, source: START}), at_least=3)
     assert {(m.partition, m.offset): m.value for m in read} == {
         (r.partition, offset): r.value for r, offset in zip(records, offsets, strict=True)

@@ -197,6 +197,8 @@ class KafkaLog:
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the group's progress, where there is any."""
         wanted = set(partitions)
+        if not wanted:
+            return {}  # confluent-kafka refuses to ask for nothing
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(name.topic, name.number) for name in wanted])
 
         def ask() -> dict[Partition, int]:
