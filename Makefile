@@ -38,8 +38,8 @@ setup: $(VENV)/.native ## Virtual environment and native module
 demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 	$(BIN)/penstock demo --seconds $(or $(SECONDS),20)
 
-demo-cluster: setup $(VENV)/.dev ## A cluster on a real Kafka broker, its processes killed, every result checked
-	$(BIN)/penstock demo-cluster
+demo-cluster: setup $(VENV)/.dev $(if $(filter spark,$(ADAPTOR)),$(VENV)/.spark) ## A cluster on a real broker, its processes killed, every result checked (ADAPTOR=spark)
+	$(BIN)/penstock demo-cluster --adaptor $(or $(ADAPTOR),plain)
 
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 
@@ -59,7 +59,7 @@ $(VENV)/.spark: $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-spark.txt
 	@touch $@
 
-test-spark: setup $(VENV)/.spark ## Bulk load by a real Spark: against the plain loader, and killed at each stage
+test-spark: setup $(VENV)/.spark ## Bulk load and stream adaptor on a real Spark, against the plain ones, and killed
 	$(PY) -m pytest -m "spark and not long"
 
 test-long-spark: setup $(VENV)/.spark ## The same with ten million triples

@@ -14,9 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli import demo as demo_command
 from penstock.cli import run as run_command
+from penstock.cli import up as up_command
 from penstock.cli.display import answer_table, short
 from penstock.cli.spark_load import SparkOptions
 from penstock.cli.spark_load import load as spark_load
+from penstock.cli.up import AdaptorKind
 from penstock.engine import Engine, Solutions
 from penstock.errors import PenstockError, QueryError
 from penstock.query.parser import parse
@@ -74,11 +76,12 @@ def query_text(argument: str) -> str:
 def demo_cluster(
     hours: Annotated[float, typer.Option(help="Hours of the recorded day.")] = 12.0,
     kills: Annotated[int, typer.Option(help="Processes to kill on the way.")] = 6,
+    adaptor: Annotated[AdaptorKind, typer.Option(help="Which adaptor makes tuples of events.")] = AdaptorKind.plain,
 ) -> int:
     """The recorded day through Kafka and a cluster whose processes are killed; checks every result."""
     from penstock.cli.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra
 
-    return FINE if run_demo(hours=hours, kills=kills).good else FAILED
+    return FINE if run_demo(hours=hours, kills=kills, adaptor=adaptor).good else FAILED
 
 
 @app.command()
@@ -86,11 +89,24 @@ def up(
     directory: Annotated[Path, typer.Argument(help="Where logs and checkpoints are kept.")],
     bootstrap_servers: Annotated[str | None, typer.Option(help="A Kafka broker; none = one is started.")] = None,
     engines: Annotated[int, typer.Option(help="Query engines.")] = 2,
+    adaptor: Annotated[AdaptorKind, typer.Option(help="Which adaptor makes tuples of events.")] = AdaptorKind.plain,
 ) -> None:
     """All services of a small cluster on this machine, until Ctrl-C."""
-    from penstock.cli.up import up as run_up  # noqa: PLC0415 - needs the cluster extra
+    up_command.up(directory, bootstrap_servers, engines, adaptor)
 
-    run_up(directory, bootstrap_servers, engines)
+
+@app.command("adaptor")
+def run_adaptor(
+    *, spark: Annotated[bool, typer.Option("--spark", help="On Spark; also what spark-submit is given.")] = False
+) -> int:
+    """The adaptor's process alone, settings by PENSTOCK_* (docs/operations.md)."""
+    if spark:
+        from penstock.services import spark_adaptor  # noqa: PLC0415 - needs the extras cluster and spark
+
+        return spark_adaptor.main()
+    from penstock.services import adaptor  # noqa: PLC0415 - needs the extra cluster
+
+    return adaptor.main()
 
 
 @app.command()

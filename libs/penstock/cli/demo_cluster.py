@@ -20,7 +20,7 @@ from rich.console import Console
 from penstock.broker import Broker
 from penstock.cli.demo import BASE, MORNING, examples
 from penstock.cli.recording import Recording
-from penstock.cli.up import LocalCluster
+from penstock.cli.up import AdaptorKind, LocalCluster
 from penstock.client import Client
 from penstock.engine import Engine
 from penstock.engine.lines import json_line
@@ -126,7 +126,9 @@ def embedded(until_ms: int) -> dict[Key, str]:
     return found
 
 
-def demo_cluster(*, hours: float = 12.0, kills: int = 6, directory: Path | None = None) -> Verdict:
+def demo_cluster(
+    *, hours: float = 12.0, kills: int = 6, directory: Path | None = None, adaptor: AdaptorKind = AdaptorKind.plain
+) -> Verdict:
     """Replay so many hours of the day while so many processes are killed; returns what came of it."""
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)
@@ -135,7 +137,7 @@ def demo_cluster(*, hours: float = 12.0, kills: int = 6, directory: Path | None 
     with (
         tempfile.TemporaryDirectory(prefix="penstock-demo-", dir=directory) as folder,
         Broker(Path(folder, "broker")) as broker,
-        LocalCluster(broker.bootstrap_servers, Path(folder, "cluster")) as cluster,
+        LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), adaptor=adaptor) as cluster,
         Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url) as client,
     ):
         console.print(f"cluster: {', '.join(cluster.services)}; broker at {broker.bootstrap_servers}")

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
 _READY_S = 120.0
 _STOP_S = 10.0
 _WATCH_S = 1.0
+
+
+class AdaptorKind(StrEnum):
+    """Which adaptor makes tuples of events."""
+
+    plain = "plain"
+    spark = "spark"
 
 
 @dataclass(slots=True)
@@ -54,6 +62,7 @@ class LocalCluster:
     prefix: str = "penstock"
     shards: int = 4
     buckets: int = 8
+    adaptor: AdaptorKind = AdaptorKind.plain
     services: dict[str, Supervised] = field(default_factory=dict)
     url: str = ""
     sparql_url: str = ""
@@ -70,7 +79,7 @@ class LocalCluster:
         for i, port in enumerate(sparql):
             kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
             self._add(f"engine-{i}", "query_engine", known | kept | {"PENSTOCK_HTTP_PORT": str(port)})
-        self._add("adaptor-0", "adaptor", known)
+        self._add_adaptor(known)
         self._add("dispatcher-0", "dispatcher", {})
         self.url = ",".join(f"http://127.0.0.1:{port}" for port in http)
         self.sparql_url = ",".join(f"http://127.0.0.1:{port}" for port in sparql)
@@ -78,6 +87,13 @@ class LocalCluster:
         self.watch()
         self._wait_until_ready()
         return self
+
+    def _add_adaptor(self, known: dict[str, str]) -> None:
+        if self.adaptor is AdaptorKind.plain:
+            self._add("adaptor-0", "adaptor", known)
+            return
+        own = {"PENSTOCK_CHECKPOINT": str((self.directory / "adaptor").absolute()), "PENSTOCK_SPARK_MASTER": "local[1]"}
+        self._add("adaptor-0", "spark_adaptor", known | own)
 
     def _add(self, name: str, module: str, settings: dict[str, str]) -> None:
         common = {
@@ -140,13 +156,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-def up(directory: Path, bootstrap_servers: str | None, engines: int) -> None:
+def up(directory: Path, bootstrap_servers: str | None, engines: int, adaptor: AdaptorKind) -> None:
     """Run a cluster until Ctrl-C, with a broker of its own where none is given."""
     console = Console(highlight=False)
     with ExitStack() as stack:
         if bootstrap_servers is None:
             bootstrap_servers = stack.enter_context(Broker(directory / "broker")).bootstrap_servers
-        cluster = stack.enter_context(LocalCluster(bootstrap_servers, directory, engines=engines))
+        cluster = stack.enter_context(LocalCluster(bootstrap_servers, directory, engines=engines, adaptor=adaptor))
         console.print(f"broker       {bootstrap_servers}")
         console.print(f"coordinators {cluster.url}")
         console.print(f"SPARQL       {cluster.sparql_url} (/sparql)")

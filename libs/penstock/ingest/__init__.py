@@ -1,7 +1,7 @@
 """From users' events to closed batches: what the adaptor and the dispatcher do (DESIGN §2).
 
 - `dispatcher`: event time of all streams; `stream_time` (one stream), `open_batches`, `outputs` (records)
-- `adapting`: events to tuples, for every adaptor; `message` (an event's format and time), `outgoing` (ids of the cluster)
+- `adapting`: events to tuples, for every adaptor; `message` (format, time), `outgoing` (ids of the cluster)
 - `adaptor`: the plain adaptor, which reads and writes the log by itself
 - `declared`: the streams in force, as the coordinator's log says
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from penstock.ingest.adapting import Adapting
 from penstock.ingest.declared import DeclaredStreams
-from penstock.log import Partition, RebalancedError
+from penstock.log import RebalancedError
+from penstock.log.view import records_behind
 
 if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.ingest.outgoing import TermEncoder
-    from penstock.log import Log, Message
+    from penstock.log import Log, Message, Partition
     from penstock.log.topics import TopicNames
 
 POLL_RECORDS = 2_000
@@ -64,11 +65,7 @@ class Adaptor:
 
     def lag(self) -> dict[str, int]:
         """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""
-        found: dict[str, int] = {}
-        committed = dict(self._committed)
-        for name, span in self._log.spans(committed).items():
-            found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(committed[name], span.start))
-        return found
+        return records_behind(self._log, dict(self._committed))
 
     def _subscribe(self) -> None:
         by_topic = self._declared.by_topic()

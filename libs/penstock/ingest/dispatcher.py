@@ -15,7 +15,7 @@ from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.outputs import batch_records, refused_records
 from penstock.ingest.stream_time import StreamTime
 from penstock.log import LogError, Partition, Record, Topic, TransientError
-from penstock.log.view import CompactedView, Lookup
+from penstock.log.view import CompactedView, Lookup, records_behind
 from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
 
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ class Dispatcher:
             for stream in list(self._streams.values())
             for name, part in zip(self._partitions(stream), stream.partitions, strict=True)
         }
-        found: dict[str, int] = {}
-        for name, span in self._log.spans(positions).items():
-            found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))
-        return found
+        return records_behind(self._log, positions)
 
     # ---- input
     def _take(self, message: Message, wall_ms: int) -> None:

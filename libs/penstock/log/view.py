@@ -1,4 +1,4 @@
-"""What is the same over any back end: the compacted view of a topic, and single records by their offset."""
+"""What is the same over any back end: the compacted view of a topic, single records by their offset, lag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.log.errors import TransientError
 from penstock.log.port import START, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from penstock.log.port import Log, Message, Reader
 
@@ -57,6 +57,14 @@ class CompactedView:
     def close(self) -> None:
         """Let go of the reader; `latest` stays."""
         self._reader.close()
+
+
+def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, int]:
+    """Return how many records of each topic lie behind positions of its partitions: a question to the brokers."""
+    found: dict[str, int] = {}
+    for name, span in log.spans(positions).items():
+        found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))
+    return found
 
 
 class Lookup:

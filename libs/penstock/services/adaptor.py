@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import Field
 
@@ -14,6 +14,8 @@ from penstock.runtime import Context, ServiceSettings, run
 from penstock.runtime.metrics import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from penstock.runtime.metrics import Metrics
 
 
@@ -25,28 +27,33 @@ class AdaptorSettings(ServiceSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
 
 
-class AdaptorGauges:
+class Counting(Protocol):
     """What an adaptor tells about itself. Asked from another thread: reads only."""
 
-    def __init__(self, adaptor: Adaptor, metrics: Metrics) -> None:
-        self._adaptor, self._metrics = adaptor, metrics
-        self._events, self._tuples = Tally(metrics.events), Tally(metrics.tuples)
-        self._dead = Tally(metrics.dead_letters)
+    events: int
+    tuples: int
+    dead: int
 
-    def observe(self) -> None:
-        """Bring the metrics up to date."""
-        self._events.reach(self._adaptor.adapting.events)
-        self._tuples.reach(self._adaptor.adapting.tuples)
-        self._dead.reach(self._adaptor.adapting.dead)
-        for topic, records in self._adaptor.lag().items():
-            self._metrics.lag.labels(topic).set(records)
+
+def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Metrics) -> Callable[[], None]:
+    """Return what brings an adaptor's metrics up to date."""
+    events, tuples, dead = Tally(metrics.events), Tally(metrics.tuples), Tally(metrics.dead_letters)
+
+    def observe() -> None:
+        events.reach(adaptor.events)
+        tuples.reach(adaptor.tuples)
+        dead.reach(adaptor.dead)
+        for topic, records in lag().items():
+            metrics.lag.labels(topic).set(records)
+
+    return observe
 
 
 def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
     """Open the core: one member of the adaptors' group."""
     terms = FlightTerms(context.settings.dictionaries.split(","))
     adaptor = Adaptor(context.log, context.names, terms, context.settings.adaptor_group)
-    context.observers.append(AdaptorGauges(adaptor, context.metrics).observe)
+    context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))
     return adaptor
 
 

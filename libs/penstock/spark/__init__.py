@@ -1,5 +1,10 @@
-"""What runs on Spark: the bulk load. Sessions, files of any Hadoop file system, and the stages that tasks run.
+"""What runs on Spark: the bulk load and the stream adaptor. Sessions, files of any Hadoop file system, what tasks run.
+
+- `bulk_load`: the stages of a load; `sources`, `parsing`, `numbering`, `edges`, `staging`
+- `stream_adaptor`: the driver's part of the adaptor; `stream_task`, what its tasks do
+- `session`, `java`, `hadoop`, `task`: for both
 
 Tasks call the native kernels on whole Arrow columns. The embedded engine needs nothing of this package; pyspark comes
-with the extra `spark`. Not here: what an engine does with a prepared load (`penstock.engine.bulk`).
+with the extra `spark`. Not here: what an engine does with a prepared load (`penstock.engine.bulk`); what every adaptor
+does with events (`penstock.ingest.adapting`); the adaptor's process (`penstock.services.spark_adaptor`).
 """

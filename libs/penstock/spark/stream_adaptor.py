@@ -1,0 +1,232 @@
+"""The stream adaptor on Spark: one streaming query from the topics of events to those of tuples (ADR 32).
+
+The query's checkpoint says how far it has come. What a batch has written is written again when the batch is repeated,
+as at a restart; within a source partition always in order and without gaps, so that the dispatcher can drop what it has
+seen (ADR 22). After a batch its offsets also become progress of the adaptors' group: the dispatcher looks there, and so
+a plain adaptor can go on where Spark has stopped, and the other way round.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import StorageError
+from penstock.ingest.declared import DeclaredStreams
+from penstock.log import START, Partition, TransientError
+from penstock.log.kafka import MAX_RECORD_BYTES
+from penstock.log.view import records_behind
+from penstock.spark.hadoop import HadoopFiles
+from penstock.spark.stream_task import READ, RECORDS_DDL, TaskSettings, adapt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from penstock.log import Log
+    from penstock.log.topics import TopicNames
+
+_NAME = "penstock adaptor"
+_FAILURES = 5
+"""Times that a query may end without having finished a batch in between."""
+_EVENTS_PER_PARSE = 10_000
+_BYTES_PER_PARSE = 16 << 20
+_WRITING = {
+    # Never give a record up: what follows it in the partition would make the dispatcher take it for seen.
+    "delivery.timeout.ms": str((1 << 31) - 1),
+    "max.request.size": str(MAX_RECORD_BYTES),
+    "buffer.memory": str(2 * MAX_RECORD_BYTES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """Where and how a stream adaptor works.
+
+    `checkpoint`: a folder of any Hadoop file system, of this adaptor alone. `trigger_ms`: 0 = the next micro-batch as
+    soon as there is something. `max_events`: of a micro-batch. `kafka`: properties of Kafka's Java clients.
+    `checkpoint_ms`: 0 = each micro-batch waits until its offsets are in the checkpoint; else they get there
+    at this pace, and more is written twice after a crash.
+    """
+
+    bootstrap_servers: str
+    dictionaries: tuple[str, ...]
+    checkpoint: str
+    group: str
+    trigger_ms: int = 0
+    max_events: int = 200_000
+    checkpoint_ms: int = 1_000
+    give_up_s: float = 300.0
+    kafka: Mapping[str, str] = field(default_factory=dict)
+
+
+class StreamAdaptor:
+    """The driver. `events`, `tuples`, `dead`: what its batches have written; repeated ones count again."""
+
+    def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
+        self._spark, self._log, self._names, self._settings = spark, log, names, settings
+        self._declared = DeclaredStreams(log, names)
+        self._writer = log.transactional(f"{names.prefix}.spark-adaptor")  # fences a driver that was replaced
+        self._query: StreamingQuery | None = None
+        self._topics: tuple[str, ...] = ()
+        self._batch = -1
+        self._failures = 0
+        self._written: dict[Partition, int] = {}
+        self.events = self.tuples = self.dead = 0
+        conf = spark.conf
+        conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_PER_PARSE))
+        conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BYTES_PER_PARSE))
+        reached = checkpointed(HadoopFiles(spark), settings.checkpoint)
+        self._written |= log.committed(settings.group, reached)
+        self._tell(reached)
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Watch over the query for so long. Returns whether it has finished a batch.
+
+        TransientError: the query has failed, and begins again with the next call. FencedError: another driver has
+        begun. StorageError: it fails again and again.
+        """
+        self._declared.refresh()
+        topics = tuple(sorted(self._declared.by_topic()))
+        if topics != self._topics:
+            self._stop()
+            self._topics = topics
+        if not topics:
+            time.sleep(timeout_s)
+            return False
+        if self._query is None:
+            self._query = self._start()
+        self._watch(self._query, timeout_s)
+        return self._take_progress(self._query)
+
+    def lag(self) -> dict[str, int]:
+        """Return how many events of each topic are not yet written as tuples: a question to the brokers."""
+        return records_behind(self._log, dict(self._written))
+
+    # ---- the query
+    def _start(self) -> StreamingQuery:
+        counts = self._log.topics()
+        sources = [Partition(topic, n) for topic in self._topics for n in range(counts.get(topic, 0))]
+        self._written = self._log.committed(self._settings.group, sources)
+        self._batch = -1
+        options = {"checkpointLocation": self._settings.checkpoint, **self._kafka(_WRITING)}
+        if self._settings.checkpoint_ms:
+            options["asyncProgressTrackingEnabled"] = "true"
+            options["asyncProgressTrackingCheckpointIntervalMs"] = str(self._settings.checkpoint_ms)
+        records = self._records(sources).observe(_NAME, *self._counts()).select("topic", "partition", "key", "value")
+        writer = records.writeStream.format("kafka").queryName(_NAME).options(**options)
+        return writer.trigger(processingTime=f"{self._settings.trigger_ms} milliseconds").start()
+
+    def _records(self, sources: list[Partition]) -> DataFrame:
+        """The plan: one task reads whole partitions and writes theirs, so nothing is shuffled and order stays."""
+        starting: dict[str, dict[str, int]] = {topic: {} for topic in self._topics}
+        for source in sources:
+            starting[source.topic][str(source.number)] = self._written.get(source, START)
+        options = {
+            "subscribe": ",".join(self._topics),
+            "startingOffsets": json.dumps(starting),  # where there is no checkpoint; later, new partitions from START
+            "includeHeaders": "true",
+            "failOnDataLoss": "false",  # what retention has removed is gone; the plain adaptor goes on, too
+            "maxOffsetsPerTrigger": str(self._settings.max_events),
+            **self._kafka({"isolation.level": "read_committed"}),
+        }
+        messages = self._spark.readStream.format("kafka").options(**options).load()
+        messages = messages.selectExpr(*("unix_millis(timestamp) AS time_ms" if c == "time_ms" else c for c in READ))
+        settings = TaskSettings(
+            self._names,
+            self._settings.dictionaries,
+            self._declared.by_topic(),
+            {source: self._written[source] for source in sources if source in self._written},
+            self._settings.give_up_s,
+        )
+        tasks = self._spark.sparkContext.defaultParallelism
+        return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)
+
+    def _kafka(self, own: Mapping[str, str]) -> dict[str, str]:
+        properties = {**self._settings.kafka, **own, "bootstrap.servers": self._settings.bootstrap_servers}
+        return {f"kafka.{name}": value for name, value in properties.items()}
+
+    @staticmethod
+    def _counts() -> list[Any]:
+        from pyspark.sql import functions  # noqa: PLC0415 - an extra
+
+        return [functions.sum(name).alias(name) for name in ("events", "tuples", "dead")]
+
+    def _watch(self, query: StreamingQuery, timeout_s: float) -> None:
+        from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - an extra
+
+        try:
+            ended = query.awaitTermination(timeout_s) if timeout_s > 0 else not query.isActive
+        except StreamingQueryException as exception:
+            self._query = None
+            self._failures += 1
+            reason = f"Spark's query failed: {_told(exception)}"
+            if self._failures >= _FAILURES:
+                raise StorageError(f"{reason} ({self._failures} times without a finished batch)") from exception
+            raise TransientError(reason) from exception
+        if ended:
+            self._query = None
+
+    def _stop(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+            self._take_progress(self._query)
+            self._query = None
+
+    # ---- progress
+    def _take_progress(self, query: StreamingQuery) -> bool:
+        """Note what batches have finished since the last look: all their records are in the log by now."""
+        fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
+        for progress in fresh:
+            made = progress["observedMetrics"].get(_NAME)
+            if made is not None:
+                self.events += made["events"] or 0
+                self.tuples += made["tuples"] or 0
+                self.dead += made["dead"] or 0
+        if fresh:
+            self._batch, self._failures = fresh[-1]["batchId"], 0
+            self._tell(offsets_of(fresh[-1]["sources"][0]["endOffset"]))
+        return bool(fresh)
+
+    def _tell(self, offsets: Mapping[Partition, int]) -> None:
+        """Make offsets the group's progress, where it is not there yet: a plain adaptor may have been further."""
+        moved = {name: at for name, at in offsets.items() if at > self._written.get(name, -1)}
+        if moved:
+            self._writer.commit([], moved, self._settings.group)
+            self._written |= moved
+
+    def close(self) -> None:
+        """End the query; the session stays."""
+        self._stop()
+        self._writer.close()
+        self._declared.close()
+
+
+def offsets_of(text: str) -> dict[Partition, int]:
+    """Return the offsets that Spark writes as JSON: topic → partition → the next one."""
+    found = json.loads(text)
+    return {Partition(topic, int(n)): at for topic, own in found.items() for n, at in own.items()}
+
+
+def checkpointed(files: HadoopFiles, checkpoint: str) -> dict[Partition, int]:
+    """Return the offsets behind the last batch that a checkpoint has as finished; none where there is none.
+
+    A query tells them only when it finishes a batch: after a restart in silence that would never be.
+    """
+    finished = [int(f.name) for f in files.all_files(f"{checkpoint}/commits") if f.name.isdigit()]
+    if not finished:
+        return {}
+    # A version, the batch's own settings, and one line a source.
+    lines = files.read(f"{checkpoint}/offsets/{max(finished)}").decode().splitlines()
+    return offsets_of(lines[2])
+
+
+def _told(exception: Exception) -> str:
+    """What a failed query says, without the JVM's frames."""
+    lines = [line.strip() for line in str(exception).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith(("at ", "File ", "==", "JVM")))[:2_000]

@@ -1,0 +1,172 @@
+"""The stream adaptor on a real Spark and a real broker: the plain adaptor's records, restarts, streams that come later."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from penstock.errors import StorageError
+from penstock.ingest.adaptor import Adaptor
+from penstock.log import FencedError, Partition, Record, TransientError
+from penstock.log.kafka import KafkaLog
+from penstock.log.topics import TopicNames
+from penstock.spark.session import connector_jars
+from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
+from support import adaptors
+from support.brokers import broker, topic_prefix  # noqa: F401 - fixtures
+
+BOUND_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def dictionary():
+    with adaptors.dictionary() as running:
+        yield running
+
+
+class World:
+    """A cluster's topics on the broker, under names of their own; adaptors of it."""
+
+    def __init__(self, bootstrap_servers, prefix, spark, dictionary, checkpoint):
+        self.bootstrap_servers, self.names = bootstrap_servers, TopicNames(prefix)
+        self.spark, self.dictionary, self.checkpoint = spark, dictionary, str(checkpoint)
+        self.log, self.group = KafkaLog(bootstrap_servers), f"{prefix}-adaptor"
+        adaptors.create(self.log, self.names)
+        self.sources = [Partition(self.names.events(s), n) for s in adaptors.STREAMS.values() for n in range(2)]
+
+    def produce(self, records):
+        self.log.writer().append(records)
+
+    def adaptor(self, **settings):
+        given = {"bootstrap_servers": self.bootstrap_servers, "dictionaries": (self.dictionary.address,)}
+        given |= {"checkpoint": self.checkpoint, "group": self.group, **settings}
+        return StreamAdaptor(self.spark, self.log, self.names, StreamSettings(**given))
+
+    def all_done(self):
+        """Whether the group's progress is at the end of all events."""
+        spans, done = self.log.spans(self.sources), self.log.committed(self.group, self.sources)
+        return all(done.get(source, 0) >= spans[source].end for source in self.sources)
+
+    def written(self):
+        return adaptors.read(self.log, self.names, self.dictionary.terms)
+
+
+@pytest.fixture
+def world(spark, broker, topic_prefix, dictionary, tmp_path):  # noqa: F811
+    try:
+        connector_jars()
+    except StorageError as error:
+        pytest.skip(str(error))
+    made = World(broker.bootstrap_servers, topic_prefix, spark, dictionary, tmp_path / "checkpoint [1]")
+    yield made
+    made.log.close()
+
+
+def until(condition, adaptor):
+    deadline = time.monotonic() + BOUND_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {BOUND_S} s"
+        adaptor.step(0.1)
+
+
+def once(written):
+    """Without what was written again: as the dispatcher reads it, by source offset."""
+    for name, events in written.events.items():
+        kept, last = [], -1
+        for event in events:
+            if event[1] == "heartbeat" or event[1] > last:
+                assert event[1] == "heartbeat" or event[1] <= last + 1 + len(adaptors.CORPUS), "a gap"
+                kept.append(event)
+                last = last if event[1] == "heartbeat" else event[1]
+        written.events[name] = kept
+    return written
+
+
+@pytest.mark.parametrize("checkpoint_ms", [0, 1_000])
+def test_it_writes_what_the_plain_adaptor_writes(world, checkpoint_ms):
+    produced = adaptors.messages(world.names)
+    adaptors.declare(world.log, world.names)
+    world.produce(produced)
+    adaptor = world.adaptor(checkpoint_ms=checkpoint_ms)
+    until(world.all_done, adaptor)
+    assert sum(adaptor.lag().values()) == 0
+    adaptor.close()
+    expected, plain = adaptors.by_plain(world.names, world.dictionary, produced)
+    assert world.written() == expected
+    made = plain.adapting
+    assert (adaptor.events, adaptor.tuples, adaptor.dead) == (made.events, made.tuples, made.dead)
+
+
+def test_streams_declared_later_and_restarts_lose_nothing(world):
+    """One stream, then both, each time a new query over the same checkpoint, small batches; a restart in silence, too."""
+    every = adaptors.messages(world.names)
+    first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
+    world.produce(first)
+    adaptors.declare(world.log, world.names, "b")
+    adaptor = world.adaptor(max_events=100)
+    done = Partition(world.names.events("b"), 0)
+    until(lambda: world.log.committed(world.group, [done]).get(done), adaptor)
+    assert not world.log.committed(world.group, [Partition(world.names.events("a"), 0)])
+    adaptors.declare(world.log, world.names)
+    until(lambda: adaptor.events > 100, adaptor)
+    adaptor.close()
+    adaptor = world.adaptor()
+    world.produce(second)
+    until(world.all_done, adaptor)
+    adaptor.close()
+    adaptor = world.adaptor()
+    adaptor.step(0.1)
+    assert world.all_done()
+    adaptor.close()
+    expected, _ = adaptors.by_plain(world.names, world.dictionary, [*first, *second])
+    assert once(world.written()) == expected
+
+
+def test_plain_and_spark_take_over_from_one_another(world):
+    produced = adaptors.messages(world.names)
+    third = len(produced) // 3
+    adaptors.declare(world.log, world.names)
+
+    def by_spark(records):
+        world.produce(records)
+        adaptor = world.adaptor()
+        until(world.all_done, adaptor)
+        adaptor.close()
+
+    by_spark(produced[:third])
+    world.produce(produced[third : 2 * third])
+    plain = Adaptor(world.log, world.names, world.dictionary.service, world.group)
+    until(world.all_done, plain)
+    plain.close()
+    by_spark(produced[2 * third :])
+    assert world.written() == adaptors.by_plain(world.names, world.dictionary, produced)[0]
+
+
+def test_a_second_driver_takes_over_and_the_first_ends(world):
+    adaptors.declare(world.log, world.names)
+    first = world.adaptor()
+    second = world.adaptor()
+    world.produce(adaptors.messages(world.names)[:10])
+    with pytest.raises(FencedError):
+        until(lambda: False, first)
+    first.close()
+    until(world.all_done, second)
+    second.close()
+
+
+def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(world):
+    adaptors.declare(world.log, world.names)
+    world.dictionary, kept = adaptors.Dictionary("grpc://127.0.0.1:1", world.dictionary.service), world.dictionary
+    world.produce([Record(world.names.events("a"), adaptors.LINE)])
+    adaptor = world.adaptor(give_up_s=0.1)
+    for _ in range(4):
+        with pytest.raises(TransientError, match="no dictionary answers"):
+            until(lambda: False, adaptor)
+    with pytest.raises(StorageError, match=r"no dictionary answers.*5 times"):
+        until(lambda: False, adaptor)
+    adaptor.close()
+    world.dictionary = kept
+    adaptor = world.adaptor()
+    until(lambda: adaptor.events == 1, adaptor)
+    adaptor.close()
