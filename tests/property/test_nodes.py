@@ -80,12 +80,15 @@ class Killer(threading.Thread):
             self.left -= 1
 
 
-def _survives(seed: int, kills: int) -> int:
-    """Run cases while nodes are killed; returns how often. Every answer is right, those that waited included."""
+def _survives(seed: int, kills: int, *, durable: bool) -> int:
+    """Run cases while nodes are killed; returns how often. Every answer is right, those that waited included.
+
+    With `durable`, nodes save a checkpoint after every entry of the log, and the log before it is forgotten.
+    """
     killed, case = 0, seed
     while killed < kills:
-        with NodeCluster() as cluster:
-            nodes = cluster.open(transport="tcp" if case % 2 else "shm")
+        with NodeCluster(durable=durable) as cluster:
+            nodes = cluster.open(transport="tcp" if case % 2 else "shm", checkpoint_mb=0)
             killer = Killer(cluster, case, kills - killed)
             killer.start()
             try:
@@ -98,10 +101,12 @@ def _survives(seed: int, kills: int) -> int:
     return killed
 
 
-def test_answers_are_right_while_nodes_are_killed() -> None:
-    assert _survives(30_000, 3) == 3
+@pytest.mark.parametrize("durable", [False, True])
+def test_answers_are_right_while_nodes_are_killed(durable: bool) -> None:
+    assert _survives(30_000, 3, durable=durable) == 3
 
 
 @pytest.mark.long
-def test_answers_are_right_while_nodes_are_killed_a_hundred_times() -> None:
-    assert _survives(31_000, 100) == 100
+@pytest.mark.parametrize("durable", [False, True])
+def test_answers_are_right_while_nodes_are_killed_a_hundred_times(durable: bool) -> None:
+    assert _survives(31_000, 100, durable=durable) == 100

@@ -28,14 +28,9 @@ def _end_with(life: int) -> None:
 def _be_node(line: str, life: int, answer: int) -> None:
     """Run a node until SIGTERM, or until `life`, which the host holds the other end of, is closed."""
     asked = json.loads(line)
-    server = start_node(
-        Path(asked.pop("directory")),
-        asked.pop("shards"),
-        asked.pop("own"),
-        SECRET,
-        rdma_device=RDMA_DEVICES[0],
-        **asked,
-    )
+    kept = Path(asked.pop("checkpoints")) if "checkpoints" in asked else None
+    where = Path(asked.pop("directory")), asked.pop("shards"), asked.pop("own")
+    server = start_node(*where, SECRET, rdma_device=RDMA_DEVICES[0], checkpoints=kept, **asked)
     signal.signal(signal.SIGTERM, lambda *_: server.close())
     threading.Thread(target=_end_with, args=(life,), daemon=True).start()
     os.write(answer, json.dumps({"pid": os.getpid(), "port": server.address.port}).encode() + b"\n")

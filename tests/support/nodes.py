@@ -72,10 +72,14 @@ _host = functools.cache(NodeHost)  # all tests share them
 
 
 class NodeProcess:
-    """One node; `start` after `kill` brings it back at the same port, empty."""
+    """One node; `start` after `kill` brings it back at the same port, empty or with its last checkpoint."""
 
-    def __init__(self, directory: Path, shards: int, own: list[int], place: Place) -> None:
-        self._node = {"directory": str(directory), "shards": shards, "own": own, "host": place.host}
+    def __init__(
+        self, directory: Path, shards: int, own: list[int], place: Place, checkpoints: Path | None = None
+    ) -> None:
+        self._node: dict[str, Any] = {"directory": str(directory), "shards": shards, "own": own, "host": place.host}
+        if checkpoints is not None:
+            self._node["checkpoints"] = str(checkpoints)
         self._host = _host(place.namespace)
         self.address = Address(place.host, 0)
         self.start()
@@ -104,13 +108,19 @@ class NodeProcess:
 
 
 class NodeCluster:
-    """Some nodes that share the shards of one store evenly."""
+    """Some nodes that share the shards of one store evenly; with `durable` they keep checkpoints."""
 
-    def __init__(self, places: Sequence[Place] = (Place(),) * 3, shards: int = 6) -> None:
+    def __init__(self, places: Sequence[Place] = (Place(),) * 3, shards: int = 6, *, durable: bool = False) -> None:
         base = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-nodes-", dir=base))
         self.processes = [
-            NodeProcess(self._folder / f"node-{n}", shards, list(range(n, shards, len(places))), place)
+            NodeProcess(
+                self._folder / f"node-{n}",
+                shards,
+                list(range(n, shards, len(places))),
+                place,
+                self._folder / f"checkpoints-{n}" if durable else None,
+            )
             for n, place in enumerate(places)
         ]
 
@@ -119,6 +129,10 @@ class NodeCluster:
         if settings.get("transport") == "rdma":
             settings |= {"lease_ms": 60_000, "limits": PlaneLimits(20_000, 60_000), "rdma_device": RDMA_DEVICES[-1]}
         return Nodes([process.address for process in self.processes], SECRET, **settings)
+
+    def forget(self, node: int) -> None:
+        """Throw away the checkpoints of a node that does not run."""
+        shutil.rmtree(self._folder / f"checkpoints-{node}")
 
     def __enter__(self) -> Self:
         return self

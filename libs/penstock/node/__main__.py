@@ -30,6 +30,7 @@ def main() -> int:
             data_port=arguments.data_port,
             slice_mb=arguments.slice_mb,
             rdma_device=arguments.rdma_device,
+            checkpoints=Path(arguments.checkpoints) if arguments.checkpoints else None,
         )
     except (OSError, ValueError, PenstockError) as error:
         sys.stderr.write(f"penstock.node: {error}\n")
@@ -54,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="of control connections; 0 takes a free one")
     parser.add_argument("--data-port", type=int, default=0, help="of the data plane; 0 takes a free one")
     parser.add_argument("--slice-mb", type=int, default=0, help="budget of a stream's slices; 0: none")
+    parser.add_argument("--checkpoints", help="a folder on a disk for checkpoints; none are kept without")
     parser.add_argument("--rdma-device", default="", help="that reads may go by; default: the first that can be used")
     return parser.parse_args()
 

@@ -45,6 +45,7 @@ class _Node:
         self.leases: Connection | None = None
         self.plane: native.Plane | None = None
         self.own: list[int] = []
+        self.keeps = False  # checkpoints
 
     def drop(self) -> None:
         for connection in (self.writes, self.leases):
@@ -59,7 +60,9 @@ class Nodes:
     addresses: one node each; together they own every shard, each shard once. secret: what nodes and engines share.
     transport: of reads, for all nodes or for each. lease_ms: how long nodes keep what this engine needs after it was
     last heard of. patience_s: how long it waits for a node that has gone. journal_mb: bound of the log that is kept for
-    nodes that come back. limits: of the plane to each node. rdma_device: empty is the first that can be used.
+    nodes that come back. checkpoint_mb: nodes that keep checkpoints are asked for one whenever that log has grown by so
+    much, and it begins there from then on. limits: of the plane to each node. rdma_device: empty is the first that can
+    be used.
 
     Pass it to `penstock.Engine(nodes=…)`, which closes it. Raises DataPlaneError where a node cannot be reached.
     """
@@ -73,6 +76,7 @@ class Nodes:
         lease_ms: int = 10_000,
         patience_s: float = 30.0,
         journal_mb: int = 1024,
+        checkpoint_mb: int = 256,
         limits: PlaneLimits = _LIMITS,
         rdma_device: str = "",
     ) -> None:
@@ -83,6 +87,8 @@ class Nodes:
         self._patience_s = patience_s
         self._name = secrets.token_hex(8)
         self._journal = Journal(journal_mb << 20)
+        self._checkpoint_bytes = checkpoint_mb << 20
+        self._checkpoint_at = self._checkpoint_bytes  # when the journal takes so much
         self._labels = 0
         self._snapshot = 0
         transports: Sequence[Any] = [transport] * len(addresses) if isinstance(transport, str) else transport
@@ -119,8 +125,10 @@ class Nodes:
         node.drop()
         node.writes = Connection.to(node.address, self._secret, self._patience_s)
         node.leases = Connection.to(node.address, self._secret, self._patience_s)
-        status = node.writes.ask({"do": "hello"})
+        status = node.writes.ask({"do": "hello", "log": self._name})
+        self._check_answer(status)
         node.own = [int(shard) for shard in status["own"]]
+        node.keeps = bool(status["keeps"])
         return status
 
     def _check_shards(self, counts: list[int]) -> None:
@@ -154,8 +162,13 @@ class Nodes:
         status = self._call(node)
         # Before it applies anything: what it commits from now on must stay readable from where we are.
         self._ask_lease(node, self.graph.oldest_needed(), {})
-        for position in range(int(status["position"]), len(self._journal)):
-            self._send(node, position)
+        position = int(status["position"])
+        if position < self._journal.begin:
+            raise StorageError(
+                f"node {node.address} has lost its checkpoint: the log before {self._journal.begin} is gone"
+            )
+        for following in range(position, self._journal.end):
+            self._send(node, following)
         self._attach(node, int(status["data_port"]))
 
     # ---- the log
@@ -218,6 +231,35 @@ class Nodes:
         """Close empty batches up to this one."""
         with self._writing:
             self._append({"kind": "close", "stream": stream, "batch": batch}, {})
+
+    def settle(self) -> None:
+        """Let nodes make checkpoints where the journal has grown. To be called when no stream lacks slices of a batch
+        that is closed: a node that comes back publishes those after its checkpoint only.
+        """
+        with self._writing:
+            if self._journal.bytes < self._checkpoint_at or not all(node.keeps for node in self._nodes):
+                return
+            if any(stream.behind for stream in self._streams.values()):
+                return
+            try:
+                self._journal.forget_before(min(self._checkpoints()))
+            except DataPlaneError as error:
+                _log.warning("a node has gone: %s", error)
+                self.recover()
+            except PenstockError as error:  # a disk is full, perhaps: the journal goes on
+                _log.warning("a node could not make a checkpoint: %s", error)
+            self._checkpoint_at = self._journal.bytes + self._checkpoint_bytes
+
+    def _checkpoints(self) -> list[int]:
+        """Make all nodes save what they have; the positions up to which each did."""
+        for node in self._nodes:
+            if node.writes is None:
+                raise ControlError(f"node {node.address} is gone")
+            node.writes.send({"do": "checkpoint"})
+        answers = [node.writes.receive()[0] for node in self._nodes if node.writes is not None]
+        for answer in answers:
+            self._check_answer(answer)
+        return [int(answer["position"]) for answer in answers]
 
     @property
     def snapshot(self) -> int:

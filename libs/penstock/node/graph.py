@@ -29,7 +29,9 @@ class RemoteGraph(native.RemoteStore):
             raise StorageError(f"batch {batch} of stream {stream} has to reach the nodes as a batch")
         if not len(s):
             return self._nodes.snapshot
-        return self._nodes.commit({"s": s, "absorbed": self.number_labels(g, p), "o": o})
+        snapshot = self._nodes.commit({"s": s, "absorbed": self.number_labels(g, p), "o": o})
+        self._nodes.settle()
+        return snapshot
 
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
         """Return the graph at the latest stable snapshot; waits for nodes that have gone, and errs where they stay."""

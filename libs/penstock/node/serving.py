@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.dataplane import Server
 from penstock.errors import PenstockError
+from penstock.node.checkpoints import Checkpoints
 from penstock.node.control import Address, Connection, ControlError
 from penstock.node.store_node import StoreNode
 
@@ -36,11 +37,16 @@ def start_node(
     data_port: int = 0,
     slice_mb: int = 0,
     rdma_device: str = "",
+    checkpoints: Path | None = None,
 ) -> ControlServer:
-    """Make a node in this process: its data plane answers from now on, the control server once it runs."""
+    """Make a node in this process: its data plane answers from now on, the control server once it runs.
+
+    With `checkpoints`, a folder on a disk, it keeps checkpoints there and begins with the last one.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     data = Server(host, data_port, secret, rdma_device=rdma_device)
-    node = StoreNode(directory, shards, own, data, slice_mb=slice_mb)
+    kept = None if checkpoints is None else Checkpoints(checkpoints)
+    node = StoreNode(directory, shards, own, data, slice_mb=slice_mb, checkpoints=kept)
     return ControlServer(node, host, port, secret, data.port)
 
 
@@ -99,9 +105,12 @@ class ControlServer:
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         match message["do"]:
             case "hello":
+                self._node.follow(str(message["log"]))
                 return {**self._node.status(), "data_port": self.data_port}
             case "apply":
                 return {"position": self._node.apply(int(message["position"]), message["entry"], columns)}
+            case "checkpoint":
+                return {"position": self._node.checkpoint()}
             case "lease":
                 released = {int(stream): (int(b), int(s)) for stream, (b, s) in message["released"].items()}
                 granted = self._node.lease(

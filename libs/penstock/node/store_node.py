@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.dataplane import RegionKind
-from penstock.errors import DataError
+from penstock.errors import DataError, StorageError
+from penstock.node.checkpoints import Progress
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.dataplane import Server
+    from penstock.node.checkpoints import Checkpoints
     from penstock.node.control import Columns
 
 DEFAULT_LEASE_MS = 10_000
@@ -40,8 +42,9 @@ class StoreNode:
     """Some shards of a store, in files of `directory` that `server` lets others read.
 
     Entries of a log come in order, each once (`apply`); every node takes all of them and keeps its part. The files are
-    gone when the process is, and nothing is kept of them: a node that comes back takes the log again from its
-    beginning, under new epochs. Any thread; `clock` gives seconds of a monotonic clock.
+    gone when the process is: a node that comes back, under new epochs, takes the log again, from its last checkpoint
+    (`checkpoints`) or from the beginning. Any thread; `clock` gives seconds of a monotonic clock. StorageError where
+    the checkpoint is damaged, DataError where it is another node's.
     """
 
     def __init__(
@@ -52,25 +55,46 @@ class StoreNode:
         server: Server,
         *,
         slice_mb: int = 0,
+        checkpoints: Checkpoints | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.shards = shards
         self.own = sorted(own)
         self.position = 0
+        self.log = ""  # the log that it follows, once it follows one
+        self._checkpoints = checkpoints
+        self._saved = -1  # position of the last checkpoint
+        self._intervals: dict[int, int] = {}  # by stream: its batch interval
         self._directory = directory
         self._server = server
         self._slice_bytes = slice_mb << 20
         self._clock = clock
-        self._store = native.Store(str(directory), shards, own=self.own, publish_logs=True)
         self._parts: dict[int, native.PartPublisher] = {}
         self._regions: dict[int, int] = {}  # by stream: the number under which its slices are published
         self._batches: dict[int, int] = {}  # by stream: the last batch that committed something
         self._released: dict[int, int] = {}  # up to where no engine bounds a stream any more
         self._leases: dict[str, _EngineLease] = {}
         self._writing = threading.Lock()
+        self._publishing = threading.Lock()  # slices; taken last: a lease must not wait for a checkpoint
         self._leasing = threading.Lock()
+        self._store = self._open()
         for shard in self.own:
             self._publish_shard(shard)
+
+    def _open(self) -> native.Store:
+        """The store of the last checkpoint, with its streams declared, or an empty one."""
+        last = self._checkpoints.last() if self._checkpoints is not None else None
+        if last is None:
+            return native.Store(str(self._directory), self.shards, own=self.own, publish_logs=True)
+        saved, progress = last
+        if (progress.shards, progress.own) != (self.shards, self.own):
+            raise DataError(f"{saved} has shards {progress.own} of {progress.shards}, not {self.own} of {self.shards}")
+        store = native.Store.open(str(saved), str(self._directory), publish_logs=True)
+        self.log, self.position, self._saved = progress.log, progress.position, progress.position
+        self._batches = dict(progress.batches)
+        for stream, batch_ms in progress.streams.items():
+            self._declare(stream, batch_ms)
+        return store
 
     def _publish_shard(self, shard: int) -> None:
         path = self._directory / f"shard-{shard}.region"
@@ -78,6 +102,29 @@ class StoreNode:
         self._server.publish(path, RegionKind.SHARD, subject=shard, epoch=epoch, reserve_bytes=1 << 36, stable=True)
 
     # ---- the log
+    def follow(self, log: str) -> None:
+        """Follow that log from now on; DataError where entries of another one were applied."""
+        with self._writing:
+            if self.log not in ("", log):
+                raise DataError("the node holds what another engine's log says: start it anew, without its checkpoint")
+            self.log = log
+
+    def checkpoint(self) -> int:
+        """Save what is here; returns the position from which the log will be needed. No entry is applied meanwhile.
+
+        The engine has to have copied all slices that it will need: they are not saved. StorageError.
+        """
+        if self._checkpoints is None:
+            raise StorageError("the node keeps no checkpoints")
+        with self._writing:
+            if self.position != self._saved:
+                at = Progress(
+                    self.log, self.position, self.shards, self.own, dict(self._intervals), dict(self._batches)
+                )
+                self._checkpoints.save(self._store, at)
+                self._saved = self.position
+            return self._saved
+
     def apply(self, position: int, entry: dict[str, Any], columns: Columns) -> int:
         """Apply the log's entry at a position, where that is the next one; returns the next position.
 
@@ -108,13 +155,14 @@ class StoreNode:
             self._store.define_labels(int(entry["first_label"]), columns["graphs"], columns["predicates"])
 
     def _declare(self, stream: int, batch_ms: int) -> None:
-        if stream in self._parts:
-            self._server.withdraw(self._regions.pop(stream))
         path = self._directory / f"slices-{stream}-{self.position}.region"
         part = native.PartPublisher(str(path), stream, batch_ms, self.shards, self.own, self._slice_bytes)
-        number = self._server.publish(path, RegionKind.SLICES, subject=stream, reserve_bytes=1 << 36)
-        self._parts[stream] = part
-        self._regions[stream] = number
+        with self._publishing:
+            if stream in self._parts:
+                self._server.withdraw(self._regions.pop(stream))
+            self._regions[stream] = self._server.publish(path, RegionKind.SLICES, subject=stream, reserve_bytes=1 << 36)
+            self._parts[stream] = part
+        self._intervals[stream] = batch_ms
 
     def _commit(self, entry: dict[str, Any], columns: Columns) -> None:
         stream, batch = int(entry.get("stream", 0)), int(entry.get("batch", 0))
@@ -126,7 +174,8 @@ class StoreNode:
     def _batch(self, entry: dict[str, Any], columns: Columns) -> None:
         """One closed batch: its slice, its timeless tuples as one commit, and then the stream's progress."""
         stream, batch = int(entry["stream"]), int(entry["batch"])
-        self._parts[stream].publish(batch, columns["ts"], columns["s"], columns["o"], columns["labels"])
+        with self._publishing:
+            self._parts[stream].publish(batch, columns["ts"], columns["s"], columns["o"], columns["labels"])
         if entry["snapshot"]:
             rows = np.flatnonzero(columns["absorbed"])
             part = {name: columns[name][rows] for name in ("s", "absorbed", "o")}
@@ -154,7 +203,7 @@ class StoreNode:
             for stream in bounds:
                 self._release(stream)
             recyclable = {stream: self._recyclable(stream) for stream in slices}
-        with self._writing:
+        with self._publishing:
             for stream, batch in recyclable.items():
                 if stream in self._parts:
                     self._parts[stream].release(batch)
@@ -199,6 +248,7 @@ class StoreNode:
             "shards": self.shards,
             "own": self.own,
             "position": self.position,
+            "keeps": self._checkpoints is not None,
             "snapshot": self._store.latest(),
             "engines": len(self._leases),
             "used_bytes": self._store.used_bytes(),

@@ -64,6 +64,7 @@ class RemoteStream:
         self._open_tuples = 0
         self._ticks: dict[int, int] = {}  # batch -> the dictionary's tick when its first tuple came, while live
         self._closed: int | None = None
+        self.behind = False  # slices of a closed batch are not copied yet
         self.released = NEVER
         self.slices = native.RemoteSlices(nodes.graph, number, self._batch_ms, self._memory)
         nodes.declare(number, self._batch_ms)
@@ -100,6 +101,7 @@ class RemoteStream:
         """Close every batch up to this one, on all nodes, and copy what they publish. Returns the last snapshot."""
         if self._closed is not None and batch <= self._closed:
             return self._nodes.snapshot
+        self.behind = True
         for number in sorted(k for k in self._open if k <= batch):
             self._close_one(number)
             self._closed = number
@@ -107,6 +109,8 @@ class RemoteStream:
             self._nodes.end_batches(self._number, batch)
         self._closed = batch
         self._take(batch)
+        self.behind = False
+        self._nodes.settle()
         return self._nodes.snapshot
 
     def _close_one(self, batch: int) -> None:

@@ -1,0 +1,90 @@
+"""A node's checkpoints: its shards and how far it has come in the log, on disk, of which the last one counts.
+
+A folder holds `store-<position>` (the core's saved store) and `current.json`, which names it and replaces its
+predecessor in one step: whoever dies meanwhile comes back with the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.store import _native as native
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a node knows besides its store: whose log it follows and how far, and of each stream by its number the batch
+    interval and the last batch that committed something.
+    """
+
+    log: str
+    position: int
+    shards: int
+    own: list[int]
+    streams: dict[int, int]
+    batches: dict[int, int]
+
+
+class Checkpoints:
+    """One folder, one node at a time. StorageError where the disk fails, or holds something else."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._current = folder / "current.json"
+
+    def save(self, store: native.Store, progress: Progress) -> None:
+        """Replace what is there by the state of now, or leave it as it is."""
+        saved = self._folder / f"store-{progress.position}"
+        try:
+            shutil.rmtree(saved, ignore_errors=True)  # of a node that died while it wrote that one
+            saved.mkdir(parents=True)
+            store.save(str(saved))
+            record = {"format": _FORMAT, "store": saved.name, **asdict(progress)}
+            following = self._current.with_suffix(".new")
+            with following.open("w") as file:
+                json.dump(record, file)
+                file.flush()
+                os.fsync(file.fileno())
+            following.replace(self._current)
+            self._sync()
+            for other in self._folder.glob("store-*"):
+                if other != saved:
+                    shutil.rmtree(other, ignore_errors=True)
+        except OSError as error:
+            raise StorageError(f"{self._folder}: no checkpoint could be written: {error}") from error
+
+    def last(self) -> tuple[Path, Progress] | None:
+        """Where the last checkpoint's store lies, and what belongs to it; None where there is none."""
+        try:
+            record = json.loads(self._current.read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{self._current} cannot be read: {error}") from error
+        try:
+            if record.pop("format") != _FORMAT:
+                raise StorageError(f"{self._current} is of another version")
+            saved = self._folder / record.pop("store")
+            for streams in ("streams", "batches"):
+                record[streams] = {int(number): int(value) for number, value in record[streams].items()}
+            return saved, Progress(**record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StorageError(f"{self._current} is no checkpoint: {error!r}") from error
+
+    def _sync(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
