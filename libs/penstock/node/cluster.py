@@ -94,7 +94,7 @@ class Nodes:
         transports: Sequence[Any] = [transport] * len(addresses) if isinstance(transport, str) else transport
         self._nodes = [_Node(n, *reached) for n, reached in enumerate(zip(addresses, transports, strict=True))]
         self._writing = threading.RLock()
-        self._leasing = threading.Lock()
+        self._leasing = threading.Lock()  # connections for leases; taken after _writing
         self._stop = threading.Event()
         self._streams: dict[int, RemoteStream] = {}
         hello = [self._call(node) for node in self._nodes]
@@ -159,9 +159,10 @@ class Nodes:
 
     def _catch_up(self, node: _Node) -> None:
         """Send what the node has not applied; the plane is new too, as its regions may be others."""
-        status = self._call(node)
-        # Before it applies anything: what it commits from now on must stay readable from where we are.
-        self._ask_lease(node, self.graph.oldest_needed(), {})
+        with self._leasing:  # the keeper's thread asks over the same connection
+            status = self._call(node)
+            # Before it applies anything: what it commits from now on must stay readable from where we are.
+            self._ask_lease(node, self.graph.oldest_needed(), {})
         position = int(status["position"])
         if position < self._journal.begin:
             raise StorageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from dataclasses import dataclass, field
@@ -160,7 +161,10 @@ class StoreNode:
         with self._publishing:
             if stream in self._parts:
                 self._server.withdraw(self._regions.pop(stream))
-            self._regions[stream] = self._server.publish(path, RegionKind.SLICES, subject=stream, reserve_bytes=1 << 36)
+            epoch = secrets.randbits(63)  # readers must not take it for that of a former process
+            self._regions[stream] = self._server.publish(
+                path, RegionKind.SLICES, subject=stream, epoch=epoch, reserve_bytes=1 << 36
+            )
             self._parts[stream] = part
         self._intervals[stream] = batch_ms
 

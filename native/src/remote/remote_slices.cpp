@@ -32,7 +32,7 @@ std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Nod
     std::vector<std::uint64_t> counts(cursors.size());
     std::vector<Read> reads;
     for (auto& [node, cursor] : cursors)
-        reads.push_back({cursor.region, kCountOffset, 8, reinterpret_cast<std::byte*>(&counts[reads.size()])});
+        reads.push_back({cursor.region.id, kCountOffset, 8, reinterpret_cast<std::byte*>(&counts[reads.size()])});
     store_.read(reads);
 
     std::vector<std::size_t> cut;
@@ -49,7 +49,7 @@ std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Nod
         for (std::uint64_t n = cursor.count; n < count;) {  // up to where the index begins anew
             const std::uint64_t place = n % SliceIndex::kSlices;
             const std::uint64_t run = std::min(count - n, SliceIndex::kSlices - place);
-            reads.push_back({cursor.region, kEntriesOffset + place * sizeof(SliceIndex::Entry),
+            reads.push_back({cursor.region.id, kEntriesOffset + place * sizeof(SliceIndex::Entry),
                              static_cast<std::uint32_t>(run * sizeof(SliceIndex::Entry)),
                              reinterpret_cast<std::byte*>(&entries[place])});
             n += run;
@@ -67,7 +67,7 @@ std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Nod
         for (const std::uint64_t count = counts[at++]; cursor.count < count; ++cursor.count) {
             const SliceIndex::Entry& entry = entries[cursor.count % SliceIndex::kSlices];
             if (entry.batch > batch) break;
-            if (entry.batch > std::max(closed_, released_)) parts.push_back({cursor.region, entry, nullptr});
+            if (entry.batch > std::max(closed_, released_)) parts.push_back({cursor.region.id, entry, nullptr});
         }
     }
     return parts;
@@ -138,7 +138,7 @@ void RemoteSlices::take(std::int64_t batch) {
     auto cursors = cursors_;
     for (const auto& [node, region] : store_.slice_regions(stream_)) {
         Cursor& cursor = cursors[node];
-        if (cursor.region != region) cursor = {region, 0};  // a node that came back publishes from its beginning
+        if (cursor.region != region) cursor = {region, 0};  // a node that came back publishes anew
     }
     std::vector<Part> parts = find_parts(cursors, batch);
     copy_parts(parts);

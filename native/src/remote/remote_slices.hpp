@@ -42,7 +42,7 @@ private:
     };
     struct Part;
     struct Cursor {
-        dataplane::RegionId region;
+        RemoteStore::SliceRegion region;
         std::uint64_t count = 0;  // slices of that region that were taken or passed over
     };
 

@@ -63,7 +63,7 @@ void RemoteStore::place(dataplane::Node node, const std::shared_ptr<dataplane::P
     std::scoped_lock lock(mutex_);
     auto places = std::make_shared<Places>(*places_);
     for (const RegionEntry& entry : entries) {
-        if (entry.kind == dataplane::RegionKind::Slices) slices_[{entry.subject, node}] = entry.id;
+        if (entry.kind == dataplane::RegionKind::Slices) slices_[{entry.subject, node}] = {entry.id, entry.epoch};
         if (entry.kind != dataplane::RegionKind::Shard) continue;
         if (entry.subject >= shards_) throw DataError("there is no shard " + std::to_string(entry.subject));
         (*places)[entry.subject] = {entry.id, entry.epoch, plane->mapped(entry.id), plane};
@@ -83,9 +83,10 @@ void RemoteStore::refresh() {
     for (const auto& [node, plane] : planes_) place(node, plane);
 }
 
-std::vector<std::pair<dataplane::Node, RegionId>> RemoteStore::slice_regions(std::uint32_t stream) const {
+std::vector<std::pair<dataplane::Node, RemoteStore::SliceRegion>> RemoteStore::slice_regions(
+    std::uint32_t stream) const {
     std::scoped_lock lock(mutex_);
-    std::vector<std::pair<dataplane::Node, RegionId>> regions;
+    std::vector<std::pair<dataplane::Node, SliceRegion>> regions;
     for (const auto& [key, region] : slices_)
         if (key.first == stream) regions.emplace_back(key.second, region);
     return regions;

@@ -59,8 +59,14 @@ public:
 
     /// Asks the nodes' directories again: a stream's slices are there once it was declared.
     void refresh();
+    /// A region with slices. A node that comes back may give the same number again, but not the same epoch.
+    struct SliceRegion {
+        dataplane::RegionId id;
+        std::uint64_t epoch = 0;
+        bool operator==(const SliceRegion&) const = default;
+    };
     /// Of each node the region with its slices of that stream.
-    std::vector<std::pair<dataplane::Node, dataplane::RegionId>> slice_regions(std::uint32_t stream) const;
+    std::vector<std::pair<dataplane::Node, SliceRegion>> slice_regions(std::uint32_t stream) const;
     /// Does a batch of reads. dataplane::Error.
     void read(std::span<const dataplane::Read> reads);
 
@@ -131,7 +137,7 @@ private:
     std::map<dataplane::Node, std::shared_ptr<dataplane::Plane>> planes_;
     mutable std::mutex mutex_;  // all below
     std::shared_ptr<const Places> places_;
-    std::map<std::pair<std::uint32_t, dataplane::Node>, dataplane::RegionId> slices_;  // by stream and node
+    std::map<std::pair<std::uint32_t, dataplane::Node>, SliceRegion> slices_;  // by stream and node
     std::multiset<Snapshot> open_;  // of each view the snapshot that its lease must begin at
     Snapshot newest_ = 0, leased_ = 0;
     std::optional<Clock::time_point> leased_until_;
