@@ -159,6 +159,19 @@ TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     EXPECT_LT(reads[1], reads[0] - reads[0] / 5);  // it knows where most records lie
 }
 
+TEST(RemoteStore, StartsFromTheIndexOfAllShardsTogether) {
+    NodesWorld world(16, 4, true);
+    std::vector<Edge> edges;
+    for (std::uint64_t v = 0; v < 50 * 16; ++v) edges.push_back({iri(v), world.label(1), iri(v + 1)});
+    world.add(edges);
+    const auto view = world.remote->view();
+    const std::uint64_t rounds = world.remote->rounds();
+    std::vector<TermId> subjects;
+    view->vertices(world.label(1), Dir::Out, subjects);
+    EXPECT_EQ(subjects.size(), edges.size());
+    EXPECT_LE(world.remote->rounds() - rounds, 3u);  // rows of the label, first extents, the rest
+}
+
 TEST(RemoteStore, FindsEveryListOfMoreKeysThanItRemembersPlacesOf) {
     NodesWorld world(4, 2, true);
     std::vector<Edge> edges;

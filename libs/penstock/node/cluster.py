@@ -97,14 +97,22 @@ class Nodes:
         self._leasing = threading.Lock()  # connections for leases; taken after _writing
         self._stop = threading.Event()
         self._streams: dict[int, RemoteStream] = {}
+        try:
+            self._meet()
+        except BaseException:
+            for node in self._nodes:
+                node.drop()
+            raise
+        self._keeper = threading.Thread(target=self._keep, daemon=True, name="penstock-lease")
+        self._keeper.start()
+
+    def _meet(self) -> None:
         hello = [self._call(node) for node in self._nodes]
         self._check_shards([int(status["shards"]) for status in hello])
         self.graph = RemoteGraph(self, int(hello[0]["shards"]))
         for node, status in zip(self._nodes, hello, strict=True):
             self._attach(node, int(status["data_port"]))
         self._renew()
-        self._keeper = threading.Thread(target=self._keep, daemon=True, name="penstock-lease")
-        self._keeper.start()
 
     def close(self) -> None:
         """Let go of leases and connections. The nodes go on."""
