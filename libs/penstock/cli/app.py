@@ -16,6 +16,7 @@ from penstock.cli import demo as demo_command
 from penstock.cli import run as run_command
 from penstock.cli import up as up_command
 from penstock.cli.display import answer_table, short
+from penstock.cli.services import add_services
 from penstock.cli.spark_load import SparkOptions
 from penstock.cli.spark_load import load as spark_load
 from penstock.cli.up import AdaptorKind
@@ -221,6 +222,7 @@ def print_solutions(answer: Solutions) -> None:
 
 
 app.command("run")(run_command.run)
+add_services(app)
 
 
 @app.command()

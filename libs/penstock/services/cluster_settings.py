@@ -10,6 +10,7 @@ from pydantic import Field
 from penstock.cluster.topics import ClusterTopics
 from penstock.log import TransientError
 from penstock.runtime import Context, ServiceSettings
+from penstock.runtime.settings import SettingsError
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -42,4 +43,14 @@ def topics_of(context: Context[S]) -> ClusterTopics:
             if attempt + 1 == _TRIES:
                 raise
             time.sleep(_PAUSE_S)
+    _check_shape(context, topics)
     return topics
+
+
+def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
+    """SettingsError where a topic has another number of partitions than the settings say: these never change."""
+    there = context.log.topics()
+    fixed = {topics.names.shards: ("SHARDS", topics.shards), topics.progress: ("BUCKETS", topics.buckets)}
+    for name, (setting, count) in fixed.items():
+        if there.get(name, count) != count:
+            raise SettingsError(f"PENSTOCK_{setting} is {count}, but topic {name} has {there[name]} partitions")

@@ -9,14 +9,15 @@ from pydantic import Field
 
 from penstock.engine.streams import NEVER
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
-from penstock.runtime import Context, ServiceSettings, run
+from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
+from penstock.services.cluster_settings import ClusterSettings, topics_of
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 
-class DispatcherSettings(ServiceSettings):
+class DispatcherSettings(ClusterSettings):
     """Settings of the dispatcher."""
 
     adaptor_group: str = Field(ADAPTOR_GROUP, min_length=1, description="consumer group of the adaptors")
@@ -56,6 +57,7 @@ class DispatcherGauges:
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
     """Open the core: from here on this instance is the active one."""
     settings = context.settings
+    topics_of(context)
     dispatcher = Dispatcher(context.log, context.names, settings.shards, context.clock, settings.adaptor_group)
     context.observers.append(DispatcherGauges(dispatcher, context.metrics, context).observe)
     context.metrics.active.set(1)

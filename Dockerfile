@@ -1,0 +1,36 @@
+# One image for every service: `docker build -t penstock .`, `docker run penstock SERVICE` (docs/operations.md).
+ARG BASE_IMAGE=debian:bookworm-slim
+
+FROM ${BASE_IMAGE} AS build
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        ca-certificates cmake g++ git libibverbs-dev ninja-build python3-dev python3-venv \
+    && rm -rf /var/lib/apt/lists/*
+RUN python3 -m venv /opt/penstock
+WORKDIR /src
+COPY pyproject.toml CMakeLists.txt LICENSE README.md ./
+COPY native native
+COPY schemas schemas
+COPY libs libs
+RUN /opt/penstock/bin/pip install --no-cache-dir ".[cluster]"
+
+FROM ${BASE_IMAGE}
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates libibverbs1 python3 tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home --home-dir /data penstock
+COPY --from=build /opt/penstock /opt/penstock
+ENV PATH=/opt/penstock/bin:$PATH \
+    PENSTOCK_HTTP_HOST=0.0.0.0 \
+    PENSTOCK_HTTP_PORT=8080
+USER 10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8080 7879
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+    CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/health/live', timeout=4)"]
+ENTRYPOINT ["tini", "--", "penstock"]
+CMD ["--help"]

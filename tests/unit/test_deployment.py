@@ -1,0 +1,93 @@
+"""Dockerfile and compose file name commands, settings and ports that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from penstock.cli.app import app
+
+pytest.importorskip("confluent_kafka")
+
+from penstock.runtime.settings import ServiceSettings
+from penstock.services.adaptor import AdaptorSettings
+from penstock.services.cluster_settings import ClientSettings
+from penstock.services.dictionary import DictionarySettings
+from penstock.services.dispatcher import DispatcherSettings
+from penstock.services.query_engine import QueryEngineSettings
+
+ROOT = Path(__file__).parents[2]
+SETTINGS: dict[str, type[ServiceSettings]] = {
+    "adaptor": AdaptorSettings,
+    "dispatcher": DispatcherSettings,
+    "dictionary": DictionarySettings,
+    "coordinator": ClientSettings,
+    "query-engine": QueryEngineSettings,
+}
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+OWN = {name: service for name, service in COMPOSE["services"].items() if name != "kafka"}
+IN_IMAGE = dict(re.findall(r"(PENSTOCK_\w+)=(\S+)", DOCKERFILE))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_service_runs_a_command_with_settings_that_it_has(name: str, monkeypatch: pytest.MonkeyPatch):
+    [command] = OWN[name]["command"]
+    assert command in get_command(app).commands
+    settings = SETTINGS[command]
+    given = IN_IMAGE | OWN[name]["environment"]
+    assert {key.removeprefix("PENSTOCK_").lower() for key in given} <= settings.model_fields.keys()
+    for key, value in given.items():
+        monkeypatch.setenv(key, value)
+    made = settings()  # all that must be there is, and makes sense
+    assert made.instance == name
+
+
+def test_every_service_and_every_standby_is_there():
+    commands = [service["command"][0] for service in OWN.values()]
+    assert {command: commands.count(command) for command in SETTINGS} == {
+        "adaptor": 1,
+        "dispatcher": 1,
+        "dictionary": 2,
+        "coordinator": 2,
+        "query-engine": 2,
+    }
+
+
+def test_ports_are_those_that_services_listen_on():
+    exposed = set(re.search(r"^EXPOSE (.+)$", DOCKERFILE, re.M)[1].split())
+    http = IN_IMAGE["PENSTOCK_HTTP_PORT"]
+    assert f":{http}/health/live" in DOCKERFILE
+    listening = {OWN[name]["environment"]["PENSTOCK_LISTEN"].split(":")[1] for name in ("dictionary-0", "dictionary-1")}
+    assert exposed == {http, *listening}
+    published = [port for service in OWN.values() for port in service.get("ports", ())]
+    assert {port.split(":")[1] for port in published} == {http}
+    assert len({port.split(":")[0] for port in published}) == len(published)
+    for service in OWN.values():
+        for location in service["environment"].get("PENSTOCK_DICTIONARIES", "").split(","):
+            if location:
+                host, port = location.removeprefix("grpc://").split(":")
+                assert OWN[host]["environment"]["PENSTOCK_LISTEN"].endswith(f":{port}")
+
+
+def test_services_find_the_broker_and_keep_their_data():
+    inside = COMPOSE["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")[0]
+    assert {service["environment"]["PENSTOCK_BOOTSTRAP_SERVERS"] for service in OWN.values()} == {
+        inside.removeprefix("INSIDE://")
+    }
+    for service in OWN.values():
+        kept = service["environment"].get("PENSTOCK_DATA_DIR")
+        assert [volume.split(":")[1] for volume in service.get("volumes", ())] == ([kept] if kept else [])
+        assert all(volume.split(":")[0] in COMPOSE["volumes"] for volume in service.get("volumes", ()))
+
+
+def test_the_image_copies_what_the_build_needs_and_runs_as_nobody_special():
+    for source in re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.M):
+        assert all((ROOT / part).exists() for part in source.split())
+    assert re.search(r"^USER [1-9]\d*$", DOCKERFILE, re.M)
+    assert DOCKERFILE.count("FROM ${BASE_IMAGE}") == 2
