@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.ingest import adapting
-from penstock.log import Partition, TransientError
+from penstock.log import Partition, Record, TransientError
 from penstock.log.topics import TopicNames
 from penstock.spark import stream_task
 from penstock.spark.stream_task import TaskSettings, adapt
@@ -66,8 +66,9 @@ def run(dictionary, given, rows_per_batch):
     found, made = [], [0, 0, 0]
     for batch in adapt(given, batches(adaptors.messages(NAMES), rows_per_batch)):
         assert batch.schema == stream_task.RECORDS
-        topics, partitions, _, values, *counts = (column.to_pylist() for column in batch.columns)
-        found += zip(map(Partition, topics, partitions), values, strict=True)
+        topics, partitions, keys, values, headers, *counts = (column.to_pylist() for column in batch.columns)
+        pairs = [tuple((pair["key"], pair["value"]) for pair in row) for row in headers]
+        found += map(Record, topics, values, keys, partitions, pairs)
         made = [total + sum(count) for total, count in zip(made, counts, strict=True)]
     return adaptors.written(found, dictionary.terms), made
 

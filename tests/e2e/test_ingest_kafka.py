@@ -22,11 +22,13 @@ pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
 from penstock.ingest.adaptor import Adaptor
+from penstock.ingest.refused import DeadLetter, LateEvent
 from penstock.log import START, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from penstock.store import _native as native
-from penstock.wire import DeadLetter, LateEvent, ShardBatch, StreamDeclaration, decode, encode
+from penstock.wire import ShardBatch, StreamDeclaration, encode
+from support.records import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +125,7 @@ class Cluster:
         reader = self.log.reader({Partition(topic, partition): START})
         found = []
         while True:
-            found += [decode(m.value) for m in reader.poll(1000, 0.1)]
+            found += [record_of(m) for m in reader.poll(1000, 0.1)]
             if reader.caught_up():
                 reader.close()
                 return found

@@ -15,7 +15,6 @@ import penstock
 from penstock.engine.lines import json_line
 from penstock.wire import (
     DispatcherState,
-    LateEvent,
     QueryRegistration,
     QueryStop,
     ShardBatch,
@@ -29,6 +28,7 @@ from simulation.producers import EVENT, FAR, HEARTBEAT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.ingest.refused import LateEvent
     from simulation.producers import Producers, Sent, Source
     from simulation.tape import Noted
 

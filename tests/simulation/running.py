@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.ingest.refused import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
-from penstock.wire import DeadLetter, LateEvent, decode
 from property import cases
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
@@ -168,7 +168,7 @@ class Driver:
         return messages
 
     def refused(self, topic: str) -> list[tuple[bytes | None, Any]]:
-        return [(message.key, decode(message.value or b"")) for message in self.messages(topic)]
+        return [(message.key, read_refused(message)) for message in self.messages(topic)]
 
     def wrong_letters(self) -> Iterator[str]:
         """Dead letters: what could not be parsed at least once, what was too far ahead once, nothing else; all bytes."""

@@ -15,14 +15,16 @@ from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.rpc import DictionaryServer
 from penstock.cluster.topics import ClusterTopics
 from penstock.ingest.adaptor import Adaptor
+from penstock.ingest.refused import DeadLetter
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
-from penstock.wire import DeadLetter, StreamDeclaration, Tuples, decode, encode
+from penstock.wire import StreamDeclaration, Tuples, encode
+from support.records import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.log import Log
+    from penstock.log import Log, Message
 
 STREAMS = {"http://x/a": "a", "http://x/b": "b"}
 PARTITIONS = 2
@@ -136,11 +138,11 @@ class Written:
     dead: dict[tuple[str, int, int], tuple] = field(default_factory=dict)
 
 
-def written(records: Iterable[tuple[Partition, bytes]], decoded) -> Written:
-    """`records`: of the topics of tuples and dead letters, in order. `decoded(ids)`: terms of ids."""
+def written(messages: Iterable[Message | Record], decoded) -> Written:
+    """`messages`: of the topics of tuples and dead letters, in order. `decoded(ids)`: terms of ids."""
     found = Written()
-    for name, value in records:
-        record = decode(value)
+    for message in messages:
+        name, record = Partition(message.topic, message.partition), record_of(message)
         if isinstance(record, DeadLetter):
             key = record.topic, record.partition, record.offset
             found.dead[key] = record.reason, record.data, record.stream, record.time_ms
@@ -177,7 +179,7 @@ def read(log: Log, names: TopicNames, decoded) -> Written:
     for name in [*sources, Partition(names.dead_letter)]:
         reader = log.reader({name: START})
         while True:
-            records += [(name, message.value or b"") for message in reader.poll(10_000, 0.1)]
+            records += reader.poll(10_000, 0.1)
             if reader.caught_up():
                 break
         reader.close()

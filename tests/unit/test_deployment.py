@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -14,12 +14,14 @@ from penstock.cli.app import app
 
 pytest.importorskip("confluent_kafka")
 
-from penstock.runtime.settings import ServiceSettings
 from penstock.services.adaptor import AdaptorSettings
 from penstock.services.cluster_settings import ClientSettings
 from penstock.services.dictionary import DictionarySettings
 from penstock.services.dispatcher import DispatcherSettings
 from penstock.services.query_engine import QueryEngineSettings
+
+if TYPE_CHECKING:
+    from penstock.runtime.settings import ServiceSettings
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, type[ServiceSettings]] = {
@@ -60,7 +62,7 @@ def test_every_service_and_every_standby_is_there():
 
 
 def test_ports_are_those_that_services_listen_on():
-    exposed = set(re.search(r"^EXPOSE (.+)$", DOCKERFILE, re.M)[1].split())
+    exposed = set(re.search(r"^EXPOSE (.+)$", DOCKERFILE, re.MULTILINE)[1].split())
     http = IN_IMAGE["PENSTOCK_HTTP_PORT"]
     assert f":{http}/health/live" in DOCKERFILE
     listening = {OWN[name]["environment"]["PENSTOCK_LISTEN"].split(":")[1] for name in ("dictionary-0", "dictionary-1")}
@@ -87,7 +89,7 @@ def test_services_find_the_broker_and_keep_their_data():
 
 
 def test_the_image_copies_what_the_build_needs_and_runs_as_nobody_special():
-    for source in re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.M):
+    for source in re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.MULTILINE):
         assert all((ROOT / part).exists() for part in source.split())
-    assert re.search(r"^USER [1-9]\d*$", DOCKERFILE, re.M)
+    assert re.search(r"^USER [1-9]\d*$", DOCKERFILE, re.MULTILINE)
     assert DOCKERFILE.count("FROM ${BASE_IMAGE}") == 2

@@ -15,9 +15,9 @@ from penstock.engine.limits import Limits
 from penstock.errors import DataError
 from penstock.ingest.message import Event, read_event
 from penstock.ingest.outgoing import OutgoingTerms
-from penstock.ingest.outputs import source_key
+from penstock.ingest.refused import DeadLetter, dead_letter_record
 from penstock.log import Partition, Record
-from penstock.wire import DeadLetter, Tuples, encode
+from penstock.wire import Tuples, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,8 +77,9 @@ class Adapting:
             try:
                 events.append(read_event(message))
             except DataError as error:
-                where = Partition(message.topic, message.partition)
-                dead.append(self._letter(stream, where, message.offset, None, message.value or b"", str(error)))
+                place = message.topic, message.partition, message.offset
+                letter = DeadLetter(*place, str(error), message.value or b"", stream.iri)
+                dead.append(dead_letter_record(self._names, letter, message.headers))
         return events, dead
 
     def _parse(
@@ -89,7 +90,7 @@ class Adapting:
         if advance_ms is not None:
             run = ()
         good, bad = parser.parse([(event.time_ms, event.data) for event in run], run[0].syntax if run else "nt")
-        dead = [self._letter(stream, source, run[each.place].offset, each.time, each.data, each.reason) for each in bad]
+        dead = [self._letter(stream, source, run[each.place], each.reason) for each in bad]
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
@@ -98,16 +99,12 @@ class Adapting:
             return [whole], dead
         large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
         reason = f"more than {MAX_TUPLES} triples in one event"
-        dead += [
-            self._letter(stream, source, usable[i].offset, usable[i].time_ms, usable[i].data, reason) for i in large
-        ]
+        dead += [self._letter(stream, source, usable[i], reason) for i in large]
         return list(_cut(whole)), dead
 
-    def _letter(
-        self, stream: StreamDeclaration, source: Partition, offset: int, time_ms: int | None, data: bytes, reason: str
-    ) -> Record:
-        letter = DeadLetter(source.topic, source.number, offset, reason, data, stream.iri, time_ms)
-        return Record(self._names.dead_letter, encode(letter), source_key(source.topic, source.number, offset))
+    def _letter(self, stream: StreamDeclaration, source: Partition, event: Event, reason: str) -> Record:
+        letter = DeadLetter(source.topic, source.number, event.offset, reason, event.data, stream.iri, event.time_ms)
+        return dead_letter_record(self._names, letter, event.headers)
 
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
         """Return the records of tuples, with the cluster's ids."""

@@ -11,6 +11,7 @@ from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
     from penstock.log import Message
+    from penstock.log.port import Headers
 
 CONTENT_TYPE = "content-type"
 TIMESTAMP = "timestamp"
@@ -27,6 +28,7 @@ class Event:
     syntax: str
     data: bytes
     advance_ms: int | None = None
+    headers: Headers = ()
 
 
 def read_event(message: Message) -> Event:
@@ -44,7 +46,7 @@ def read_event(message: Message) -> Event:
     time_ms = message.timestamp_ms if stamp is None else _time(TIMESTAMP, stamp)
     content_type = headers.get(CONTENT_TYPE)
     syntax = Format.N_TRIPLES if content_type is None else Format.named(content_type.decode("utf-8", "replace"))
-    return Event(message.offset, time_ms, syntax.value, message.value)
+    return Event(message.offset, time_ms, syntax.value, message.value, headers=message.headers)
 
 
 def _time(header: str, value: bytes) -> int:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.ingest.refused import DeadLetter, LateEvent, dead_letter_record, late_record
 from penstock.log import Partition, Record
 from penstock.store import _native as native
-from penstock.wire import DeadLetter, LateEvent, ShardBatch, encode
+from penstock.wire import ShardBatch, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.ingest.stream_time import ClosedBatch, Refused
+    from penstock.log import Message
     from penstock.log.topics import TopicNames
     from penstock.log.view import Lookup
     from penstock.wire import StreamDeclaration
@@ -52,11 +54,6 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
     )
 
 
-def source_key(topic: str, partition: int, offset: int) -> bytes:
-    """Return the key of refused input: where it came from."""
-    return f"{topic}/{partition}/{offset}".encode()
-
-
 def refused_records(
     names: TopicNames, lookup: Lookup, stream: StreamDeclaration, refused: Iterable[Refused]
 ) -> list[Record]:
@@ -66,20 +63,16 @@ def refused_records(
     for number, events in groupby(sorted(refused), key=lambda event: event.partition):
         group = list(events)
         originals = lookup.fetch(Partition(topic, number), [event.offset for event in group])
-        for event in group:
-            found = originals.get(event.offset)
-            data = (found.value or b"") if found else b""
-            key = source_key(topic, number, event.offset)
-            records.append(Record(*_refused(names, stream, topic, event, data), key))
+        records += [_refused(names, stream, topic, event, originals.get(event.offset)) for event in group]
     return records
 
 
 def _refused(
-    names: TopicNames, stream: StreamDeclaration, topic: str, event: Refused, data: bytes
-) -> tuple[str, bytes]:
+    names: TopicNames, stream: StreamDeclaration, topic: str, event: Refused, original: Message | None
+) -> Record:
+    data, headers = ((original.value or b""), original.headers) if original is not None else (b"", ())
+    place = topic, event.partition, event.offset
     if event.late:
-        late = LateEvent(stream.iri, topic, event.partition, event.offset, event.time_ms, event.bound_ms, data)
-        return names.late, encode(late)
+        return late_record(names, LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data), headers)
     reason = f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
-    letter = DeadLetter(topic, event.partition, event.offset, reason, data, stream.iri, event.time_ms)
-    return names.dead_letter, encode(letter)
+    return dead_letter_record(names, DeadLetter(*place, reason, data, stream.iri, event.time_ms), headers)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from penstock.runtime import Context, run
 from penstock.services.adaptor import AdaptorSettings, gauges
+from penstock.services.cluster_settings import topics_of
 from penstock.spark.session import open_session
 from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
 
@@ -36,6 +37,7 @@ class SparkAdaptor:
 
     def __init__(self, context: Context[SparkAdaptorSettings]) -> None:
         settings = context.settings
+        topics_of(context)
         self._spark: SparkSession = open_session(
             "penstock adaptor", settings.spark_master, settings.spark_memory, kafka=True
         )

@@ -118,7 +118,8 @@ class StreamAdaptor:
         if self._settings.checkpoint_ms:
             options["asyncProgressTrackingEnabled"] = "true"
             options["asyncProgressTrackingCheckpointIntervalMs"] = str(self._settings.checkpoint_ms)
-        records = self._records(sources).observe(_NAME, *self._counts()).select("topic", "partition", "key", "value")
+        columns = ("topic", "partition", "key", "value", "headers")
+        records = self._records(sources).observe(_NAME, *self._counts()).select(*columns)
         writer = records.writeStream.format("kafka").queryName(_NAME).options(**options)
         return writer.trigger(processingTime=f"{self._settings.trigger_ms} milliseconds").start()
 

@@ -37,12 +37,16 @@ RECORDS = pa.schema(
         ("partition", pa.int32()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         ("events", pa.int64()),  # what a batch of records was made of, in its first row
         ("tuples", pa.int64()),
         ("dead", pa.int64()),
     ]
 )
-RECORDS_DDL = "topic string, partition int, key binary, value binary, events bigint, tuples bigint, dead bigint"
+RECORDS_DDL = (
+    "topic string, partition int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
+    "events bigint, tuples bigint, dead bigint"
+)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -117,6 +121,7 @@ def _rows(records: Sequence[Record], made: NDArray[np.int64]) -> Any:
         [record.partition for record in records],
         [record.key for record in records],
         [record.value for record in records],
+        [[{"key": name, "value": value} for name, value in record.headers] for record in records],
         *counts,
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORDS, strict=True)]

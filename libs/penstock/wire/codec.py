@@ -27,8 +27,6 @@ _HEAD = len(_MARKER) + 8
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        records.DeadLetter,
-        records.LateEvent,
         records.Tuples,
         records.ShardBatch,
         records.DispatcherState,
@@ -46,9 +44,7 @@ _CLASSES: dict[str, type] = {
     )
 }
 Wire: TypeAlias = (
-    records.DeadLetter
-    | records.LateEvent
-    | records.Tuples
+    records.Tuples
     | records.ShardBatch
     | records.DispatcherState
     | records.ShardInsertion

@@ -17,32 +17,6 @@ if TYPE_CHECKING:
     Positions: TypeAlias = NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """Input that could not be used."""
-
-    topic: str
-    partition: int
-    offset: int
-    reason: str
-    data: bytes
-    stream: str | None = None
-    time_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LateEvent:
-    """An event whose time had been closed when it came."""
-
-    stream: str
-    topic: str
-    partition: int
-    offset: int
-    time_ms: int
-    watermark_ms: int
-    data: bytes
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
     """Parsed events of one source partition."""

@@ -10,10 +10,12 @@ from penstock.ingest import adapting
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.message import read_event
 from penstock.ingest.outgoing import OutgoingTerms
+from penstock.ingest.refused import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
 from penstock.store import _native as native
-from penstock.wire import DeadLetter, StreamDeclaration, Tuples, decode, encode
+from penstock.wire import StreamDeclaration, Tuples, encode
+from support.records import record_of
 
 NAMES = TopicNames()
 IRI = "http://x/s"
@@ -59,7 +61,7 @@ class World:
         self.writer.append([Record(NAMES.events("s"), value, None, partition, pairs, time)])
 
     def read(self, topic: str, partition: int = 0) -> list:
-        return [decode(m.value) for m in self.log.reader({Partition(topic, partition): START}).poll(10_000)]
+        return [record_of(m) for m in self.log.reader({Partition(topic, partition): START}).poll(10_000)]
 
     def tuples(self, partition: int = 0) -> list[Tuples]:
         return self.read(NAMES.tuples("s"), partition)

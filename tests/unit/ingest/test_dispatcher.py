@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from penstock.ingest.dispatcher import Dispatcher
+from penstock.ingest.refused import DeadLetter, LateEvent
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
-from penstock.wire import DeadLetter, LateEvent, ShardBatch, StreamDeclaration, Tuples, decode, encode
+from penstock.wire import ShardBatch, StreamDeclaration, Tuples, encode
+from support.records import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +118,7 @@ class World:
 
     def read(self, topic: str, partition: int = 0) -> list:
         messages = self.log.reader({Partition(topic, partition): START}).poll(100_000)
-        return [decode(m.value) for m in messages]
+        return [record_of(m) for m in messages]
 
     def batches(self, iri: str = IRI) -> list[ShardBatch]:
         return [b for b in self.read(NAMES.shards) if b.stream == iri]

@@ -14,8 +14,6 @@ NUMBERS = np.array([-(2**62), 0, 1_700_000_000_000], np.int64)
 NONE = np.empty(0, np.uint64)
 
 EXAMPLES: tuple = (
-    wire.DeadLetter("penstock.events.posts", 3, 17, "line 1, column 4: no term", b"\xff\x00", "http://x/posts", 5),
-    wire.LateEvent("http://x/posts", "penstock.events.posts", 0, 9, 1000, 1999, b"<a> <b> <c> ."),
     wire.Tuples("http://x/posts", 2, NUMBERS, NUMBERS, np.array([1, 0, 2]), IDS, IDS, IDS, 1999),
     wire.ShardBatch("http://x/posts", -3, 7, np.array([0, 4, 9], np.uint32), NUMBERS, IDS, IDS, IDS, 700),
     wire.DispatcherState("http://x/posts", 1, *([NUMBERS] * 7), 1999, 18, None, True),
