@@ -335,6 +335,11 @@ def test_kcat_produces_events_and_garbage_is_a_dead_letter(cluster):
     [letter] = made.read(made.names.dead_letter)
     assert isinstance(letter, DeadLetter)
     assert (letter.data, letter.offset, letter.stream) == (b"\xff\xfe garbage", 2, IRI)
+    read = [kcat, "-C", "-b", made.bootstrap_servers, "-t", made.names.dead_letter, "-e", "-q", "-f", "%h|%k|%s"]
+    headers, key, value = subprocess.run(read, capture_output=True, check=True, timeout=60).stdout.split(b"|")
+    assert value == b"\xff\xfe garbage"
+    assert key.decode() == f"{topic}/0/2"
+    assert {b"timestamp=1070", b"time=1070", b"source=" + key, b"stream=" + IRI.encode()} <= set(headers.split(b","))
     command = [
         kcat,
         "-C",
