@@ -25,6 +25,7 @@ ALL = (
     "macro.citybench",
     "macro.memory",
     "macro.kafka_ingest",
+    "macro.dictionary_restart",
     "macro.dataplane",
     "macro.nodes",
     "macro.spark_load",

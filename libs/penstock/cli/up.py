@@ -73,7 +73,8 @@ class LocalCluster:
         )
         known = {"PENSTOCK_DICTIONARIES": ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)}
         for i, port in enumerate(grpc):
-            self._add(f"dictionary-{i}", "dictionary", {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
+            kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"dictionary-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
+            self._add(f"dictionary-{i}", "dictionary", kept | {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
         for i, port in enumerate(http):
             self._add(f"coordinator-{i}", "coordinator", known | {"PENSTOCK_HTTP_PORT": str(port)})
         for i, port in enumerate(sparql):

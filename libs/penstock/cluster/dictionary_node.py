@@ -1,31 +1,61 @@
-"""A dictionary instance as a process: on standby until it is elected, then it serves."""
+"""A dictionary instance as a process: on standby, reading along, until it is elected; then it serves."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.election import Election
 from penstock.cluster.heartbeats import Heart
+from penstock.cluster.known_terms import KnownTerms
 from penstock.cluster.rpc import DictionaryServer
+from penstock.errors import StorageError
 from penstock.log import TransientError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.cluster.topics import ClusterTopics
+    from penstock.engine.directory import DataDirectory
     from penstock.log import Log
     from penstock.log.clock import Clock
 
 
 class DictionaryNode:
-    """One instance. `location`: where it answers, as `grpc://host:port` (port 0 = any; `port` says which)."""
+    """One instance. `location`: where it answers, as `grpc://host:port` (port 0 = any; `port` says which).
 
-    def __init__(self, log: Log, topics: ClusterTopics, instance: str, location: str, clock: Clock) -> None:
+    `directory`: for snapshots, one every `every_s` seconds in which something was added; None = every start reads the
+    whole topic.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        instance: str,
+        location: str,
+        clock: Clock,
+        directory: DataDirectory | None = None,
+        every_s: float = 60.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._log = log
         self._topics = topics
+        self._directory = directory
+        self._every_s = every_s
+        self._now = now
+        self._due = now() + every_s
         self._election = Election(log, topics, "dictionary")
+        self._known = self._open()
+        self._saved = self._known.position
         self._service: DictionaryService | None = None
         self._server = DictionaryServer(location, lambda: self._service)
         self._heart = Heart(log, topics, clock, "dictionary", instance)
+
+    def _open(self) -> KnownTerms:
+        snapshot = None if self._directory is None else self._directory.current()
+        return KnownTerms(self._log, self._topics.names.dictionary, snapshot)
 
     @property
     def port(self) -> int:
@@ -37,15 +67,21 @@ class DictionaryNode:
         """Whether this instance serves."""
         return self._service is not None
 
+    @property
+    def bytes(self) -> int:
+        """Memory of the terms that it knows."""
+        return int(self._known.terms.bytes())
+
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Take over or step back where that is due."""
+        """Take over or step back where that is due; read along on standby; make a snapshot where it is time."""
         self._heart.beat()
         if self._server.broken is not None:
             self._step_back()
         try:
-            leads = self._election.leads(timeout_s)
+            read = self._service is None and self._known.read()
+            leads = self._election.leads(0.0 if read else timeout_s)
             if leads and self._service is None:
-                service = DictionaryService(self._log, self._topics)
+                service = DictionaryService(self._log, self._topics, known=self._known)
                 with self._server.lock:
                     self._service = service
                 return True
@@ -53,16 +89,41 @@ class DictionaryNode:
             return False
         if not leads and self._service is not None:
             self._step_back()
-        return False
+        self._save_if_due()
+        return read
+
+    def _save_if_due(self) -> None:
+        if self._directory is None or self._now() < self._due or self._known.position == self._saved:
+            return
+        self._due = self._now() + self._every_s
+        try:
+            folder = self._directory.begin()
+            with self._server.lock:  # nothing is given out meanwhile
+                if self._service is not None:
+                    self._service.snapshot(folder)
+                else:
+                    self._known.write(folder)
+                saved = self._known.position
+            self._directory.publish(folder)
+        except OSError as error:
+            raise StorageError(f"{self._directory.path}: the snapshot cannot be written: {error}") from error
+        self._saved = saved
 
     def _step_back(self) -> None:
+        """What this instance has interned may not be durable: read again what is."""
         with self._server.lock:
             service, self._service, self._server.broken = self._service, None, None
         if service is not None:
             service.close()
+            self._known = self._open()
+            self._saved = self._known.position
 
     def close(self) -> None:
         """Serve no more."""
         self._server.shutdown()
-        self._step_back()
+        with self._server.lock:
+            service, self._service = self._service, None
+        if service is not None:
+            service.close()
+        self._known.close()
         self._election.close()

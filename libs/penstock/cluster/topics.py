@@ -47,7 +47,6 @@ class ClusterTopics:
             Topic(names.queries, 1, "compact"),
             Topic(names.status, 1, "compact"),
             Topic(names.results, self.result_partitions),
-            Topic(names.dispatcher, 1, "compact"),
             Topic(names.dead_letter),
             Topic(names.late),
             Topic(self.progress, self.buckets, "compact"),

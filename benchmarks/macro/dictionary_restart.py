@@ -1,0 +1,60 @@
+"""What it costs to start a dictionary, against the entries of its topic: from the whole topic, and from a snapshot.
+
+Over the log in memory by processor time, so without what a broker takes to send the records. The tail behind the
+snapshot has a thousand entries. The ids are compared with those given out first.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.harness import Row, check
+from penstock.cluster.dictionary import MAX_TERMS, DictionaryService
+from penstock.cluster.known_terms import KnownTerms
+from penstock.cluster.topics import ClusterTopics
+from penstock.log import MemoryLog
+from penstock.log.topics import TopicNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.engine.answers import Ids
+    from penstock.store._native import TermTuple
+
+COMMAND = "python -m benchmarks dictionary_restart"
+ENTRIES = (10_000, 100_000, 500_000)
+TAIL = 1_000
+TOPICS = ClusterTopics(TopicNames("bench"))
+
+
+def run(*, tiny: bool = False) -> Iterator[Row]:
+    """Rows by number of entries."""
+    for entries in (2_000,) if tiny else ENTRIES:
+        yield from _restarts(entries)
+
+
+def _restarts(entries: int) -> Iterator[Row]:
+    log = MemoryLog()
+    log.create(TOPICS.all())
+    service = DictionaryService(log, TOPICS)
+    terms: list[TermTuple] = [(1, f"http://example.org/resource/{i}", "", "") for i in range(entries)]
+    given = _encode(service, terms)
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        service.snapshot(Path(folder))
+        _encode(service, [(1, f"http://example.org/later/{i}", "", "") for i in range(TAIL)])
+        for name, snapshot in (("the whole topic", None), (f"a snapshot and {TAIL:,} entries", Path(folder))):
+            began = time.thread_time_ns()
+            made = DictionaryService(log, TOPICS, known=KnownTerms(log, TOPICS.names.dictionary, snapshot))
+            spent = (time.thread_time_ns() - began) / 1e9
+            check(len(made), len(service), "terms")
+            check(bool(np.array_equal(_encode(made, terms), given)), True, "the same ids")
+            yield Row(f"Dictionary: {entries:,} entries, start from {name}", spent, "s", COMMAND, clock="cpu")
+
+
+def _encode(service: DictionaryService, terms: Sequence[TermTuple]) -> Ids:
+    return np.concatenate([service.encode(terms[i : i + MAX_TERMS]) for i in range(0, len(terms), MAX_TERMS)])
