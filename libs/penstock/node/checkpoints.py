@@ -25,7 +25,7 @@ _FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What a node knows besides its store: whose log it follows and how far, and of each stream by its number the batch
-    interval and the last batch that committed something.
+    interval, the last batch that committed something, and the batch before which none can bound it any more.
     """
 
     log: str
@@ -34,6 +34,7 @@ class Progress:
     own: list[int]
     streams: dict[int, int]
     batches: dict[int, int]
+    released: dict[int, int]
 
 
 class Checkpoints:
@@ -76,7 +77,7 @@ class Checkpoints:
             if record.pop("format") != _FORMAT:
                 raise StorageError(f"{self._current} is of another version")
             saved = self._folder / record.pop("store")
-            for streams in ("streams", "batches"):
+            for streams in ("streams", "batches", "released"):
                 record[streams] = {int(number): int(value) for number, value in record[streams].items()}
             return saved, Progress(**record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -169,8 +169,10 @@ class Nodes:
         """Send what the node has not applied; the plane is new too, as its regions may be others."""
         with self._leasing:  # the keeper's thread asks over the same connection
             status = self._call(node)
-            # Before it applies anything: what it commits from now on must stay readable from where we are.
-            self._ask_lease(node, self.graph.oldest_needed(), {})
+            # Before it applies anything: what it commits from now on must stay readable from where we are, and slices
+            # that nobody needs are not published again.
+            released = self._released()
+            self._ask_lease(node, self.graph.oldest_needed(), released)
         position = int(status["position"])
         if position < self._journal.begin:
             raise StorageError(
@@ -304,11 +306,13 @@ class Nodes:
         asked = {"do": "lease", "engine": self._name, "lease_ms": lease_ms, "released": released}
         answer = node.leases.ask({**asked, "snapshot": snapshot})
         if answer.get("kind") == "StorageError":  # our lease had run out: views that are open cannot go on
-            answer = node.leases.ask({**asked, "snapshot": _NEWEST})
-            self._check_answer(answer)
-            return int(answer["snapshot"])
+            snapshot = _NEWEST
+            answer = node.leases.ask({**asked, "snapshot": snapshot})
         self._check_answer(answer)
-        return snapshot
+        # Where our lease had run out, nodes may have let go of logs: an older bound would show what it should hide.
+        for stream, batch in answer["released"].items():
+            self.graph.release(int(stream), int(batch))
+        return int(answer["snapshot"]) if snapshot == _NEWEST else snapshot
 
     def _released(self) -> dict[int, tuple[int, int]]:
         bounds = dict(self.graph.releases())

@@ -116,7 +116,7 @@ class ControlServer:
                 granted = self._node.lease(
                     str(message["engine"]), int(message["snapshot"]), int(message["lease_ms"]), released
                 )
-                return {"snapshot": granted}
+                return {"snapshot": granted, "released": self._node.released()}
             case "leave":
                 self._node.leave(str(message["engine"]))
                 return {}

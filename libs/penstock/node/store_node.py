@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.node.checkpoints import Checkpoints
     from penstock.node.control import Columns
 
-DEFAULT_LEASE_MS = 10_000
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024
 _NEVER = -(1 << 62)
@@ -73,7 +72,8 @@ class StoreNode:
         self._parts: dict[int, native.PartPublisher] = {}
         self._regions: dict[int, int] = {}  # by stream: the number under which its slices are published
         self._batches: dict[int, int] = {}  # by stream: the last batch that committed something
-        self._released: dict[int, int] = {}  # up to where no engine bounds a stream any more
+        self._released: dict[int, int] = {}  # by stream: no earlier batch can bound it any more
+        self._recycled: dict[int, int] = {}  # by stream: no slice up to this batch will be copied
         self._leases: dict[str, _EngineLease] = {}
         self._writing = threading.Lock()
         self._publishing = threading.Lock()  # slices; taken last: a lease must not wait for a checkpoint
@@ -92,7 +92,7 @@ class StoreNode:
             raise DataError(f"{saved} has shards {progress.own} of {progress.shards}, not {self.own} of {self.shards}")
         store = native.Store.open(str(saved), str(self._directory), publish_logs=True)
         self.log, self.position, self._saved = progress.log, progress.position, progress.position
-        self._batches = dict(progress.batches)
+        self._batches, self._released = dict(progress.batches), dict(progress.released)
         for stream, batch_ms in progress.streams.items():
             self._declare(stream, batch_ms)
         return store
@@ -120,7 +120,13 @@ class StoreNode:
         with self._writing:
             if self.position != self._saved:
                 at = Progress(
-                    self.log, self.position, self.shards, self.own, dict(self._intervals), dict(self._batches)
+                    self.log,
+                    self.position,
+                    self.shards,
+                    self.own,
+                    dict(self._intervals),
+                    dict(self._batches),
+                    self.released(),
                 )
                 self._checkpoints.save(self._store, at)
                 self._saved = self.position
@@ -179,7 +185,8 @@ class StoreNode:
         """One closed batch: its slice, its timeless tuples as one commit, and then the stream's progress."""
         stream, batch = int(entry["stream"]), int(entry["batch"])
         with self._publishing:
-            self._parts[stream].publish(batch, columns["ts"], columns["s"], columns["o"], columns["labels"])
+            if batch > self._recycled.get(stream, _NEVER):  # otherwise the log is taken again
+                self._parts[stream].publish(batch, columns["ts"], columns["s"], columns["o"], columns["labels"])
         if entry["snapshot"]:
             rows = np.flatnonzero(columns["absorbed"])
             part = {name: columns[name][rows] for name in ("s", "absorbed", "o")}
@@ -208,6 +215,7 @@ class StoreNode:
                 self._release(stream)
             recyclable = {stream: self._recyclable(stream) for stream in slices}
         with self._publishing:
+            self._recycled |= recyclable
             for stream, batch in recyclable.items():
                 if stream in self._parts:
                     self._parts[stream].release(batch)
@@ -244,7 +252,15 @@ class StoreNode:
         with self._leasing:
             self._expire()
             if not self._leases:
+                self._released[stream] = self._batches[stream]
                 self._store.release(stream, self._batches[stream])
+
+    def released(self) -> dict[int, int]:
+        """Of each stream the batch before which none can bound it any more: later than an engine said, where its lease
+        had run out.
+        """
+        with self._leasing:
+            return dict(self._released)
 
     def status(self) -> dict[str, Any]:
         """Return what the node is and how far it has come."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import rdflib
 
 import penstock
 from penstock.dataplane import Server
-from penstock.errors import DataError, LimitError, StorageError
+from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.node import StoreNode
 from penstock.node.checkpoints import Checkpoints
 from penstock.node.journal import Journal
@@ -158,6 +159,28 @@ def test_a_node_that_lost_its_checkpoint_is_told_so() -> None:
             cluster.processes[0].start()
             with pytest.raises(StorageError, match="has lost its checkpoint"):
                 engine.query(ASK)
+
+
+def test_a_bound_is_refused_that_nodes_forgot_while_the_lease_had_run_out() -> None:
+    with NodeCluster() as cluster:
+        nodes = cluster.open(transport="tcp", lease_ms=300)
+        with penstock.Engine(nodes=nodes) as engine:
+            engine.declare_stream(STREAM, batch_ms=10, timing=())
+            engine.advance(STREAM, 0)
+            push(engine, 0)
+            engine.advance(STREAM, 10)
+            number = nodes._streams[1]._number
+            nodes.graph.view([(number, 0)])
+            nodes._stop.set()  # as if this process were held up
+            nodes._keeper.join()
+            time.sleep(0.5)
+            for k in (1, 2):
+                push(engine, k)
+                engine.advance(STREAM, 10 * k + 10)
+            with pytest.raises(PenstockError, match="was released beyond"):
+                nodes.graph.view([(number, 0)])
+            nodes.graph.view([(number, 2)])
+            assert len(list(engine.query(ASK))) == 3
 
 
 def test_another_engine_is_refused_by_nodes_that_follow_one() -> None:

@@ -93,6 +93,35 @@ def test_streams_are_released_only_as_far_as_every_engine_says(node: StoreNode) 
     assert node.status()["log_bytes"] == 0
 
 
+def batch(node: StoreNode, number: int, snapshot: int) -> None:
+    ids, labels = np.array([7 + number], np.uint64), np.ones(1, np.uint32)
+    columns = {"ts": np.array([10 * number + 5]), "s": ids, "o": ids, "labels": labels, "absorbed": labels}
+    if snapshot == 1:
+        columns |= {"graphs": np.zeros(1, np.uint64), "predicates": np.array([1], np.uint64)}
+    entry = {"kind": "batch", "stream": 1, "batch": number, "snapshot": snapshot, "first_label": 1}
+    node.apply(node.position, entry, columns)
+
+
+def test_who_comes_back_after_its_lease_hears_which_bounds_were_lost(node: StoreNode, clock: Clock) -> None:
+    node.apply(0, {"kind": "declare", "stream": 1, "batch_ms": 10}, {})
+    node.lease("engine", 0, 1000, {})
+    batch(node, 0, 1)
+    batch(node, 1, 2)
+    assert node.released() == {}
+    clock.now = 1.5
+    batch(node, 2, 3)  # nobody reads
+    node.lease("engine", 3, 1000, {})
+    assert node.released() == {1: 2}
+
+
+def test_slices_that_nobody_needs_are_not_published_again(node: StoreNode) -> None:
+    node.lease("engine", 0, 1000, {1: (0, 1)})  # which has copied batches 0 and 1 from this node's former life
+    node.apply(0, {"kind": "declare", "stream": 1, "batch_ms": 10}, {})
+    for number in range(4):
+        batch(node, number, number + 1)
+    assert node._parts[1].live() == 2
+
+
 def test_a_lease_of_no_time_is_refused(node: StoreNode) -> None:
     with pytest.raises(DataError):
         node.lease("engine", 0, 0, {})
