@@ -29,6 +29,7 @@ ALL = (
     "macro.dataplane",
     "macro.nodes",
     "macro.spark_load",
+    "macro.spark_adaptor",
     "micro.kernels",
 )
 

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 import rdflib
-from benchmarks.macro import spark_load
 
 import penstock
 from penstock.errors import DataError, StorageError
@@ -189,8 +188,3 @@ def test_a_document_with_a_fault_fails_the_load_with_its_place(spark, tmp_path):
 def test_a_file_that_is_not_there_is_named(spark, tmp_path):
     with penstock.Engine() as engine, pytest.raises((DataError, StorageError), match=r"none\.nt"):
         load(spark, engine, tmp_path / "load", tmp_path / "none.nt")
-
-
-def test_its_benchmark_runs_and_yields_figures():
-    rows = list(spark_load.run(tiny=True))
-    assert all(row.value > 0 and row.command == spark_load.COMMAND for row in rows)
