@@ -21,8 +21,8 @@ from penstock.engine.declaration import Declaration
 from penstock.engine.directory import DataDirectory, WorkingDirectory
 from penstock.engine.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.explaining import explain
-from penstock.engine.intake import as_column, check_columns
-from penstock.engine.limits import Limits
+from penstock.engine.intake import as_column
+from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.refused import DeadLetter
 from penstock.engine.standing import Query
@@ -217,11 +217,9 @@ class Engine:
         """
         times = as_column(timestamps, np.int64)
         s, p, o = (as_column(column, np.uint64) for column in (subjects, predicates, objects))
-        check_columns(times, s, p, o)
         with self._writing() as runtime:
             stream = runtime.streams.get(iri)
-            for column in (s, p, o):
-                runtime.core.dictionary.check(column)
+            stream.core.check(times, s, p, o, MAX_TIME_MS)
             ones = np.ones(len(times), np.int64)
             runtime.take(stream, Events(times, ones, s, p, o, _Tuples(self, s, p, o), single=True), ())
         self._deliver()
@@ -390,7 +388,7 @@ def _core(
         return Core(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
-    dictionary, regions = native.Dictionary(), str(working.fresh())
+    dictionary, regions = native.Dictionary(), ""  # regions: memory
     if saved is None:
         store = native.Store(regions, shards)
     else:

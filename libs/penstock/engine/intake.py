@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.grid import batch_start, closed_until
-from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.streams import NEVER
 from penstock.errors import DataError
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from penstock.engine.streams import LiveStream
 
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
-_TAG_SHIFT = 60
-_IRI, _BLANK, _SHORT_STRING = 0, 1, 10  # tags of ids (term.hpp); beyond the last none outlives an evaluation
 
 
 class Intake:
@@ -90,37 +87,7 @@ def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[A
     if column.ndim != 1 or (len(column) and column.dtype.kind not in "iu"):
         raise DataError(f"not a column of integers: {column.ndim} dimensions of {column.dtype}")
     if len(column) and column.dtype != dtype:
-        least, greatest = _extremes(column)
+        least, greatest = int(column.min()), int(column.max())
         if not np.iinfo(dtype).min <= least <= greatest <= np.iinfo(dtype).max:
             raise DataError(f"a number does not fit into {np.dtype(dtype)}")
     return np.ascontiguousarray(column, dtype)
-
-
-def check_columns(
-    timestamps: NDArray[np.int64],
-    subjects: NDArray[np.uint64],
-    predicates: NDArray[np.uint64],
-    objects: NDArray[np.uint64],
-) -> None:
-    """DataError where the columns cannot be tuples: unequal lengths, or terms where they cannot stand."""
-    if not len(timestamps) == len(subjects) == len(predicates) == len(objects):
-        raise DataError("columns of unequal length")
-    if not len(timestamps):
-        return
-    earliest, latest = _extremes(timestamps)
-    if earliest <= -MAX_TIME_MS or latest >= MAX_TIME_MS:
-        raise DataError("a timestamp is out of range")
-    # Tags are the ids' highest bits: the greatest id has the greatest tag.
-    least, greatest = zip(*(_extremes(column) for column in (subjects, predicates, objects)), strict=True)
-    if 0 in least:
-        raise DataError("id 0 is no term")
-    if greatest[0] >> _TAG_SHIFT > _BLANK:
-        raise DataError("a literal cannot be a subject")
-    if greatest[1] >> _TAG_SHIFT != _IRI:
-        raise DataError("a predicate must be an IRI")
-    if greatest[2] >> _TAG_SHIFT > _SHORT_STRING:
-        raise DataError("an object is no id of this engine's dictionary")
-
-
-def _extremes(column: NDArray[Any]) -> tuple[int, int]:
-    return int(np.minimum.reduce(column)), int(np.maximum.reduce(column))

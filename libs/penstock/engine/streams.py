@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.engine.beyond import Beyond
 from penstock.engine.grid import batch_end, closed_until
 from penstock.engine.refused import LateEvent, Output
 from penstock.errors import DataError, LimitError, UnknownStreamError
@@ -52,7 +52,7 @@ class LiveStream:
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
-        self._beyond: Counter[int] = Counter()
+        self._beyond = Beyond()
         self._open: list[int] | None = None
 
     def __repr__(self) -> str:
@@ -81,11 +81,8 @@ class LiveStream:
     # ---- progress
     def move(self, watermark: int) -> None:
         """Raise the watermark; it never goes back."""
-        if self.watermark is not None and watermark <= self.watermark:
-            return
-        self.watermark = watermark
-        if self._beyond:
-            self._beyond = Counter({time: n for time, n in self._beyond.items() if time > watermark})
+        if self.watermark is None or watermark > self.watermark:
+            self.watermark = watermark
 
     def next_stop(self) -> int | None:
         """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
@@ -133,23 +130,25 @@ class LiveStream:
     def record(self, times: np.ndarray) -> None:
         """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
         self.events += len(times)
-        beyond = times if self.watermark is None else times[times > self.watermark]
-        if len(beyond):
-            self._beyond.update(beyond.tolist())
+        self._beyond.add(times, self._passed)
 
     @property
     def accepted_beyond(self) -> int:
         """How many accepted events lie after the watermark."""
-        return self._beyond.total()
+        return self._beyond.total(self._passed)
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
         """Take over what `beyond` saved."""
-        self._beyond = Counter(counts)
+        self._beyond.restore(counts)
 
     @property
     def beyond(self) -> dict[int, int]:
         """Accepted events after the watermark, by time."""
-        return dict(self._beyond)
+        return self._beyond.counts(self._passed)
+
+    @property
+    def _passed(self) -> int:
+        return NEVER if self.watermark is None else self.watermark
 
 
 class Streams:

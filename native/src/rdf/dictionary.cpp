@@ -53,7 +53,7 @@ std::uint32_t Dictionary::Impl::take_slot() {
 void Dictionary::Impl::fill(std::uint32_t slot, const TermKey& key, std::uint64_t use) {
     const TermRecord* record = TermRecord::write(heap.allocate(key.record_bytes()), key);
     Entry& entry = entries[slot];
-    entry.use.store(use, std::memory_order_relaxed);
+    entry.use.store(use | (key.tag() == Tag::Literal ? Entry::kLiteral : 0), std::memory_order_relaxed);
     entry.record.store(record, std::memory_order_release);  // see entry_table.hpp
     part(key.hash).insert(key.hash, slot);
     live.fetch_add(1, std::memory_order_relaxed);
@@ -159,14 +159,17 @@ TermView Dictionary::view(TermId id, std::string& scratch) const {
 }
 
 void Dictionary::check(const TermId* ids, std::size_t n) const {
-    const std::scoped_lock lock(impl_->mutex);  // no sweep, so that records may be looked at
-    std::string scratch;
+    const auto names_something = [&](TermId id) {
+        if (id == kUnbound) return true;
+        if (tag_of(id) == Tag::Blank) return payload_of(id) < blank_count();
+        if (!is_entry(id)) return is_valid_inline(id);
+        const Entry* entry = impl_->entries.find(payload_of(id));
+        return entry != nullptr && entry->names(tag_of(id));
+    };
+    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
     for (std::size_t i = 0; i < n; ++i) {
-        if (ids[i] == kUnbound) continue;
-        if (tag_of(ids[i]) == Tag::Blank ? payload_of(ids[i]) >= blank_count()
-                                         : !is_entry(ids[i]) && !is_valid_inline(ids[i]))
-            names_nothing(ids[i]);
-        view(ids[i], scratch);
+        if (i + kBatch < n && is_entry(ids[i + kBatch])) impl_->entries.prefetch(payload_of(ids[i + kBatch]));
+        if (!names_something(ids[i])) names_nothing(ids[i]);
     }
 }
 

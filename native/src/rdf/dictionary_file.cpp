@@ -61,7 +61,7 @@ void Dictionary::save(const std::string& path) const {
         if (record == nullptr) continue;
         const std::string_view lexical = record->lexical();
         const std::string_view extra = record->extra();
-        file.put(EntryHeader{slot, entry.use.load(std::memory_order_relaxed),
+        file.put(EntryHeader{slot, entry.use.load(std::memory_order_relaxed) & ~Entry::kLiteral,
                              static_cast<std::uint32_t>(lexical.size()), static_cast<std::uint32_t>(extra.size()),
                              record->type()});
         file.write(lexical.data(), lexical.size());

@@ -25,19 +25,27 @@ namespace penstock {
 
 struct Entry {
     std::atomic<const TermRecord*> record{nullptr};
-    std::atomic<std::uint64_t> use{0};  // last tick | kept for ever (bit 0)
+    std::atomic<std::uint64_t> use{0};  // a literal's (bit 63) | last tick | kept for ever (bit 0)
 
     static constexpr std::uint64_t kKept = 1;
-    static constexpr Tick tick_of(std::uint64_t use) { return use >> 1; }
+    static constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;  // so that an id is checked without its record
+    static constexpr Tick tick_of(std::uint64_t use) { return (use & ~kLiteral) >> 1; }
 
-    /// Last use = `now`, unless that is known already.
+    bool names(Tag tag) const {
+        const bool literal = (use.load(std::memory_order_relaxed) & kLiteral) != 0;
+        return record.load(std::memory_order_relaxed) != nullptr && literal == (tag == Tag::Literal);
+    }
+
+    /// Last use = `now`, unless that is known already, or no longer counts.
     void touch(Tick now) {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
-        while (tick_of(seen) < now &&
-               !use.compare_exchange_weak(seen, (now << 1) | (seen & kKept), std::memory_order_relaxed)) {
+        while ((seen & kKept) == 0 && tick_of(seen) < now &&
+               !use.compare_exchange_weak(seen, (now << 1) | (seen & kLiteral), std::memory_order_relaxed)) {
         }
     }
-    bool keep() { return (use.fetch_or(kKept, std::memory_order_relaxed) & kKept) == 0; }
+    void keep() {
+        if ((use.load(std::memory_order_relaxed) & kKept) == 0) use.fetch_or(kKept, std::memory_order_relaxed);
+    }
 };
 
 class EntryTable {
@@ -69,7 +77,7 @@ public:
     Entry& operator[](std::uint32_t slot) const {
         return directory_[slot / kSegmentEntries].load(std::memory_order_acquire)[slot % kSegmentEntries];
     }
-    void prefetch(std::uint32_t slot) const { __builtin_prefetch(&(*this)[slot], 1); }
+    void prefetch(std::uint64_t slot) const { __builtin_prefetch(find(slot), 1); }
 
     /// Makes sure that `slot` exists. Under the dictionary's lock. LimitError after 2^32 terms.
     void reach(std::uint64_t slot) {

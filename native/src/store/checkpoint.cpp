@@ -188,7 +188,7 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
     const auto shards = manifest.get<std::uint64_t>();
     if (shards == 0 || shards > all_shards || all_shards > kMaxShards)
         throw StorageError("the saved store " + saved + " has no possible number of shards");
-    files::make_directory(directory);
+    if (!directory.empty()) files::make_directory(directory);
     auto impl = std::make_unique<Impl>();
     impl->directory = directory;
     impl->all_shards = all_shards;

@@ -1,5 +1,6 @@
-// One shard's memory: a file mapped once over a large reserved range of addresses and grown by segments, so that
-// nothing in it ever moves and other processes can map it read-only (DESIGN §4).
+// One shard's memory: mapped once over a large reserved range of addresses and grown by segments, so that nothing in it
+// ever moves. It is a file where other processes are to map it read-only (DESIGN §4), else memory of this process alone,
+// which the system puts on large pages more readily (docs/adr/0013).
 #pragma once
 
 #include <cstddef>
@@ -18,10 +19,14 @@ struct Span {
     layout::Offset end = 0;
 };
 
+/// The path of a region's file in a directory; empty, as memory's, where the directory is.
+std::string region_file(const std::string& directory, const std::string& name);
+
 /// Owned by the shard's writer: allocation and freeing are its thread's alone; at() is anybody's.
 class Region {
 public:
-    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping).
+    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping). Where `path` is
+    /// empty it has no file.
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
     /// A new epoch of a saved region: a copy under `path`, writable, with its unused spans. StorageError where the
@@ -36,7 +41,7 @@ public:
 
     Region(Region&& other) noexcept;
     Region& operator=(Region&&) = delete;
-    ~Region();  // marks the file retired and unlinks it: what lasts is made by Store::save
+    ~Region();  // marks a file retired and unlinks it: what lasts is made by Store::save
 
     layout::Header& header() const { return at<layout::Header>(0); }
     template <class T>
@@ -67,7 +72,10 @@ public:
 
 private:
     Region(std::string path, std::uint64_t reserve_bytes);
+    void open_file();
     void map();
+    std::string name() const;
+    void take_pages(std::uint64_t from, std::uint64_t to);
     void extend_file(std::uint64_t from, std::uint64_t to);
     void grow_to(std::uint64_t bytes);
     void begin_epoch(std::uint64_t mapped);
@@ -78,7 +86,7 @@ private:
 
     std::string path_;
     std::uint64_t reserve_bytes_;
-    int fd_ = -1;
+    int fd_ = -1;                   // -1 without a file
     char* base_ = nullptr;
     bool live_ = false;             // the header is complete
     Span arena_;                    // a recycled span that small requests are carved from

@@ -49,7 +49,7 @@ private:
 }  // namespace
 
 std::string region_path(const std::string& directory, std::size_t shard) {
-    return directory + "/shard-" + std::to_string(shard) + ".region";
+    return region_file(directory, "shard-" + std::to_string(shard));
 }
 
 Store::Store(const std::string& directory, std::size_t shards, std::size_t reserve_bytes)
@@ -60,7 +60,7 @@ Store::Store(const std::string& directory, const StoreOptions& options) : impl_(
     impl_->directory = directory;
     impl_->all_shards = options.shards;
     impl_->publish_logs = options.publish_logs;
-    files::make_directory(directory);
+    if (!directory.empty()) files::make_directory(directory);
     for (const std::uint32_t number : own_shards(options)) {
         Region region = Region::create(region_path(directory, number), options.reserve_bytes, number,
                                        static_cast<std::uint32_t>(options.shards));

@@ -32,7 +32,8 @@ public:
 /// Commits are made by one thread at a time (the caller's lock); views are read from any thread without locks.
 class Store final : public Labelled {
 public:
-    /// Regions are files `directory/shard-<n>.region`. `reserve_bytes` is address space per shard, not memory.
+    /// Regions are files `directory/shard-<n>.region`, or memory of this process alone where `directory` is empty.
+    /// `reserve_bytes` is address space per shard, not memory.
     Store(const std::string& directory, std::size_t shards, std::size_t reserve_bytes);
     Store(const std::string& directory, const StoreOptions& options);
     ~Store() override;

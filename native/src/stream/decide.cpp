@@ -2,10 +2,37 @@
 #include <algorithm>
 
 #include "errors.hpp"
-#include "stream/event_time.hpp"
-#include "stream/stream.hpp"
+#include "stream/stream_impl.hpp"
 
 namespace penstock {
+namespace {
+
+/// Tags are the ids' highest bits, so that the greatest id has the greatest tag.
+void check_position(std::span<const TermId> ids, Tag last, const char* otherwise) {
+    TermId greatest = 0;
+    bool bound = true;
+    for (const TermId id : ids) {
+        greatest = std::max(greatest, id);
+        bound &= id != kUnbound;
+    }
+    if (!bound) throw DataError("id 0 is no term");
+    if (tag_of(greatest) > last) throw DataError(otherwise);
+}
+
+}  // namespace
+
+void Stream::check(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                   std::span<const TermId> o, std::int64_t time_limit) const {
+    if (s.size() != ts.size() || p.size() != ts.size() || o.size() != ts.size())
+        throw DataError("columns of unequal length");
+    bool in_range = true;
+    for (const std::int64_t time : ts) in_range &= -time_limit < time && time < time_limit;
+    if (!in_range) throw DataError("a timestamp is out of range");
+    check_position(s, Tag::Blank, "a literal cannot be a subject");
+    check_position(p, Tag::Iri, "a predicate must be an IRI");
+    check_position(o, Tag::String, "an object is no id of this engine's dictionary");
+    for (const auto ids : {s, p, o}) impl_->dictionary.check(ids.data(), ids.size());
+}
 
 std::int64_t Stream::decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
                             std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates) {

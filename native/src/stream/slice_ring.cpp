@@ -27,6 +27,14 @@ constexpr std::size_t kSegmentsOfLive = 8;         // aim: the live slices fill 
     throw StorageError("cannot " + what + " " + path + ": " + std::generic_category().message(error));
 }
 
+int make_file(const std::string& path) {
+    ::unlink(path.c_str());  // left by a process that crashed; its readers keep what they have mapped
+    const int file = path.empty() ? ::memfd_create("penstock-slices", MFD_CLOEXEC)
+                                  : ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) fail("create", path, errno);
+    return file;
+}
+
 }  // namespace
 
 struct SliceRing::Segment {
@@ -58,9 +66,7 @@ SliceRing::~SliceRing() {
 
 void SliceRing::open() {
     if (file_ >= 0) return;
-    ::unlink(path_.c_str());  // left by a process that crashed; its readers keep what they have mapped
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) fail("create", path_, errno);
+    const int file = make_file(path_);
     const RegionHeader header{RegionHeader::kMagic, stream_, static_cast<std::uint32_t>(kPage), batch_ms_};
     if (::pwrite(file, &header, sizeof header, 0) != sizeof header || ::ftruncate(file, kPage) != 0) {
         const int error = errno;

@@ -62,6 +62,7 @@ static_assert(sizeof(SegmentHeader) == 32 && std::atomic<std::uint64_t>::is_alwa
 /// One writer. Slices that it gave out stay mapped where they are until they are freed.
 class SliceRing {
 public:
+    /// Where `path` is empty the file has no name, and nobody else can map it.
     SliceRing(std::string path, std::uint32_t stream, std::int64_t batch_ms);
     ~SliceRing();  // removes the file; who has mapped it keeps the pages
     SliceRing(const SliceRing&) = delete;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "store/region.hpp"
 #include "stream/stream_impl.hpp"
 
 namespace penstock {
@@ -20,7 +21,7 @@ StreamOptions checked(StreamOptions options) {
 }
 
 std::string region_path(const Store& store, std::uint32_t number) {
-    return store.directory() + "/stream-" + std::to_string(number) + ".region";
+    return region_file(store.directory(), "stream-" + std::to_string(number));
 }
 
 /// Only terms that outlive an evaluation can be in a stream; other tags have meanings of their own in the store.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import urllib.error
 import urllib.request
 
@@ -125,6 +126,15 @@ class Core:
 
     def close(self):
         pass
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before():
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 def loop(stopping: Stopping, give_up_s: float = 100, now=None) -> Loop:

@@ -161,3 +161,28 @@ def test_a_released_stream_leaves_no_file(world: World) -> None:
     del stream
     gc.collect()
     assert not region.exists()
+
+
+def test_columns_from_outside_are_checked(world):
+    stream = world.stream()
+    iri, literal = int(world.iris[0]), world.dictionary.intern(3, "a text that is too long to be inline")
+
+    def ids(*numbers: int) -> np.ndarray:
+        return np.array(numbers, np.uint64)
+
+    times = np.array([1])
+    stream.check(times, ids(iri), ids(iri), ids(literal), 100)
+    for columns, reason in [
+        ((times, ids(iri, iri), ids(iri), ids(iri)), "unequal length"),
+        ((np.array([100]), ids(iri), ids(iri), ids(iri)), "timestamp is out of range"),
+        ((np.array([-100]), ids(iri), ids(iri), ids(iri)), "timestamp is out of range"),
+        ((times, ids(0), ids(iri), ids(iri)), "id 0 is no term"),
+        ((times, ids(literal), ids(iri), ids(iri)), "cannot be a subject"),
+        ((times, ids(iri), ids(literal), ids(iri)), "must be an IRI"),
+        ((times, ids(iri), ids(iri), ids(11 << 60)), "no id of this engine"),
+        ((times, ids(iri), ids(iri), ids(iri + 1000)), "names nothing"),
+        ((times, ids(iri), ids(iri), ids(iri | 2 << 60)), "names nothing"),  # an IRI's slot as a literal
+        ((times, ids(iri), ids(iri), ids(1 << 60)), "names nothing"),  # a blank node that was never made
+    ]:
+        with pytest.raises(DataError, match=reason):
+            stream.check(*columns, 100)
