@@ -87,9 +87,9 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
-void check(const Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
+void check(const Dictionary& dictionary, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
            std::int64_t time_limit) {
-    stream.check(view(ts), view(s), view(p), view(o), time_limit);
+    Stream::check(dictionary, view(ts), view(s), view(p), view(o), time_limit);
 }
 
 std::optional<Tick> oldest_tick(const Stream& stream) {
@@ -118,7 +118,7 @@ void bind_streams(nb::module_& m) {
         .def_static("decide", &decide, "ts"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a)
         .def_static("decide_partition", &decide_partition, "ts"_a, "watermark"_a, "own"_a, "others"_a, "lateness_ms"_a,
                     "wall_ms"_a, "max_ahead_ms"_a)
-        .def("check", &check, "ts"_a, "s"_a, "p"_a, "o"_a, "time_limit"_a)
+        .def_static("check", &check, "dictionary"_a, "ts"_a, "s"_a, "p"_a, "o"_a, "time_limit"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
         .def("open_batches", &Stream::open_batches)

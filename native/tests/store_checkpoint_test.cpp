@@ -160,5 +160,23 @@ TEST(StoreCheckpoint, SaysSoWhereItCannotWrite) {
     EXPECT_THROW(world.store->save(world.scratch / "file"), StorageError);
 }
 
+TEST(StoreCheckpoint, AStoreInMemoryIsSavedAndOpenedInMemory) {
+    const ScratchDirectory scratch;
+    std::vector<Edge> edges;
+    {
+        Store store("", 2, kReserve);
+        const Label label = store.labels().intern(0, iri(0));
+        for (std::uint64_t i = 0; i < 200'000; ++i) edges.push_back({iri(1 + i % 50'000), label, iri(100'000 + i)});
+        store.commit(edges, {});
+        EXPECT_GT(store.used_bytes(), std::size_t{6} << 20);  // several large pages a shard
+        store.save(scratch / "saved");
+    }
+    const auto opened = Store::open(scratch / "saved", "", kReserve);
+    EXPECT_EQ(opened->edge_count(), edges.size());
+    const auto view = opened->view();
+    EXPECT_EQ(neighbours(*view, iri(1), edges[0].label, Dir::Out).size(), 4u);
+    EXPECT_EQ(opened->commit({{edges[0]}}, {}), opened->latest());  // known already
+}
+
 }  // namespace
 }  // namespace penstock::test

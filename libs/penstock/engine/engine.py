@@ -18,7 +18,7 @@ from penstock.engine.bulk import BulkIntake
 from penstock.engine.checkpoint import restored, save
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
-from penstock.engine.directory import DataDirectory, WorkingDirectory
+from penstock.engine.directory import DataDirectory
 from penstock.engine.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.explaining import explain
 from penstock.engine.intake import as_column
@@ -80,7 +80,6 @@ class Engine:
         self._lock = threading.RLock()
         self._open = False
         self._read_only = read_only
-        self._working = WorkingDirectory()
         self._directory: DataDirectory | None = None
         self._nodes = nodes
         if nodes is not None and data_dir is not None:
@@ -88,7 +87,7 @@ class Engine:
         try:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
-            make = partial(_core, self._working, shards, limits or Limits(), clock, random.Random(seed), nodes)  # noqa: S311
+            make = partial(_core, shards, limits or Limits(), clock, random.Random(seed), nodes)  # noqa: S311
             self._runtime = restored(self._directory, make)
         except BaseException:
             self._release(clean=False)
@@ -219,7 +218,7 @@ class Engine:
         s, p, o = (as_column(column, np.uint64) for column in (subjects, predicates, objects))
         with self._writing() as runtime:
             stream = runtime.streams.get(iri)
-            stream.core.check(times, s, p, o, MAX_TIME_MS)
+            native.Stream.check(runtime.core.dictionary, times, s, p, o, MAX_TIME_MS)
             ones = np.ones(len(times), np.int64)
             runtime.take(stream, Events(times, ones, s, p, o, _Tuples(self, s, p, o), single=True), ())
         self._deliver()
@@ -367,7 +366,6 @@ class Engine:
         self._deliver()
 
     def _release(self, *, clean: bool) -> None:
-        self._working.close()
         if self._nodes is not None:
             self._nodes.close()
         if self._directory is not None:
@@ -375,7 +373,6 @@ class Engine:
 
 
 def _core(
-    working: WorkingDirectory,
     shards: int,
     limits: Limits,
     clock: Callable[[], int],
@@ -388,12 +385,12 @@ def _core(
         return Core(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
-    dictionary, regions = native.Dictionary(), ""  # regions: memory
+    dictionary = native.Dictionary()
     if saved is None:
-        store = native.Store(regions, shards)
+        store = native.Store("", shards)  # memory of this process (ADR 13)
     else:
         dictionary.load(str(saved / "dictionary.bin"))
-        store = native.Store.open(str(saved / "store"), regions)
+        store = native.Store.open(str(saved / "store"), "")
     return Core(store, dictionary, limits, clock, rng, functions.call)
 
 

@@ -86,7 +86,8 @@ void Region::map() {
     if (!path_.empty()) open_file();
     const int kind = fd_ < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     // Reserved larger than asked, so that the region can begin at a large page.
-    void* address = ::mmap(nullptr, reserve_bytes_ + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* address =
+        ::mmap(nullptr, reserve_bytes_ + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED) files::fail("reserve addresses for region", name());
     const auto reserved = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t begin = round_up(reserved, kLargePage);

@@ -1,6 +1,6 @@
 // One shard's memory: mapped once over a large reserved range of addresses and grown by segments, so that nothing in it
-// ever moves. It is a file where other processes are to map it read-only (DESIGN §4), else memory of this process alone,
-// which the system puts on large pages more readily (docs/adr/0013).
+// ever moves. It is a file where other processes are to map it read-only (DESIGN §4), else memory of this process
+// alone, which the system puts on large pages more readily (docs/adr/0013).
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ std::string region_file(const std::string& directory, const std::string& name);
 /// Owned by the shard's writer: allocation and freeing are its thread's alone; at() is anybody's.
 class Region {
 public:
-    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping). Where `path` is
-    /// empty it has no file.
+    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping). Where `path`
+    /// is empty it has no file.
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
     /// A new epoch of a saved region: a copy under `path`, writable, with its unused spans. StorageError where the
@@ -86,7 +86,7 @@ private:
 
     std::string path_;
     std::uint64_t reserve_bytes_;
-    int fd_ = -1;                   // -1 without a file
+    int fd_ = -1;  // -1 without a file
     char* base_ = nullptr;
     bool live_ = false;             // the header is complete
     Span arena_;                    // a recycled span that small requests are carved from

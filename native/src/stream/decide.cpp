@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "errors.hpp"
-#include "stream/stream_impl.hpp"
+#include "stream/event_time.hpp"
+#include "stream/stream.hpp"
 
 namespace penstock {
 namespace {
@@ -21,8 +22,8 @@ void check_position(std::span<const TermId> ids, Tag last, const char* otherwise
 
 }  // namespace
 
-void Stream::check(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
-                   std::span<const TermId> o, std::int64_t time_limit) const {
+void Stream::check(const Dictionary& dictionary, std::span<const std::int64_t> ts, std::span<const TermId> s,
+                   std::span<const TermId> p, std::span<const TermId> o, std::int64_t time_limit) {
     if (s.size() != ts.size() || p.size() != ts.size() || o.size() != ts.size())
         throw DataError("columns of unequal length");
     bool in_range = true;
@@ -31,7 +32,7 @@ void Stream::check(std::span<const std::int64_t> ts, std::span<const TermId> s, 
     check_position(s, Tag::Blank, "a literal cannot be a subject");
     check_position(p, Tag::Iri, "a predicate must be an IRI");
     check_position(o, Tag::String, "an object is no id of this engine's dictionary");
-    for (const auto ids : {s, p, o}) impl_->dictionary.check(ids.data(), ids.size());
+    for (const auto ids : {s, p, o}) dictionary.check(ids.data(), ids.size());
 }
 
 std::int64_t Stream::decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,

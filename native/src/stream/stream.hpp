@@ -54,8 +54,8 @@ public:
 
     /// DataError unless the columns, which come from outside, can be tuples: equal lengths, times in (-time_limit,
     /// time_limit), ids of the dictionary's terms where such terms can stand.
-    void check(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
-               std::span<const TermId> o, std::int64_t time_limit) const;
+    static void check(const Dictionary& dictionary, std::span<const std::int64_t> ts, std::span<const TermId> s,
+                      std::span<const TermId> p, std::span<const TermId> o, std::int64_t time_limit);
 
     /// Decides each row's fate in order (SEMANTICS §2) without storing anything: late where ts <= watermark, too far
     /// ahead where ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to ts - 1 -

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,14 +165,14 @@ def test_a_released_stream_leaves_no_file(world: World) -> None:
 
 
 def test_columns_from_outside_are_checked(world):
-    stream = world.stream()
+    check = partial(_native.Stream.check, world.dictionary)
     iri, literal = int(world.iris[0]), world.dictionary.intern(3, "a text that is too long to be inline")
 
     def ids(*numbers: int) -> np.ndarray:
         return np.array(numbers, np.uint64)
 
     times = np.array([1])
-    stream.check(times, ids(iri), ids(iri), ids(literal), 100)
+    check(times, ids(iri), ids(iri), ids(literal), 100)
     for columns, reason in [
         ((times, ids(iri, iri), ids(iri), ids(iri)), "unequal length"),
         ((np.array([100]), ids(iri), ids(iri), ids(iri)), "timestamp is out of range"),
@@ -185,4 +186,4 @@ def test_columns_from_outside_are_checked(world):
         ((times, ids(iri), ids(iri), ids(1 << 60)), "names nothing"),  # a blank node that was never made
     ]:
         with pytest.raises(DataError, match=reason):
-            stream.check(*columns, 100)
+            check(*columns, 100)
