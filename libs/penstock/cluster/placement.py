@@ -12,18 +12,24 @@ if TYPE_CHECKING:
 
     from penstock.cluster.topics import ClusterTopics
     from penstock.log import Log
+    from penstock.log.clock import Clock
 
 KEY = b"placement"
 """The placement's key in the control topic."""
+LOST_MS = 1_000
+"""For how long a bucket that another engine has opened is left to it where no newer placement says so."""
 
 
 class PlacementView:
-    """Follows the control topic. A share that was found to be another's is not taken again before a newer placement."""
+    """Follows the control topic. A share that was found to be another's is not taken again before a newer placement, or
+    for some time: the other one may only have been behind, and let it go again.
+    """
 
-    def __init__(self, log: Log, topics: ClusterTopics) -> None:
+    def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
+        self._clock = clock
         self._reader = log.reader({Partition(topics.names.control): START})
         self._current: Placement | None = None
-        self._lost: set[int] = set()
+        self._lost: dict[int, int] = {}  # until when
 
     def refresh(self) -> Placement | None:
         """Return the placement in force, None where none was ever made."""
@@ -40,7 +46,10 @@ class PlacementView:
     def buckets_of(self, instance: str) -> set[int] | None:
         """Return the buckets of an engine, None where nothing was ever placed."""
         placement = self.refresh()
-        return None if placement is None else _held(placement.buckets, instance) - self._lost
+        if placement is None:
+            return None
+        now_ms = self._clock.now_ms()
+        return {bucket for bucket in _held(placement.buckets, instance) if self._lost.get(bucket, now_ms) <= now_ms}
 
     def shards_of(self, instance: str) -> set[int] | None:
         """Return the shards of a store node, None where nothing was ever placed."""
@@ -55,12 +64,13 @@ class PlacementView:
     def lost(self, bucket: int, opened: int) -> None:
         """Note that another engine has opened a bucket that was opened here under the placement `opened`.
 
-        Where no newer placement is known, one is on its way. Where one is, what it says holds: the bucket may have
-        gone and come back meanwhile.
+        Where no newer placement is known, one is on its way; or the other engine did not know this one yet, and nobody
+        would have the bucket for ever. Where a newer one is known, what it says holds: the bucket may have gone and
+        come back meanwhile.
         """
         self.refresh()
         if self.epoch == opened:
-            self._lost.add(bucket)
+            self._lost[bucket] = self._clock.now_ms() + LOST_MS
 
 
 def _held(shares: Mapping[str, str], instance: str) -> set[int]:

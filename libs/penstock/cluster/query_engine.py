@@ -74,17 +74,21 @@ class QueryEngine:
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._progress = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
-        self._placement = PlacementView(log, topics)
+        self._placement = PlacementView(log, topics, clock)
         self._heart = Heart(log, topics, clock, "query-engine", instance)
         self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._opening: dict[int, _Opening] = {}
         self._eras = count(1)
+        self.trouble: str | None = None  # why the last step came to nothing
         replica.hold = self._hold_back
         self._hold_back()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later."""
+        """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
+        `trouble` tells of them. The heart goes on meanwhile: nobody else would fare better.
+        """
         self._heart.beat(tuple(self.buckets))
+        self.trouble = None
         try:
             if not self._commit():
                 return False
@@ -92,7 +96,8 @@ class QueryEngine:
             moved |= self._learn(self._progress.poll(_POLL))
             moved |= self._read(timeout_s)
             return self._commit() and moved
-        except TransientError:
+        except TransientError as error:
+            self.trouble = str(error)
             return False
 
     def close(self) -> None:
