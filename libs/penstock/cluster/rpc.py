@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from penstock.errors import DataError, LimitError, PenstockError
-from penstock.log import FencedError, TransientError
+from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
 from penstock.store import _native as native
 
@@ -64,15 +64,15 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         verb, table = descriptor.command.decode(), reader.read_all()
         with self.lock:
             service = self._active()
-            if service is None:
+            if service is None or self.broken is not None:
                 raise flight.FlightUnavailableError("this dictionary is on standby")
             try:
                 found = self._answer(service, verb, table)
             except (DataError, LimitError) as error:
                 raise flight.FlightServerError(f"{type(error).__name__}: {error}") from error
-            except FencedError as error:
+            except PenstockError as error:  # fenced; or its log failed, and what it holds may not be durable
                 self.broken = error
-                raise flight.FlightUnavailableError("another dictionary has taken over") from error
+                raise flight.FlightUnavailableError(f"this dictionary ends: {error}") from error
         writer.begin(found.schema)
         writer.write_table(found)
 
