@@ -139,7 +139,9 @@ class DataDirectory:
         return folder
 
     def begin(self) -> Path:
-        """Return a new folder to write a checkpoint into."""
+        """Return a new folder to write a checkpoint into. What an attempt before it left unfinished goes."""
+        for unfinished in self.path.glob("checkpoint-*.new"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
         number = max((int(name[1]) for name in names if name is not None), default=0) + 1
         folder = self.path / f"checkpoint-{number:06d}.new"

@@ -14,6 +14,7 @@ from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.rpc import FlightTerms
 from penstock.engine.directory import DataDirectory, WorkingDirectory
 from penstock.engine.limits import Limits
+from penstock.errors import StorageError
 from penstock.http.sparql import routes
 from penstock.runtime import Context, run
 from penstock.services.cluster_settings import ClientSettings, topics_of
@@ -44,14 +45,32 @@ class CheckpointedEngine:
         self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, context.clock)
         self._every_s = settings.checkpoint_s
         self._due = time.monotonic() + self._every_s
+        self._stopping, self._logger = context.stopping, context.logger
+        self._told: str | None = None
+        self.unsaved: str | None = None  # why the last checkpoint could not be written
 
     def step(self, timeout_s: float) -> bool:
         """Step, and checkpoint where it is time."""
         worked = self.engine.step(timeout_s)
+        if self.engine.trouble != self._told:
+            self._told = self.engine.trouble
+            self._logger.warning("waiting", reason=self._told or "over")
+        if not worked and (self._told is not None or self._replica.held is not None):
+            self._stopping.wait(timeout_s)  # it has not waited for input
         if self._directory is not None and time.monotonic() >= self._due:
-            self._factory.save(self._replica)
+            self._checkpoint()
             self._due = time.monotonic() + self._every_s
         return worked
+
+    def _checkpoint(self) -> None:
+        """Where it cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        try:
+            self._factory.save(self._replica)
+        except StorageError as error:
+            self.unsaved = str(error)
+            self._logger.warning("no checkpoint", reason=self.unsaved)
+        else:
+            self.unsaved = None
 
     def close(self) -> None:
         """Let go; what is not checkpointed is in the log."""
@@ -66,6 +85,7 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     made = CheckpointedEngine(context)
     context.routes.extend(routes(made.engine))
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
+    context.health.check("checkpoint", lambda: made.unsaved)
     context.observers.append(lambda: context.metrics.active.set(bool(made.engine.buckets)))
     return made
 
