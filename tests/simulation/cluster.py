@@ -211,7 +211,9 @@ class Cluster:
             self._replace(rng.choice([*self.adaptors, *self.dispatchers]))
         if rng.random() < 0.02:
             names = self.topics.names
-            self.log.compact(rng.choice([self.topics.progress, names.control, names.dispatcher]))
+            topic = rng.choice([self.topics.progress, names.control, names.dispatcher])
+            if topic in self.log.topics():
+                self.log.compact(topic)
 
     def _checkpoint(self, process: Process) -> None:
         if process.service is not None:

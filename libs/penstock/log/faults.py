@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 class Point(Enum):
     """A moment at which a process may die or the log may not answer."""
 
+    OPEN = "before a transactional writer is opened, and the one before fenced"
     APPEND = "before a single record becomes durable"
     COMMIT = "before a transaction takes effect"
     COMMITTED = "after a transaction took effect, before its writer learns of it"

@@ -111,6 +111,7 @@ class MemoryLog:
 
     def transactional(self, transactional_id: str) -> MemoryTransactionalWriter:
         """Open the writer of that id; the one before is fenced."""
+        self.faults.at(Point.OPEN, transactional_id)
         with self.changed:
             epoch = self._epochs.get(transactional_id, 0) + 1
             self._epochs[transactional_id] = epoch
