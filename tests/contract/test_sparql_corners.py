@@ -60,3 +60,10 @@ def test_alternatives_that_say_the_same_give_their_rows_twice(engine: Any) -> No
 
 def test_a_variable_of_a_sub_select_that_is_not_projected_is_another(engine: Any) -> None:
     assert len(engine.query("SELECT * { ?s <urn:q> <urn:a> { SELECT ?o { ?s <urn:q> ?o } } }")) == 3
+
+
+@pytest.mark.parametrize("unbound", ["", "OPTIONAL { ?c <urn:none> ?b }"])
+def test_a_path_of_length_zero_starts_from_what_exists_substitutes(engine: Any, unbound: str) -> None:
+    query = f"SELECT * {{ VALUES ?c {{ <urn:nowhere> }} {unbound} FILTER EXISTS {{ ?c <urn:q>? ?b }} }}"
+    assert len(engine.query(query)) == 1  # SPARQL 1.1 §18.6: ?c is a term there, and a term reaches itself (§18.4)
+    assert len(engine.query("SELECT * { VALUES ?c { <urn:nowhere> } ?c <urn:q>? ?b }")) == 0

@@ -225,8 +225,9 @@ def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     if isinstance(pattern, PathTriple):
         label = f"{subject} path {object_} {where}"
         path = path_spec(pattern.path, context)
-        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4).
-        nodes_only = _is_open(pattern.subject) and _is_open(pattern.object)
+        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4); what EXISTS
+        # substitutes is a variable no longer.
+        nodes_only = _is_open(context, pattern.subject) and _is_open(context, pattern.object)
         node = context.node(
             "path",
             label,
@@ -246,8 +247,8 @@ def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
 
 
-def _is_open(term: Term) -> bool:
-    return isinstance(term, Variable) and not term.name.startswith("$")
+def _is_open(context: PlanContext, term: Term) -> bool:
+    return isinstance(term, Variable) and not term.name.startswith("$") and term.name not in context.substituted
 
 
 def _where(context: PlanContext, scope: Scope) -> str:
