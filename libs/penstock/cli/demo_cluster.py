@@ -24,13 +24,9 @@ from penstock.cli.up import AdaptorKind, LocalCluster
 from penstock.client import Client
 from penstock.engine import Engine
 from penstock.engine.lines import json_line
-from penstock.query.ir import ContinuousQuery
-from penstock.query.parser import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from penstock.query.ir import Statement
 
 _STREAMS = ("traffic", "parking")
 VICTIMS = ("engine-0", "dispatcher-0", "adaptor-0", "coordinator-0", "dictionary-0", "engine-1")
@@ -98,14 +94,8 @@ def events(until_ms: int) -> Iterator[tuple[int, str, bytes]]:
 
 
 def texts() -> dict[str, str]:
-    """Return the example's queries by name, but those that publish or read derived streams: clusters have none yet."""
-    every = {path.stem: path.read_text(encoding="utf-8") for path in sorted((examples() / "queries").glob("*.rq"))}
-    return {name: text for name, text in every.items() if _runs_here(parse(text))}
-
-
-def _runs_here(query: Statement) -> bool:
-    recorded = {BASE + name for name in _STREAMS}
-    return isinstance(query, ContinuousQuery) and not query.publishes and {w.stream for w in query.windows} <= recorded
+    """Return the example's queries by name; one publishes a stream that another reads."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((examples() / "queries").glob("*.rq"))}
 
 
 def embedded(until_ms: int) -> dict[Key, str]:
