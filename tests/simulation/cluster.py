@@ -13,7 +13,7 @@ from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import DataDirectory, WorkingDirectory
+from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.ingest.adaptor import Adaptor
@@ -96,7 +96,6 @@ class Cluster:
         self.terms = Terms(self)
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
-        self._working: list[WorkingDirectory] = []
         self._running: list[Process] = []
         self._gone: list[tuple[int, Any]] = []  # memberships of the dead, until when their groups count on them
         self.engines = [Process(f"engine-{i}", self._engine_starter(i)) for i in range(2)]
@@ -121,16 +120,12 @@ class Cluster:
         keeps = self.rng.random() < 0.7
 
         def start() -> QueryEngine:
-            working = WorkingDirectory()
-            self._working.append(working)
             directory = DataDirectory(self.folder / f"engine-{i}", read_only=False) if keeps else None
             rng = random.Random(i)
-            factory = ReplicaFactory(
-                working, directory, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng
-            )
+            factory = ReplicaFactory(directory, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
             replica, positions = factory.make()
             engine = self._engine(self.log, self.topics, f"e{i}", replica, positions, self.clock)
-            engine.factory, engine.directory, engine.working = factory, directory, working
+            engine.factory, engine.directory = factory, directory
             return engine
 
         return start
@@ -189,7 +184,6 @@ class Cluster:
             self._gone.append((now_ms + self.rng.choice([0, 0, 500, 6000]), membership))
         if service is not None and getattr(service, "directory", None) is not None:
             service.directory.close(clean=False)
-            service.working.close()
         if process.start is None:
             self.everybody.remove(process)
 
@@ -300,8 +294,6 @@ class Cluster:
         for process in list(self.everybody):
             if process.service is not None:
                 self._kill(process)
-        for working in self._working:
-            working.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -11,7 +11,6 @@ from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import WorkingDirectory
 from penstock.engine.limits import Limits
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
@@ -36,17 +35,14 @@ class SmallCluster:
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
         self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
         self.engines: dict[str, QueryEngine] = {}
-        self._working: list[WorkingDirectory] = []
         self._writer = self.log.writer()
         for i in range(engines):
             self.start_engine(f"e{i}")
         self.run()
 
     def start_engine(self, name: str) -> QueryEngine:
-        working = WorkingDirectory()
-        self._working.append(working)
         rng = random.Random(0)
-        factory = ReplicaFactory(working, None, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
+        factory = ReplicaFactory(None, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
         engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
         self.engines[name] = engine
         return engine
@@ -95,5 +91,3 @@ class SmallCluster:
         for engine in self.engines.values():
             engine.close()
         self.coordinator.close()
-        for working in self._working:
-            working.close()

@@ -210,4 +210,3 @@ class Active:
     def close(self) -> None:
         """Let go."""
         self._writer.close()
-        self.registrar.close()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.cluster.terms import TermService
-    from penstock.engine.directory import DataDirectory, WorkingDirectory
+    from penstock.engine.directory import DataDirectory
     from penstock.engine.limits import Limits
 
 VERSION = 3
@@ -42,7 +42,6 @@ class ReplicaFactory:
 
     def __init__(
         self,
-        working: WorkingDirectory,
         directory: DataDirectory | None,
         terms: TermService,
         partitions: int,
@@ -50,7 +49,6 @@ class ReplicaFactory:
         clock: Callable[[], int],
         rng: Random,
     ) -> None:
-        self._working = working
         self._directory = directory
         self._terms = terms
         self._partitions = partitions
@@ -63,12 +61,12 @@ class ReplicaFactory:
         are bad.
         """
         folder = None if self._directory is None else self._directory.current()
-        regions, dictionary = str(self._working.fresh()), native.Dictionary()
+        dictionary = native.Dictionary()
         if folder is None:
-            store = native.Store(regions, 1)
+            store = native.Store("", 1)  # memory of this process (ADR 13)
         else:
             dictionary.load(str(folder / "dictionary.bin"))
-            store = native.Store.open(str(folder / "store"), regions)
+            store = native.Store.open(str(folder / "store"), "")
         core = Core(store, dictionary, self._limits, self._clock, self._rng, functions.call)
         replica = Replica(Runtime(core), TermTable(dictionary, self._terms), self._partitions)
         if folder is None:

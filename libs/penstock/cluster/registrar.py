@@ -15,7 +15,6 @@ import numpy as np
 from penstock.cluster.replica import declaration_of
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
-from penstock.engine.directory import WorkingDirectory
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
 from penstock.errors import DataError, PenstockError, QueryError
@@ -51,9 +50,9 @@ class Change:
         self.kept |= other.kept
 
 
-def empty_runtime(working: WorkingDirectory, limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
-    """Return a runtime without streams and data, its regions in `working`."""
-    store = native.Store(str(working.fresh()), 1)
+def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
+    """Return a runtime without streams and data."""
+    store = native.Store("", 1)
     return Runtime(Core(store, native.Dictionary(), limits, clock, rng, functions.call))
 
 
@@ -61,8 +60,7 @@ class Registrar:
     """The declarations and queries in force. Every verb takes its change in and returns it, or raises."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self._working = WorkingDirectory()
-        self._runtime = empty_runtime(self._working, limits or Limits(), lambda: 0, random.Random(0))  # noqa: S311
+        self._runtime = empty_runtime(limits or Limits(), lambda: 0, random.Random(0))  # noqa: S311
         self._groups: dict[Group, int] = {}
         self.commands = 0
         self.streams: dict[str, StreamDeclaration] = {}
@@ -196,10 +194,6 @@ class Registrar:
             if record.publisher is not None and iri not in published:
                 stream = self._runtime.streams.get(iri)
                 stream.publisher, stream.ended = record.publisher, True
-
-    def close(self) -> None:
-        """Let go of files."""
-        self._working.close()
 
 
 def _declaration(number: int, name: str, checked: Declaration, publisher: str | None = None) -> StreamDeclaration:

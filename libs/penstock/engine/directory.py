@@ -1,4 +1,4 @@
-"""Directories of an engine: the one that keeps its checkpoints, and the one for regions that live only as long as it.
+"""The directory that keeps an engine's checkpoints.
 
 A data directory holds `LOCK`, `CURRENT` (the name of the checkpoint in force and its manifest's checksum), `RUNNING`
 while an engine has it open, and one folder a checkpoint: `checkpoint-<n>`. A new checkpoint is written beside the old
@@ -12,10 +12,7 @@ import json
 import os
 import re
 import shutil
-import tempfile
-import weakref
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +20,6 @@ from penstock.errors import StorageError
 
 _MANIFEST = "manifest.json"
 _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - regions are files in shared memory (DESIGN §4)
-_ENOUGH_SHARED_MEMORY = 1 << 30
 
 
 def _lock(path: Path) -> int | None:
@@ -36,54 +31,6 @@ def _lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-class WorkingDirectory:
-    """A folder for region files, in shared memory where there is room. It goes with the engine, or, after a crash, when
-    the next engine starts.
-    """
-
-    _PREFIX = "penstock-regions-"
-
-    def __init__(self) -> None:
-        parent = _regions_parent()
-        _remove_abandoned(parent, self._PREFIX)
-        # It gets its name once it is locked: what has that name and no lock is abandoned.
-        made = Path(tempfile.mkdtemp(prefix="penstock-new-", dir=parent))
-        descriptor = _lock(made / "LOCK")
-        self.path = made.rename(parent / made.name.replace("penstock-new-", self._PREFIX))
-        self._remove = weakref.finalize(self, _remove, self.path, descriptor)
-
-    def fresh(self) -> Path:
-        """Return a new folder within."""
-        return Path(tempfile.mkdtemp(dir=self.path))
-
-    def close(self) -> None:
-        """Remove the folder; what is mapped stays readable. (Also done when the engine is collected.)"""
-        self._remove()
-
-
-def _remove(folder: Path, descriptor: int | None) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    if descriptor is not None:
-        os.close(descriptor)
-
-
-def _regions_parent() -> Path:
-    with suppress(OSError):
-        room = os.statvfs(_SHARED_MEMORY)
-        if room.f_bavail * room.f_frsize >= _ENOUGH_SHARED_MEMORY and os.access(_SHARED_MEMORY, os.W_OK):
-            return _SHARED_MEMORY
-    return Path(tempfile.gettempdir())
-
-
-def _remove_abandoned(parent: Path, prefix: str) -> None:
-    for folder in parent.glob(prefix + "*"):
-        with suppress(OSError):
-            descriptor = _lock(folder / "LOCK")
-            if descriptor is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(descriptor)
 
 
 class DataDirectory:

@@ -12,7 +12,7 @@ from pydantic import Field
 from penstock.cluster.checkpoint import ReplicaFactory
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.rpc import FlightTerms
-from penstock.engine.directory import DataDirectory, WorkingDirectory
+from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.http.sparql import routes
@@ -34,13 +34,10 @@ class CheckpointedEngine:
     def __init__(self, context: Context[QueryEngineSettings]) -> None:
         settings = context.settings
         topics = topics_of(context)
-        self._working = WorkingDirectory()
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
         terms = FlightTerms(settings.dictionaries.split(","))
         rng = random.Random()  # noqa: S311 - RAND and UUID
-        self._factory = ReplicaFactory(
-            self._working, self._directory, terms, topics.shards, Limits(), context.clock.now_ms, rng
-        )
+        self._factory = ReplicaFactory(self._directory, terms, topics.shards, Limits(), context.clock.now_ms, rng)
         self._replica, positions = self._factory.make()
         self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, context.clock)
         self._every_s = settings.checkpoint_s
@@ -77,7 +74,6 @@ class CheckpointedEngine:
         self.engine.close()
         if self._directory is not None:
             self._directory.close(clean=True)
-        self._working.close()
 
 
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:

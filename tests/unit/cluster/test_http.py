@@ -15,7 +15,6 @@ from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import WorkingDirectory
 from penstock.engine.limits import Limits
 from penstock.http import coordinator as coordinator_routes
 from penstock.http import sparql as sparql_routes
@@ -36,8 +35,7 @@ class Everything:
         self.log.create(self.topics.all())
         self.terms = DictionaryService(self.log, self.topics)
         self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
-        self.working = WorkingDirectory()
-        factory = ReplicaFactory(self.working, None, self.terms, 2, Limits(), self.clock.now_ms, random.Random(0))
+        factory = ReplicaFactory(None, self.terms, 2, Limits(), self.clock.now_ms, random.Random(0))
         self.engine = QueryEngine(self.log, self.topics, "e", *factory.make(), self.clock)
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
@@ -54,7 +52,6 @@ class Everything:
     def close(self) -> None:
         self.coordinator.close()
         self.engine.close()
-        self.working.close()
 
 
 @pytest.fixture

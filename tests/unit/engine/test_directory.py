@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import StorageError
-from penstock.engine.directory import DataDirectory, WorkingDirectory
+from penstock.engine.directory import DataDirectory
 
 
 def write(directory: DataDirectory, **files: str) -> None:
@@ -96,19 +96,3 @@ def test_a_pointer_to_nowhere_is_an_error(tmp_path):
 def test_a_read_only_directory_must_exist(tmp_path):
     with pytest.raises(StorageError, match="no such"):
         DataDirectory(tmp_path / "none", read_only=True)
-
-
-def test_working_folders_of_engines_that_crashed_are_cleared_away():
-    first = WorkingDirectory()
-    second = WorkingDirectory()
-    assert first.path.exists()
-    first.close()
-    assert not first.path.exists()
-    abandoned = second.path.with_name(second.path.name + "-abandoned")
-    abandoned.mkdir()
-    (abandoned / "LOCK").touch()
-    third = WorkingDirectory()
-    assert not abandoned.exists()
-    assert second.path.exists()
-    second.close()
-    third.close()
