@@ -23,10 +23,11 @@
 
 namespace penstock::remote {
 
-/// Where records of hot vertices lie: they never move while the shard's epoch lasts. Lossy, bounded, any thread.
+/// Where records of hot vertices lie, or (keyed by record and label) the first extents of their lists: neither moves
+/// while the shard's epoch lasts. Lossy, bounded, any thread.
 class LocationCache {
 public:
-    static constexpr std::size_t kPlaces = std::size_t{1} << 14;
+    static constexpr std::size_t kPlaces = std::size_t{1} << 17;
     LocationCache() : places_(kPlaces) {}
     layout::Offset find(std::uint64_t epoch, TermId vertex, Dir dir) const;  // 0 where unknown
     void remember(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record);
@@ -128,7 +129,7 @@ private:
 
     std::size_t shards_;
     LabelTable labels_;
-    LocationCache locations_;
+    LocationCache locations_, extents_;
     std::atomic<std::uint64_t> rounds_{0};
     Reader reader_;
 

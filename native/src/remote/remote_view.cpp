@@ -93,7 +93,18 @@ RemoteView::List RemoteView::find_list(Operation& operation, TermId vertex, Labe
     const Offset record = find_record(operation, vertex, dir);
     if (record == 0) return {};
     const std::uint32_t shard = shard_of(vertex);
-    return load(operation, shard, lookup::find_entry(memory(operation, shard), record, vertex, label, dir));
+    const ShardMemory memory = this->memory(operation, shard);
+    const List list = load(operation, shard, lookup::find_entry(memory, record, vertex, label, dir));
+    if (images_[shard].base != nullptr) return list;
+    // A hot list's record and first extent are read in one round. The two copies may differ in age; what the snapshot
+    // covers is in both.
+    const std::uint64_t epoch = images_[shard].header.epoch, key = record << 16 ^ label;
+    if (operation.walk.missing) {
+        if (const Offset known = store_.extents_.find(epoch, key, dir); known != 0) memory.prefetch(known);
+    } else if (layout::is_extent(list.head)) {
+        store_.extents_.remember(epoch, key, dir, payload_of(list.head));
+    }
+    return list;
 }
 
 Offset RemoteView::label_row(std::uint32_t shard, Label label) const {

@@ -53,4 +53,10 @@ const ListExtent* ShardMemory::extent(Offset offset, std::uint32_t values) const
     return walk_.missing ? nullptr : extent;
 }
 
+void ShardMemory::prefetch(Offset extent) const {
+    const std::uint64_t key = Copies::key_of(image_.number, extent), mapped = image_.header.mapped;
+    if (image_.base != nullptr || extent >= mapped || copies_.find(key) != nullptr) return;
+    copies_.want(key, image_.region, extent, std::min(ListExtent::bytes(kListValues), mapped - extent));
+}
+
 }  // namespace penstock::remote

@@ -52,6 +52,8 @@ public:
         return *reinterpret_cast<const T*>(find(offset, sizeof(T), count * sizeof(T)));
     }
     const layout::ListExtent* extent(layout::Offset offset, std::uint32_t values) const;
+    /// Reads the beginning of an extent with whatever is read next: a walk is expected to come there.
+    void prefetch(layout::Offset extent) const;
     bool missing() const { return walk_.missing; }
 
 private:
