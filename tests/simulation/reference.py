@@ -119,6 +119,8 @@ class Reference:
             if state is None or state.watermark_ms is None or not source.idles:
                 self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
                 return
+            if batch.begin_ms is not None:
+                self._engine.advance(source.iri, batch.begin_ms)  # by a heartbeat, which has no offset among events
             self._engine.advance(source.iri, state.watermark_ms)
 
     def _push_until(self, source: Source, enough: Callable[[int], bool]) -> None:

@@ -1,0 +1,237 @@
+"""A cluster of processes on a real broker, and what happens around it: brokers, groups, disks, garbage, foreign clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+import penstock
+from penstock.broker import Broker
+from penstock.cli.demo_cluster import content
+from penstock.cli.up import LocalCluster, Supervised
+from penstock.client import Client
+from penstock.engine.lines import json_line
+from penstock.log import START, Partition, Record, Topic
+from penstock.log.kafka import KafkaLog
+from penstock.log.topics import TopicNames
+
+pytestmark = pytest.mark.xdist_group("broker")
+INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
+IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 150.0
+SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
+QUERIES = {
+    "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
+    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
+    "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}",
+}
+
+
+class Load:
+    """Events of one stream of some partitions, and what the embedded engine answers to them."""
+
+    def __init__(self, bootstrap_servers: str, prefix: str, partitions: int = 1) -> None:
+        self.names, self.partitions = TopicNames(prefix), partitions
+        self.log = KafkaLog(bootstrap_servers)
+        self.log.create([Topic(self.names.events("s"), partitions)])
+        self.writer = self.log.writer()
+        self.sent: list[tuple[int, bytes]] = []
+        self.now = BEGIN
+
+    def prepare(self, client: Client) -> None:
+        client.declare_stream(IRI, "s", **SETTINGS)
+        for name, text in QUERIES.items():
+            client.register(text, name)
+        self.beat(BEGIN)
+
+    def beat(self, time_ms: int) -> None:
+        topic, header = self.names.events("s"), (("heartbeat", b"%d" % time_ms),)
+        self.writer.append([Record(topic, None, None, i, header) for i in range(self.partitions)])
+
+    def push(self, count: int, seconds: float = 0.0) -> None:
+        """Produce so many events, over so many seconds."""
+        for _ in range(count):
+            self.now += 7
+            data = b'<http://x/%d> <http://x/p> "%d"^^<%s> .' % (self.now % 5, self.now, INTEGER)
+            self.sent.append((self.now, data))
+            where = len(self.sent) % self.partitions
+            headers = (("timestamp", b"%d" % self.now),)
+            self.writer.append([Record(self.names.events("s"), data, None, where, headers)])
+            time.sleep(seconds / count)
+
+    def garbage(self, data: bytes) -> None:
+        self.writer.append([Record(self.names.events("s"), data, None, 0, (("timestamp", b"%d" % self.now),))])
+
+    def end(self) -> int:
+        end_ms = (self.now // 1000 + 2) * 1000
+        self.beat(end_ms)
+        return end_ms
+
+    def expected(self, end_ms: int) -> dict[tuple[str, int], str]:
+        found = {}
+        with penstock.Engine() as engine:
+            engine.declare_stream(IRI, **SETTINGS)
+            handles = [engine.register(text, name=name) for name, text in QUERIES.items()]
+            engine.advance(IRI, BEGIN)
+            engine.push_events(IRI, self.sent)
+            engine.advance(IRI, end_ms)
+            for handle in handles:
+                for evaluation in handle.poll():
+                    found[handle.name, evaluation.time] = content(json.loads(json_line(evaluation)))
+        return found
+
+    def check(self, cluster: LocalCluster) -> None:
+        """Every evaluation once, and the same."""
+        expected = self.expected(self.end())
+        assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
+        got: dict[tuple[str, int], str] = {}
+        counts: Counter[tuple[str, int]] = Counter()
+        reader = self.log.reader({Partition(self.names.results, i): START for i in range(4)})
+        deadline = time.monotonic() + BOUND_S
+        while got.keys() < expected.keys() and time.monotonic() < deadline:
+            cluster.watch()
+            for message in reader.poll(1000, 0.2):
+                line = json.loads(message.value)
+                counts[line["query"], line["time"]] += 1
+                got[line["query"], line["time"]] = content(line)
+        reader.close()
+        assert not expected.keys() - got.keys(), "lost"
+        assert got == expected
+        assert set(counts.values()) == {1}, "doubled"
+
+    def letters(self) -> list:
+        reader = self.log.reader({Partition(self.names.dead_letter): START})
+        found = []
+        while not reader.caught_up():
+            found += reader.poll(1000, 0.2)
+        reader.close()
+        return found
+
+
+def small(bootstrap_servers, prefix, directory, **counts) -> LocalCluster:
+    counts = {"dictionaries": 1, "coordinators": 1, "engines": 1} | counts
+    return LocalCluster(bootstrap_servers, directory, prefix=prefix, buckets=2, shards=2, **counts)
+
+
+def test_adaptors_come_and_go_among_garbage(broker, topic_prefix, tmp_path):
+    """A second member joins the group, and leaves it without a word."""
+    load = Load(broker.bootstrap_servers, topic_prefix, partitions=3)
+    with small(broker.bootstrap_servers, topic_prefix, tmp_path) as cluster:
+        with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+            load.prepare(client)
+        load.push(100, 2.0)
+        load.garbage(b"\xff\xfe no RDF")
+        first = cluster.services["adaptor-0"]
+        settings = first.settings | {"PENSTOCK_INSTANCE": "adaptor-1"}
+        cluster.services["adaptor-1"] = Supervised("adaptor-1", first.module, settings)
+        cluster.watch()
+        load.push(300, 8.0)
+        load.garbage(b"<http://x/a> <http://x/b>")
+        cluster.kill("adaptor-1")
+        del cluster.services["adaptor-1"]
+        load.push(300, 3.0)
+        load.check(cluster)
+        letters = load.letters()
+    assert {letter.value for letter in letters} == {b"\xff\xfe no RDF", b"<http://x/a> <http://x/b>"}
+    assert all(letter.headers for letter in letters), "with the reason"
+
+
+def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(tmp_path, topic_prefix, broker):
+    del broker  # only for its means: this one is killed
+    with Broker(tmp_path / "node") as own:
+        load = Load(own.bootstrap_servers, topic_prefix)
+        with small(own.bootstrap_servers, topic_prefix, tmp_path / "cluster") as cluster:
+            with Client(own.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+                load.prepare(client)
+            load.push(200, 2.0)
+            own.kill()
+            time.sleep(1.0)
+            own.start()
+            load.push(200, 2.0)
+            load.check(cluster)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 16 KiB; `grow` makes it large enough."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = shutil.which("mount") and os.geteuid() == 0
+    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
+    if not mounted or subprocess.run(command, check=False, capture_output=True).returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    yield folder, lambda: subprocess.run(["mount", "-o", "remount,size=256m", str(folder)], check=True)
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_at_the_checkpoint_stops_nothing(broker, topic_prefix, tmp_path, small_disk):
+    """What cannot be kept is read again from the log; once there is room, there is a checkpoint."""
+    disk, grow = small_disk
+    load = Load(broker.bootstrap_servers, topic_prefix)
+    cluster = small(broker.bootstrap_servers, topic_prefix, tmp_path / "cluster")
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster" / "engine-0").symlink_to(disk, target_is_directory=True)
+    told = tmp_path / "cluster" / "engine-0.log"
+    with cluster:
+        with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+            load.prepare(client)
+        load.push(200, 2.0)
+        _wait(lambda: b"no checkpoint" in told.read_bytes(), cluster)
+        assert cluster.services["engine-0"].starts == 1
+        cluster.kill("engine-0")
+        load.push(200, 2.0)
+        grow()
+        cluster.watch()
+        load.check(cluster)
+        _wait((disk / "CURRENT").exists, cluster)
+
+
+def _wait(condition, cluster):
+    deadline = time.monotonic() + BOUND_S
+    while not condition():
+        assert time.monotonic() < deadline
+        cluster.watch()
+        time.sleep(0.1)
+
+
+def test_kcat_produces_events_and_reads_the_results(broker, topic_prefix, tmp_path):
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        pytest.skip("kcat is not installed (the Debian package of that name)")
+    load = Load(broker.bootstrap_servers, topic_prefix)
+
+    def produce(data: bytes, *headers: str) -> None:
+        options = [part for header in headers for part in ("-H", header)]
+        command = [kcat, "-P", "-b", broker.bootstrap_servers, "-t", load.names.events("s"), "-D", "\\0", *options]
+        subprocess.run(command, input=data, check=True, timeout=60)
+
+    with small(broker.bootstrap_servers, topic_prefix, tmp_path) as cluster:
+        with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
+            load.prepare(client)
+        turtle = b"@prefix x: <http://x/> .\nx:1 x:p 1, 2 .\nx:2 x:p [ x:q 3 ] ."
+        produce(turtle, "content-type=text/turtle", "timestamp=1100")
+        nested = b'{"@id": "http://x/1", "http://x/p": 4}'
+        produce(nested, "content-type=application/ld+json", "timestamp=1200")
+        produce(b"<http://x/3> <http://x/p> <http://x/4> .", "timestamp=2600")
+        command = [kcat, "-C", "-b", broker.bootstrap_servers, "-t", load.names.results, "-e", "-q", "-o", "beginning"]
+        command += ["-X", "isolation.level=read_committed"]
+        seen: dict[tuple[str, int], dict] = {}
+
+        def both() -> bool:
+            read = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.splitlines()
+            lines = [json.loads(line) for line in read]
+            assert len({(line["query"], line["time"]) for line in lines}) == len(lines), "doubled"
+            seen.update({(line["query"], line["time"]): line for line in lines})
+            return ("busy", 1500) in seen and ("fresh", 2000) in seen
+
+        _wait(both, cluster)
+    counted = {row["s"]["value"]: row["n"]["value"] for row in seen["busy", 1500]["results"]["bindings"]}
+    assert counted == {"http://x/1": "3", "http://x/2": "1"}
+    assert len(seen["fresh", 2000]["results"]["bindings"]) == 4
