@@ -63,7 +63,7 @@ def test_kcat_declares_registers_and_reads_results_of_a_derived_stream(tmp_path)
         kcat.produce("queries", "p", PUBLISH)
         kcat.produce("queries", "r", READ)
         kcat.produce("queries", "bad", "REGISTER QUERY bad AS SELECT *\nWHERE { ?s ?p }")
-        assert json.loads(kcat.wait("status", "query r"))["point"] is None
+        assert json.loads(kcat.wait("status", "query r 4"))["point"] is None
         refused = json.loads(kcat.wait("status", "refused query bad"))
         assert (refused["error"], refused["line"]) == ("QueryError", 2)
         for time_ms, data in ((100_200, "<urn:a> <urn:p> <urn:b> ."), (101_200, "<urn:a> <urn:p> <urn:c> .")):

@@ -123,7 +123,7 @@ class Active:
     def stop(self, name: str) -> bool:
         """Stop a query; False where there is none of that name."""
         change = self.registrar.stop(name)
-        self._command(change, [stopped_record(self._topics.names, name)])
+        self._command(change)
         return bool(change.commands)
 
     def insert(self, columns: Sequence[Ids], dictionary: native.Dictionary, terms: TermService) -> int:
@@ -190,7 +190,7 @@ class Active:
         """Write records of the status topic."""
         self._commit(records)
 
-    def _command(self, change: Change, more: Sequence[Record] = ()) -> None:
+    def _command(self, change: Change) -> None:
         if not change.commands:
             return
         names = self._topics.names
@@ -200,7 +200,8 @@ class Active:
             Record(names.control, None if record is None else encode(record), key.encode())
             for key, record in change.kept.items()
         ]
-        self._commit([*records, *kept, *more, self._state()])
+        gone = [stopped_record(names, record.name, record.number) for record in change.stopped]
+        self._commit([*records, *kept, *gone, self._state()])
 
     def _state(self) -> Record:
         graphs = tuple(sorted(self.registrar.graphs))

@@ -75,6 +75,7 @@ class Coordinator:
                 if not self._opening.read():
                     return False
                 self._active, self._opening = Active(self._log, self.topics, self._opening), None
+                self._status.check_all()
                 self._requests = Requests(self._log, self.topics, self._status)
                 return True
             stores, engines = self._ear.alive("store"), self._ear.alive("query-engine")
@@ -88,9 +89,11 @@ class Coordinator:
 
     def _ask(self, active: Active) -> bool:
         """Do what was asked for by topic, and tidy up what was said of queries that are gone."""
-        outdated = self._status.outdated(self._status.refresh(), active.registrar.queries)
+        self._status.refresh()
+        outdated = self._status.outdated(active.registrar.queries)
         if outdated:
             active.tell(outdated)
+        self._status.checked()
         return self._requests is not None and self._requests.step(active)
 
     def _step_back(self) -> None:

@@ -43,11 +43,13 @@ class Change:
 
     commands: list[Command] = field(default_factory=list)
     kept: dict[str, Kept] = field(default_factory=dict)
+    stopped: list[QueryRegistration] = field(default_factory=list)
 
     def add(self, other: Change) -> None:
         """Let another change follow."""
         self.commands += other.commands
         self.kept |= other.kept
+        self.stopped += other.stopped
 
 
 def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
@@ -148,14 +150,14 @@ class Registrar:
         member = self._runtime.registry.members[name]
         group = member.group
         self._runtime.stop(member)
-        del self.queries[name]
+        stopped = self.queries.pop(name)
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
         gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
         for iri in gone:
             del self.streams[iri]
         kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
-        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept})
+        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept}, [stopped])
 
     def _stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
         known = self.queries.get(name)

@@ -2,10 +2,11 @@
 
 | key | written by | value |
 | --- | --- | --- |
-| `query NAME` | the engine that takes a query in | its number and its registration point, null until that is known |
+| `query NAME NUMBER` | the engine that takes a query in | its registration point, null until that is known |
 | `refused KIND NAME` | the coordinator | why the last record of that name was refused, with line and column |
 
-A key goes when what it says holds no more: the query was stopped, a later record of that name was taken.
+The number is in the key because engines tell independently: one that is behind may speak of a query that was stopped,
+after another one has told of the query that has its name now. A key goes when what it says holds no more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.log import Partition, Record
 from penstock.log.view import CompactedView
 
 if TYPE_CHECKING:
-    from penstock.log import Log, Message
+    from penstock.log import Log
     from penstock.log.topics import TopicNames
     from penstock.wire import QueryRegistration
 
@@ -36,12 +37,12 @@ class Standing(NamedTuple):
 def standing_record(names: TopicNames, record: QueryRegistration, point_ms: int | None) -> Record:
     """Return what an engine says of a query."""
     value = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
-    return Record(names.status, json.dumps(value).encode(), _standing_key(record.name))
+    return Record(names.status, json.dumps(value).encode(), _standing_key(record.name, record.number))
 
 
-def stopped_record(names: TopicNames, name: str) -> Record:
+def stopped_record(names: TopicNames, name: str, number: int) -> Record:
     """Return what makes the status of a query go."""
-    return Record(names.status, None, _standing_key(name))
+    return Record(names.status, None, _standing_key(name, number))
 
 
 def refused_record(names: TopicNames, kind: str, name: str, source: str, error: Exception) -> Record:
@@ -68,8 +69,14 @@ def refused_key(kind: str, name: str) -> bytes:
     return f"refused {kind} {name}".encode()
 
 
-def _standing_key(name: str) -> bytes:
-    return f"query {name}".encode()
+def _standing_key(name: str, number: int) -> bytes:
+    return f"query {name} {number}".encode()
+
+
+def _stands(key: bytes, queries: dict[str, QueryRegistration]) -> bool:
+    name, _, number = key.decode().removeprefix("query ").rpartition(" ")
+    record = queries.get(name)
+    return record is not None and str(record.number) == number
 
 
 class StatusView:
@@ -78,18 +85,19 @@ class StatusView:
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._view = CompactedView(log, [Partition(names.status)])
         self._names = names
+        self._unchecked: dict[bytes, None] = {}
 
-    def refresh(self) -> list[Message]:
-        """Take in what has come, and return it."""
-        return self._view.refresh()
+    def refresh(self) -> None:
+        """Take in what has come."""
+        self._unchecked.update(dict.fromkeys(message.key for message in self._view.refresh() if message.key))
 
     def standing(self, record: QueryRegistration) -> Standing | None:
         """Return what engines have said of a registration, None while none has taken it in."""
-        message = self._view.latest.get(_standing_key(record.name))
+        message = self._view.latest.get(_standing_key(record.name, record.number))
         if message is None or message.value is None:
             return None
         told = json.loads(message.value)
-        return Standing(told["number"], told["point"]) if told["number"] == record.number else None
+        return Standing(told["number"], told["point"])
 
     def refused(self, kind: str, name: str) -> bool:
         """Whether the last record of that name was refused."""
@@ -100,13 +108,18 @@ class StatusView:
         keys = [key for key in self._view.latest if key.startswith(b"refused ")]
         return [Record(self._names.status, None, key) for key in keys[: max(0, len(keys) - MAX_REFUSED)]]
 
-    def outdated(self, messages: list[Message], queries: dict[str, QueryRegistration]) -> list[Record]:
-        """Return what makes statuses among `messages` go that engines wrote after their query was stopped."""
-        names = (message.key.decode()[6:] for message in messages if message.key and message.key.startswith(b"query "))
-        return [stopped_record(self._names, name) for name in names if name not in queries and self._has(name)]
+    def outdated(self, queries: dict[str, QueryRegistration]) -> list[Record]:
+        """Return what makes statuses go that engines wrote after their query was stopped. Then call `checked`."""
+        keys = [key for key in self._unchecked if key.startswith(b"query ") and key in self._view.latest]
+        return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
 
-    def _has(self, name: str) -> bool:
-        return _standing_key(name) in self._view.latest
+    def checked(self) -> None:
+        """What has come so far needs no second look."""
+        self._unchecked.clear()
+
+    def check_all(self) -> None:
+        """Look at everything: another coordinator may have ended in the middle of it."""
+        self._unchecked.update(dict.fromkeys(self._view.latest))
 
     def close(self) -> None:
         """Let go."""

@@ -43,12 +43,12 @@ def declared(cluster: SmallCluster) -> None:
 def test_records_declare_and_register(cluster):
     declared(cluster)
     assert cluster.coordinator.streams[IRI].batch_ms == 500
-    assert statuses(cluster) == {"query q": {"status": "standing", "query": "q", "number": 2, "point": None}}
+    assert statuses(cluster) == {"query q 2": {"status": "standing", "query": "q", "number": 2, "point": None}}
     cluster.push("s", 100_200, "<urn:a> <urn:p> <urn:b> .")
     cluster.advance("s", 101_000)
     cluster.run()
     assert [line["time"] for line in cluster.results()] == [101_000]
-    assert statuses(cluster)["query q"]["point"] == 100_000
+    assert statuses(cluster)["query q 2"]["point"] == 100_000
     assert cluster.coordinator.standing("q").point_ms == 100_000
 
 
@@ -121,9 +121,9 @@ def test_only_so_many_refusals_are_kept(cluster, monkeypatch):
 
 def test_a_status_that_an_engine_writes_too_late_goes_again(cluster):
     declared(cluster)
-    [late] = [m for m in cluster.messages(cluster.topics.names.status) if m.key == b"query q"]
+    [late] = [m for m in cluster.messages(cluster.topics.names.status) if m.key == b"query q 2"]
     cluster.coordinator.stop("q")
-    cluster.send(cluster.topics.names.status, "query q", late.value.decode())
+    cluster.send(cluster.topics.names.status, "query q 2", late.value.decode())
     cluster.run()
     assert statuses(cluster) == {}
 
