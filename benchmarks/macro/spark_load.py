@@ -82,7 +82,7 @@ def _by_spark(files: list[Path], cores: int) -> tuple[float, Loaded]:
     from penstock.spark.session import open_session  # noqa: PLC0415
 
     began = time.perf_counter()
-    spark = open_session("penstock benchmark", master=f"local[{cores}]")
+    spark = open_session("penstock benchmark", master=f"local[{cores}]", short=True)
     started = time.perf_counter() - began
     try:
         _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring

@@ -25,6 +25,6 @@ def spark():
         kafka = bool(connector_jars())
     except StorageError:
         kafka = False  # the test that needs it says so
-    session = open_session("penstock tests", master="local[2]", driver_memory="1500m", kafka=kafka)
+    session = open_session("penstock tests", master="local[2]", driver_memory="1500m", kafka=kafka, short=True)
     yield session
     session.stop()

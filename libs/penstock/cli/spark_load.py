@@ -23,12 +23,21 @@ if TYPE_CHECKING:
     from penstock.spark.bulk_load import BulkLoad
 
 _POLL_S = 0.5
+_SHORT_BYTES = 400 << 20  # from there on better machine code pays for its making (ADR 30)
+_COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate"})
 _TITLES = {
     "parse": "parsing",
     "terms": "numbering terms",
     "dictionary": "writing the dictionary",
     "edges": "sorting edges",
 }
+
+
+def is_short(files: Sequence[str]) -> bool:
+    """Whether files are known to hold less than some four million triples: plain ones of this machine, and small."""
+    paths = [Path(file) for file in files]
+    plain = all(path.is_file() and path.suffix not in _COMPRESSED for path in paths)
+    return plain and sum(path.stat().st_size for path in paths) < _SHORT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
         intake = engine.bulk()
         console.print("starting Spark", highlight=False)
         conf = {"spark.local.dir": str((scratch / "spark").absolute()), **options.settings()}
-        spark = open_session("penstock load", options.master, options.memory, conf)
+        spark = open_session("penstock load", options.master, options.memory, conf, short=is_short(files))
         try:
             stages = _Stages(spark, console)
             settings = LoadSettings(tuple(files), options.format, options.graph, options.max_bad, shards=intake.shards)

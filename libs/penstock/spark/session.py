@@ -28,6 +28,7 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+_QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
 _ALWAYS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -45,11 +46,13 @@ def open_session(
     settings: Mapping[str, str] | None = None,
     *,
     kafka: bool = False,
+    short: bool = False,
 ) -> SparkSession:
     """Return a session; the caller stops it.
 
     `master`: Spark's, `local[*]` where it is None. Under `spark-submit` its master and memory hold, and neither
-    argument is looked at. `kafka`: with Spark's Kafka connector. StorageError without pyspark, Java or the connector.
+    argument is looked at. `kafka`: with Spark's Kafka connector. `short`: work of a minute, for which the JVM compiles
+    quickly rather than well (ADR 30). StorageError without pyspark, Java or the connector.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark
@@ -61,7 +64,8 @@ def open_session(
         for key, value in _LOCAL.items():
             builder = builder.config(key, value)
         logging = files("penstock.spark").joinpath("log4j2.properties")
-        builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
+        options = f"-Dlog4j2.configurationFile={logging}" + (f" {_QUICKLY_COMPILED}" if short else "")
+        builder = builder.config("spark.driver.extraJavaOptions", options)
         builder = builder.master(master or "local[*]").config("spark.driver.memory", driver_memory)
     if kafka:
         builder = builder.config("spark.jars", ",".join(str(jar) for jar in connector_jars()))
