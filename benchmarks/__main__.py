@@ -25,6 +25,7 @@ ALL = (
     "macro.citybench",
     "macro.memory",
     "macro.kafka_ingest",
+    "macro.kafka_latency",
     "macro.dictionary_restart",
     "macro.dataplane",
     "macro.nodes",

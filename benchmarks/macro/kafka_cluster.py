@@ -1,0 +1,160 @@
+"""A whole cluster of processes on a broker of its own, for benchmarks: events in real time, results as they come.
+
+No benchmark itself. One stream event has `TRIPLES` triples; its time is the wall clock, so that latency can be read
+from the results: an event that moves the watermark past t is the first one behind t.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import LeftOutError
+from penstock.errors import StorageError
+from penstock.log import END, Partition, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.cli.up import LocalCluster
+    from penstock.client import Client
+    from penstock.log.kafka import KafkaLog
+
+PREFIX = "bench"
+TRIPLES = 4
+STEP_MS = 100
+CHUNKS = 10  # of a step: so often a producer sends what is due
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_PATIENCE_S = 20.0
+_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@dataclass(slots=True)
+class Running:
+    """A cluster, its client, and a log of our own."""
+
+    cluster: LocalCluster
+    client: Client
+    log: KafkaLog
+
+    def cpu_s(self) -> float:
+        """Processor time of all services so far, seconds."""
+        pids = [s.process.pid for s in self.cluster.services.values() if s.process is not None]
+        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+        return sum(int(each[11]) + int(each[12]) for each in fields) * _TICK_S
+
+
+@contextmanager
+def running() -> Iterator[Running]:
+    """Start broker and cluster: one instance of each service, two shards, two buckets."""
+    try:
+        from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
+        from penstock.cli.up import LocalCluster  # noqa: PLC0415
+        from penstock.client import Client  # noqa: PLC0415
+        from penstock.log.kafka import KafkaLog  # noqa: PLC0415
+    except ImportError as error:
+        raise LeftOutError(f"the cluster extra is not installed: {error}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            broker = Broker(Path(folder, "broker")).start()
+        except StorageError as error:
+            raise LeftOutError(str(error)) from error
+        log = KafkaLog(broker.bootstrap_servers)
+        counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "shards": 2, "buckets": 2}
+        try:
+            with (
+                LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), prefix=PREFIX, **counts) as cluster,
+                Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=PREFIX) as client,
+            ):
+                yield Running(cluster, client, log)
+        finally:
+            log.close()
+            broker.stop()
+
+
+def event(number: int) -> bytes:
+    """One reading: `TRIPLES` triples of one of a thousand things."""
+    thing = f"<http://x/thing/{number % 1000}>"
+    values = (f'"{number * TRIPLES + i}"^^<{_INTEGER}>' for i in range(TRIPLES))
+    return "".join(f"{thing} <http://x/p{i}> {value} .\n" for i, value in enumerate(values)).encode()
+
+
+@dataclass(slots=True)
+class Paced:
+    """Events in real time to some streams, and the moment at which each step's watermark was passed.
+
+    `per_step`: events of the first stream in a step; the other streams get one. `passed`: by t, of the first stream.
+    """
+
+    log: KafkaLog
+    names: list[str]
+    per_step: int
+    passed: dict[int, float] = field(default_factory=dict)
+    sent: int = 0
+
+    def play(self, seconds: float) -> None:
+        """Produce for so long; falls behind where the machine does, and then sends what is due at once."""
+        writer = self.log.writer()
+        start_ms = (int(time.time() * 1000) // STEP_MS + 2) * STEP_MS
+        for tick in range(int(seconds * 1000 * CHUNKS / STEP_MS)):
+            step, chunk = divmod(tick, CHUNKS)
+            begin_ms = start_ms + tick * STEP_MS // CHUNKS
+            if (left := begin_ms / 1000 - time.time()) > 0:
+                time.sleep(left)
+            share = range(self.per_step * chunk // CHUNKS, self.per_step * (chunk + 1) // CHUNKS)
+            width = STEP_MS // CHUNKS
+            for i, number in enumerate(share):
+                if number == 0:
+                    self.passed[start_ms + step * STEP_MS] = time.perf_counter()
+                self._submit(writer, self.names[0], begin_ms + 2 + i * (width - 2) // len(share))
+            for name in self.names[1:] if chunk == 0 else ():
+                self._submit(writer, name, begin_ms + 2)
+            writer.flush()
+        writer.close()
+
+    def _submit(self, writer: object, name: str, time_ms: int) -> None:
+        headers = (("timestamp", b"%d" % time_ms),)
+        writer.submit(Record(f"{PREFIX}.events.{name}", event(self.sent), headers=headers))  # type: ignore[attr-defined]
+        self.sent += 1
+
+
+class Results:
+    """When each instant's result of one query was read, committed."""
+
+    def __init__(self, log: KafkaLog, query: str) -> None:
+        self.read: dict[int, float] = {}
+        self.lines: dict[int, dict[str, object]] = {}
+        self._stop = threading.Event()
+        topic = f"{PREFIX}.results"
+        self._reader = log.reader({Partition(topic, i): END for i in range(log.topics()[topic])})
+        self._query = query
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            for message in self._reader.poll(1000, 0.05):
+                now, line = time.perf_counter(), json.loads(message.value or b"")
+                if line["query"] == self._query:
+                    self.read[line["time"]] = now
+                    self.lines[line["time"]] = line
+        self._reader.close()
+
+    def wait(self, instant: int) -> bool:
+        """Wait until an instant has come, as long as that may take."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while instant not in self.read and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return instant in self.read
+
+    def close(self) -> None:
+        """Read no more."""
+        self._stop.set()
+        self._thread.join()
