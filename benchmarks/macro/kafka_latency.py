@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks kafka_latency"
 PAPER_RATE = 133_500
-SHARES = (0.001, 0.01, 0.05)
+SHARES = (0.001, 0.01, 0.05, 0.2, 0.4)
 SECONDS, WARM_S = 20.0, 5.0
 P50_MS, P99_MS = 50.0, 200.0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cluster.checkpoint import ReplicaFactory
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
+from penstock.cluster.election import Election
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory
@@ -213,6 +214,9 @@ class Cluster:
         if process.service is not None:
             process.service.factory.save(process.service.replica)
 
+    def _join(self) -> Any:
+        return Election(self.log, self.topics, "coordinator")._reader
+
     def _replace(self, process: Process) -> None:
         """A second one is started while the first still runs, and thinks itself alone."""
         service = process.service
@@ -233,7 +237,8 @@ class Cluster:
             if process.service is not service:
                 return
             service._election.close()
-            service._election._reader = _Believing(service._election._partition)
+            until_ms = self.clock.now_ms() + self.rng.choice([2000, 20_000])
+            service._election._reader = _Believing(service._election, self._join, self.clock, until_ms)
             service._active = stale
             process.until_ms = self.clock.now_ms() + self.rng.choice([0, 4000])
 
@@ -300,14 +305,17 @@ class Cluster:
 class _Believing:
     """The group membership of a coordinator that was cut off: it goes on believing that it leads, for some steps."""
 
-    def __init__(self, partition: Any) -> None:
-        self._partition = partition
+    def __init__(self, election: Election, join: Callable[[], Any], clock: VirtualClock, until_ms: int) -> None:
+        self._election, self._join = election, join
+        self._clock, self._until_ms = clock, until_ms
 
     def poll(self, _: int, __: float = 0.0) -> list[Any]:
+        if self._clock.now_ms() >= self._until_ms:  # the group's word has come through: it joins anew
+            self._election._reader = self._join()
         return []
 
     def assigned(self) -> frozenset[Any]:
-        return frozenset([self._partition])
+        return frozenset([self._election._partition])
 
     def expel(self) -> None:
         pass

@@ -218,7 +218,8 @@ class Replica:
         stream = self.runtime.streams.get(first.stream)
         closed = first.first * stream.batch_ms if stream.closed_ms is None else stream.closed_ms
         if first.first * stream.batch_ms > closed:
-            raise StorageError(f"the log of <{first.stream}> has no batches between {closed} ms and {first.first}")
+            begin = first.first * stream.batch_ms
+            raise StorageError(f"the log of <{first.stream}> has no batches between {closed} ms and {begin} ms")
         self._append(stream, parts)
         if stream.closed_ms is None:
             self._begin(stream, closed if first.begin_ms is None else first.begin_ms)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 MAX_BYTES = 1 << 30
+DELETE_RETENTION_MS = 86_400_000
 """What one memory log may hold before appends meet `Backpressure`; `trim` and `compact` make room."""
 MAX_IN_FLIGHT = 100_000
 """Records that one writer may have submitted without a flush."""
@@ -78,11 +79,11 @@ class MemoryLog:
         with self.changed:
             self._bytes -= self.partition(name).trim(before)
 
-    def compact(self, topic: str) -> None:
-        """Run compaction on a topic now."""
+    def compact(self, topic: str, delete_retention_ms: int = DELETE_RETENTION_MS) -> None:
+        """Run compaction on a topic now. Deletions stay that long, as Kafka's do: a reader on its way must see them."""
         with self.changed:
             for partition in self._topics[topic][1]:
-                self._bytes -= partition.compact()
+                self._bytes -= partition.compact(self.clock.now_ms() - delete_retention_ms)
 
     # ---- writing
     def check(self, records: Sequence[Record], in_flight: int = 0) -> None:

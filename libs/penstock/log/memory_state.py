@@ -72,11 +72,16 @@ class PartitionLog:
         self.start = min(max(self.start, before), self.end)
         return self._keep(range(bisect_left(self._offsets, self.start), len(self._offsets)))
 
-    def compact(self) -> int:
-        """Keep the last record of each key (deletions go too); returns the bytes let go."""
+    def compact(self, deleted_before_ms: int) -> int:
+        """Keep the last record of each key, and a deletion that is not older than this; returns the bytes let go."""
         last: dict[bytes, int] = {m.key: i for i, m in enumerate(self._messages) if m.key is not None}
-        kept = [i for i, m in enumerate(self._messages) if m.key is None or (last[m.key] == i and m.value is not None)]
-        return self._keep(kept)
+
+        def stays(i: int, message: Message) -> bool:
+            if message.key is None:
+                return True
+            return last[message.key] == i and (message.value is not None or message.timestamp_ms >= deleted_before_ms)
+
+        return self._keep([i for i, message in enumerate(self._messages) if stays(i, message)])
 
     def _keep(self, rows: Sequence[int]) -> int:
         before = sum(map(record_bytes, self._messages))

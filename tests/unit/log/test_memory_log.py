@@ -106,6 +106,8 @@ def test_compaction_keeps_the_last_of_each_key_at_its_offset() -> None:
         [Record("t", b"1", b"a"), Record("t", b"2", b"b"), Record("t", b"3", b"a"), Record("t", None, b"b")]
     )
     log.compact("t")
+    assert [(m.offset, m.value) for m in log.reader({name: START}).poll()] == [(2, b"3"), (3, None)]
+    log.compact("t", delete_retention_ms=-1)
     reader = log.reader({name: START})
     assert [(m.offset, m.value) for m in reader.poll()] == [(2, b"3")]
     assert reader.caught_up()
