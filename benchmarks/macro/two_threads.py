@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from benchmarks.macro.sample import Feed
 
 COMMAND = "python -m benchmarks two_threads"
-RATE, LAP_BATCHES, LAPS = 20, 330, 5
-TURNS, TURN_SECONDS = 5, 0.25
+RATE, LAP_BATCHES, LAPS = 20, 330, 16
+TURNS, TURN_SECONDS = 4, 0.25
 _SHIFT = 10_000_000
 _TRIES = 3
 

@@ -25,8 +25,8 @@ namespace {
 // A region grows by that much, or by what is asked for. Larger steps save nothing but system calls, and make the commit
 // that needs one wait longer for its pages (0.4 ms here; docs/adr/0003).
 constexpr std::uint64_t kSegment = std::uint64_t{1} << 20;
-// From its second large page on a region grows by large pages: look-ups at random in more memory than the address cache
-// reaches take half as long (docs/adr/0013). Small regions stay small.
+// What one commit takes beyond this comes in large pages: look-ups at random in more memory than the address cache
+// reaches take half as long. Small commits do not, since a large page may be long in coming (docs/adr/0013).
 constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kBlockAlign = 128;
 constexpr std::uint64_t kMinRemainder = 128;  // of a recycled span: less is not worth remembering
@@ -135,7 +135,9 @@ Region Region::load(const Saved& saved, const std::string& path, std::uint64_t r
     Region region(path, std::max(reserve_bytes, saved.bytes));
     region.map();
     const std::uint64_t mapped = round_up(saved.bytes, kSegment);
+    region.grown_ = mapped;
     region.take_pages(0, mapped);
+    region.grown_ = 0;
     files::read_into(saved.path, {region.base_, saved.bytes});
     const Header& header = region.header();
     if (hash_bytes(region.base_, saved.bytes, 0) != saved.checksum)
@@ -163,8 +165,7 @@ void Region::take_pages(std::uint64_t from, std::uint64_t to) {
     if (to > reserve_bytes_)
         throw LimitError("region is full: " + std::to_string(reserve_bytes_) + " bytes reserved for " + name());
     if (fd_ >= 0) extend_file(from, to);
-    const std::uint64_t large = std::max(from, kLargePage);
-    if (to > large) ::madvise(base_ + large, to - large, MADV_HUGEPAGE);  // a wish, as the next
+    if (grown_ >= kLargePage) ::madvise(base_ + from, to - from, MADV_HUGEPAGE);  // a wish, as the next
     // All page faults together cost two thirds of one by one. Before Linux 5.14 they come one by one.
     ::madvise(base_ + from, to - from, MADV_POPULATE_WRITE);
 }
@@ -182,9 +183,10 @@ void Region::extend_file(std::uint64_t from, std::uint64_t to) {
 
 void Region::grow_to(std::uint64_t bytes) {
     const std::uint64_t mapped = header().mapped;
-    const std::uint64_t step = bytes <= kLargePage ? kSegment : kLargePage;
+    const std::uint64_t step = grown_ < kLargePage ? kSegment : kLargePage;
     const std::uint64_t target = bytes > reserve_bytes_ ? bytes : std::min(round_up(bytes, step), reserve_bytes_);
     take_pages(mapped, target);
+    grown_ += target - mapped;
     // After the region has grown: who sees the new size may touch the new bytes.
     layout::store_release(header().mapped, target);
 }
@@ -243,6 +245,7 @@ Offset Region::allocate(std::uint64_t bytes) {
 void Region::abandon() {
     for (Span span : tracked_) free(span);
     tracked_.clear();
+    grown_ = 0;
 }
 
 Offset Region::allocate_block(std::uint64_t bytes) {

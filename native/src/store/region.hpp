@@ -56,7 +56,10 @@ public:
     /// Bytes for one commit, 8-aligned, content undefined. LimitError where the region is full, StorageError where the
     /// file cannot grow; nothing is lost then. The commit ends by keep() or abandon().
     layout::Offset allocate(std::uint64_t bytes);
-    void keep() { tracked_.clear(); }
+    void keep() {
+        tracked_.clear();
+        grown_ = 0;
+    }
     void abandon();
 
     /// Bytes that belong to no commit (tables, label rows), zeroed, 128-aligned.
@@ -93,6 +96,7 @@ private:
     std::vector<Span> free_;        // others, by address
     std::uint64_t free_bytes_ = 0;  // arena_ and free_
     std::vector<Span> tracked_;     // what the running commit took
+    std::uint64_t grown_ = 0;       // bytes that it made the region grow by
 };
 
 }  // namespace penstock
