@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 import traceback
@@ -14,6 +13,7 @@ import traceback
 from benchmarks import plots
 from benchmarks.harness import LeftOutError, Point, Row, WrongAnswerError, calibrate, load_average
 from benchmarks.report import Run, number
+from benchmarks.running import findings, findings_apart
 
 ALL = (
     "macro.lsbench",
@@ -33,6 +33,10 @@ ALL = (
     "macro.spark_adaptor",
     "micro.kernels",
 )
+
+
+_APART = frozenset({"macro.spark_load", "macro.spark_adaptor"})
+"""Each in a process of its own."""
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +66,7 @@ def main(arguments: list[str]) -> int:
 def _collect(run: Run, name: str, module: str, *, tiny: bool) -> bool:
     """One benchmark's findings; False where it broke."""
     try:
-        for finding in importlib.import_module(f"benchmarks.{module}").run(tiny=tiny):
+        for finding in (findings_apart if module in _APART else findings)(module, tiny=tiny):
             if isinstance(finding, Point):
                 run.points.append(finding)
                 continue
