@@ -18,6 +18,7 @@
 #include "dataplane/tcp_server.hpp"
 #include "store/lookup.hpp"
 #include "store_world.hpp"
+#include "torn_reads.hpp"
 
 namespace penstock::test {
 namespace {
@@ -39,18 +40,6 @@ std::size_t lists_to_verify() {
     const char* wanted = std::getenv("PENSTOCK_TORN_READS");
     if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
     return std::getenv("PENSTOCK_LONG") != nullptr ? 1'000'000 : 200'000;
-}
-
-std::string rdma_device(bool node) {
-    const char* both = std::getenv("PENSTOCK_RDMA_DEVICES");
-    const std::string names = both == nullptr ? "" : both;
-    return node ? names.substr(0, names.find(',')) : names.substr(names.rfind(',') + 1);
-}
-
-std::vector<std::byte> secret() {
-    const std::string_view text = "a secret for this test only";
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
 }
 
 // ---- the node
@@ -91,11 +80,6 @@ private:
     std::vector<std::uint64_t> lengths_;
     std::uint64_t leaves_ = 0;
 };
-
-std::unique_ptr<dataplane::RdmaHost> open_host() {
-    if (dataplane::rdma_devices().empty()) return nullptr;
-    return dataplane::open_rdma_host(rdma_device(true));
-}
 
 /// The other process: injects until its standard input ends.
 int node_process(int tell, int stop) {

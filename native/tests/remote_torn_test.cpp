@@ -19,6 +19,7 @@
 #include "mix.hpp"
 #include "remote/remote_view.hpp"
 #include "remote_world.hpp"
+#include "torn_reads.hpp"
 
 namespace penstock::test {
 namespace {
@@ -50,18 +51,6 @@ std::size_t lists_to_verify() {
 #else
     return std::getenv("PENSTOCK_LONG") != nullptr ? 1'000'000 : 100'000;
 #endif
-}
-
-std::string rdma_device(bool node) {
-    const char* both = std::getenv("PENSTOCK_RDMA_DEVICES");
-    const std::string names = both == nullptr ? "" : both;
-    return node ? names.substr(0, names.find(',')) : names.substr(names.rfind(',') + 1);
-}
-
-std::vector<std::byte> secret() {
-    const std::string_view text = "a secret for this test only";
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
 }
 
 // ---- the node
@@ -127,11 +116,6 @@ private:
     std::vector<std::uint32_t> numbers_;
     std::uint64_t epoch_ = 0;
 };
-
-std::unique_ptr<dataplane::RdmaHost> open_host() {
-    if (dataplane::rdma_devices().empty()) return nullptr;
-    return dataplane::open_rdma_host(rdma_device(true));
-}
 
 /// The other process: writes, and grants leases in between, until the connection ends.
 int write_until_hung_up(int connection) {
