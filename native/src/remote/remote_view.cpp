@@ -7,6 +7,7 @@
 
 #include "errors.hpp"
 #include "store/append_log.hpp"
+#include "store/edges_by_block.hpp"
 #include "store/lookup.hpp"
 #include "store/sharding.hpp"
 
@@ -24,7 +25,6 @@ using layout::Reassertion;
 
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // subjects expanded at once by edges()
 constexpr std::uint64_t kProbed = 8;  // places of an append log that are read together
 constexpr int kMaxRounds = 1 << 12;   // a chain of commits that touched one list takes two each
 
@@ -316,16 +316,7 @@ void RemoteView::labels_of(std::span<const TermId> keys, Dir dir, std::vector<st
 }
 
 void RemoteView::edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const {
-    std::vector<TermId> keys;
-    vertices(label, Dir::Out, keys);
-    Matches matches;
-    for (std::size_t at = 0; at < keys.size(); at += kBlock) {
-        const auto block = std::span(keys).subspan(at, std::min(kBlock, keys.size() - at));
-        matches.clear();
-        expand(block, label, Dir::Out, matches);
-        for (const std::uint32_t row : matches.rows) subjects.push_back(block[row]);
-        objects.insert(objects.end(), matches.values.begin(), matches.values.end());
-    }
+    edges_by_block(*this, label, subjects, objects);
 }
 
 // A superset is allowed: every label with an edge at the latest snapshot.

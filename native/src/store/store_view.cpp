@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "store/edges_by_block.hpp"
+
 namespace penstock {
 
 using layout::Entry;
@@ -9,8 +11,6 @@ using layout::LabelRow;
 using layout::Offset;
 
 namespace {
-
-constexpr std::size_t kBlock = 4096;  // subjects expanded at once by edges()
 
 /// Asks for the extent's header and first values: all of most lists. Of longer ones the hardware brings the rest.
 void prefetch_extent(const Shard& shard, Offset extent, std::uint32_t length) {
@@ -264,16 +264,7 @@ void StoreView::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std
 }
 
 void StoreView::edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const {
-    std::vector<TermId> keys;
-    vertices(label, Dir::Out, keys);
-    Matches matches;
-    for (std::size_t at = 0; at < keys.size(); at += kBlock) {
-        const auto block = std::span(keys).subspan(at, std::min(kBlock, keys.size() - at));
-        matches.clear();
-        expand(block, label, Dir::Out, matches);
-        for (std::uint32_t row : matches.rows) subjects.push_back(block[row]);
-        objects.insert(objects.end(), matches.values.begin(), matches.values.end());
-    }
+    edges_by_block(*this, label, subjects, objects);
 }
 
 void StoreView::labels(std::vector<Label>& out) const {
