@@ -122,9 +122,9 @@ class Driver:
 
     def register(self, operation: Any, name: str, text: str) -> None:
         self.catch_up()
-        self.cluster.command(operation, lambda c: c.register(name, text))
+        record = self.cluster.command(operation, lambda c: c.register(name, text))
         self.standing.add(name)
-        self.derived |= "REGISTER STREAM" in text
+        self.derived |= record.publishes is not None
 
     def catch_up(self) -> None:
         """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them."""

@@ -34,6 +34,11 @@ def test_the_same_seed_gives_the_same_run():
     assert first.crashes > 0
 
 
+def test_a_derived_stream_has_come_as_far_as_the_log_says():
+    """Registered at once, a reader would begin earlier than in one process (ADR 35): the harness waits, also for ISTREAM."""
+    assert run(1035).good
+
+
 @pytest.mark.parametrize(
     "service", [{"engine": ForgetfulEngine}, {"adaptor": ForgetfulAdaptor}, {"dispatcher": ForgetfulDispatcher}]
 )
