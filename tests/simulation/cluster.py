@@ -23,6 +23,7 @@ from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from simulation.faults import RATES, Crash, SeededFaults
+from simulation.parsed import parsing_once
 from simulation.tape import TapedLog
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Cluster:
         self.terms = Terms(self)
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._engine, self._adaptor, self._dispatcher = engine, adaptor, dispatcher
+        self._parsing = parsing_once()
         self._running: list[Process] = []
         self._gone: list[tuple[int, Any]] = []  # memberships of the dead, until when their groups count on them
         self.engines = [Process(f"engine-{i}", self._engine_starter(i)) for i in range(2)]
@@ -300,6 +302,7 @@ class Cluster:
             if process.service is not None:
                 self._kill(process)
         shutil.rmtree(self.folder, ignore_errors=True)
+        self._parsing.close()
 
 
 class _Believing:
