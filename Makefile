@@ -38,8 +38,8 @@ setup: $(VENV)/.native ## Virtual environment and native module
 demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 	$(BIN)/penstock demo --seconds $(or $(SECONDS),20)
 
-demo-cluster: setup $(VENV)/.dev $(if $(filter spark,$(ADAPTOR)),$(VENV)/.spark) ## A cluster on a real broker, its processes killed, every result checked (ADAPTOR=spark)
-	$(BIN)/penstock demo-cluster --adaptor $(or $(ADAPTOR),plain)
+demo-cluster: setup $(VENV)/.dev $(if $(filter spark,$(ADAPTOR)),$(VENV)/.spark) ## A cluster on a real broker, its processes killed, every result checked (ADAPTOR=spark SEED=1)
+	$(BIN)/penstock demo-cluster --adaptor $(or $(ADAPTOR),plain) $(if $(SEED),--seed $(SEED))
 
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 

@@ -22,18 +22,8 @@ def machine():
 @pytest.mark.xdist_group("broker")
 @pytest.mark.usefixtures("machine")
 def test_three_services_are_killed_and_every_result_comes_once(tmp_path):
-    verdict = demo_cluster.demo_cluster(hours=6, kills=3, directory=tmp_path)
+    verdict = demo_cluster.demo_cluster(hours=6, kills=3, seed=1, directory=tmp_path)
     assert sum(verdict.killed.values()) == 3
-    assert verdict.good, str(verdict)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-@pytest.mark.xdist_group("broker")
-@pytest.mark.usefixtures("machine")
-def test_each_service_is_killed_twenty_times(tmp_path):
-    verdict = demo_cluster.demo_cluster(hours=18, kills=120, directory=tmp_path)
-    assert min(verdict.killed[name] for name in demo_cluster.VICTIMS) == 20
     assert verdict.good, str(verdict)
 
 

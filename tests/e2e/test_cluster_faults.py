@@ -7,117 +7,17 @@ import os
 import shutil
 import subprocess
 import time
-from collections import Counter
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
-import penstock
 from penstock.broker import Broker
-from penstock.cli.demo_cluster import content
-from penstock.cli.up import LocalCluster, Supervised
+from penstock.cli.up import Supervised
 from penstock.client import Client
-from penstock.engine.lines import json_line
-from penstock.log import START, Partition, Record, Topic
-from penstock.log.kafka import KafkaLog
-from penstock.log.topics import TopicNames
+from support.cluster_load import BOUND_S, Load, small
 
 pytestmark = pytest.mark.xdist_group("broker")
-INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
-IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 150.0
-SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
-QUERIES = {
-    "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
-    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
-    "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}",
-}
-
-
-class Load:
-    """Events of one stream of some partitions, and what the embedded engine answers to them."""
-
-    def __init__(self, bootstrap_servers: str, prefix: str, partitions: int = 1) -> None:
-        self.names, self.partitions = TopicNames(prefix), partitions
-        self.log = KafkaLog(bootstrap_servers)
-        self.log.create([Topic(self.names.events("s"), partitions)])
-        self.writer = self.log.writer()
-        self.sent: list[tuple[int, bytes]] = []
-        self.now = BEGIN
-
-    def prepare(self, client: Client) -> None:
-        client.declare_stream(IRI, "s", **SETTINGS)
-        for name, text in QUERIES.items():
-            client.register(text, name)
-        self.beat(BEGIN)
-
-    def beat(self, time_ms: int) -> None:
-        topic, header = self.names.events("s"), (("heartbeat", b"%d" % time_ms),)
-        self.writer.append([Record(topic, None, None, i, header) for i in range(self.partitions)])
-
-    def push(self, count: int, seconds: float = 0.0) -> None:
-        """Produce so many events, over so many seconds."""
-        for _ in range(count):
-            self.now += 7
-            data = b'<http://x/%d> <http://x/p> "%d"^^<%s> .' % (self.now % 5, self.now, INTEGER)
-            self.sent.append((self.now, data))
-            where = len(self.sent) % self.partitions
-            headers = (("timestamp", b"%d" % self.now),)
-            self.writer.append([Record(self.names.events("s"), data, None, where, headers)])
-            time.sleep(seconds / count)
-
-    def garbage(self, data: bytes) -> None:
-        self.writer.append([Record(self.names.events("s"), data, None, 0, (("timestamp", b"%d" % self.now),))])
-
-    def end(self) -> int:
-        end_ms = (self.now // 1000 + 2) * 1000
-        self.beat(end_ms)
-        return end_ms
-
-    def expected(self, end_ms: int) -> dict[tuple[str, int], str]:
-        found = {}
-        with penstock.Engine() as engine:
-            engine.declare_stream(IRI, **SETTINGS)
-            handles = [engine.register(text, name=name) for name, text in QUERIES.items()]
-            engine.advance(IRI, BEGIN)
-            engine.push_events(IRI, self.sent)
-            engine.advance(IRI, end_ms)
-            for handle in handles:
-                for evaluation in handle.poll():
-                    found[handle.name, evaluation.time] = content(json.loads(json_line(evaluation)))
-        return found
-
-    def check(self, cluster: LocalCluster) -> None:
-        """Every evaluation once, and the same."""
-        expected = self.expected(self.end())
-        assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
-        got: dict[tuple[str, int], str] = {}
-        counts: Counter[tuple[str, int]] = Counter()
-        reader = self.log.reader({Partition(self.names.results, i): START for i in range(4)})
-        deadline = time.monotonic() + BOUND_S
-        while got.keys() < expected.keys() and time.monotonic() < deadline:
-            cluster.watch()
-            for message in reader.poll(1000, 0.2):
-                line = json.loads(message.value)
-                counts[line["query"], line["time"]] += 1
-                got[line["query"], line["time"]] = content(line)
-        reader.close()
-        assert not expected.keys() - got.keys(), "lost"
-        assert got == expected
-        assert set(counts.values()) == {1}, "doubled"
-
-    def letters(self) -> list:
-        reader = self.log.reader({Partition(self.names.dead_letter): START})
-        found = []
-        while not reader.caught_up():
-            found += reader.poll(1000, 0.2)
-        reader.close()
-        return found
-
-
-def small(bootstrap_servers, prefix, directory, **counts) -> LocalCluster:
-    counts = {"dictionaries": 1, "coordinators": 1, "engines": 1} | counts
-    return LocalCluster(bootstrap_servers, directory, prefix=prefix, buckets=2, shards=2, **counts)
 
 
 def test_adaptors_come_and_go_among_garbage(broker, topic_prefix, tmp_path):

@@ -74,8 +74,9 @@ def test_a_driver_killed_under_load_loses_and_doubles_nothing(cluster, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster")
-def test_the_demo_with_its_driver_killed_has_every_result_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo_cluster, "VICTIMS", ("adaptor-0",))
-    verdict = demo_cluster.demo_cluster(hours=6, kills=1, directory=tmp_path, adaptor=AdaptorKind.spark)
+def test_the_demo_with_its_driver_killed_has_every_result_once(tmp_path):
+    verdict = demo_cluster.demo_cluster(
+        hours=6, kills=1, victims=["adaptor-0"], directory=tmp_path, adaptor=AdaptorKind.spark
+    )
     assert verdict.killed == {"adaptor-0": 1}
     assert verdict.good, str(verdict)

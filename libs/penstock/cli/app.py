@@ -77,12 +77,13 @@ def query_text(argument: str) -> str:
 def demo_cluster(
     hours: Annotated[float, typer.Option(help="Hours of the recorded day.")] = 12.0,
     kills: Annotated[int, typer.Option(help="Processes to kill on the way.")] = 6,
+    seed: Annotated[int | None, typer.Option(help="Which ones are killed when; none = a new one.")] = None,
     adaptor: Annotated[AdaptorKind, typer.Option(help="Which adaptor makes tuples of events.")] = AdaptorKind.plain,
 ) -> int:
     """The recorded day through Kafka and a cluster whose processes are killed; checks every result."""
     from penstock.cli.demo_cluster import demo_cluster as run_demo  # noqa: PLC0415 - needs the cluster extra
 
-    return FINE if run_demo(hours=hours, kills=kills, adaptor=adaptor).good else FAILED
+    return FINE if run_demo(hours=hours, kills=kills, seed=seed, adaptor=adaptor).good else FAILED
 
 
 @app.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 import re
+import secrets
 import tempfile
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from rich.console import Console
 
 from penstock.broker import Broker
 from penstock.cli.demo import BASE, MORNING, examples
+from penstock.cli.kills import schedule
 from penstock.cli.recording import Recording
 from penstock.cli.up import AdaptorKind, LocalCluster
 from penstock.client import Client
@@ -26,16 +28,18 @@ from penstock.engine import Engine
 from penstock.engine.lines import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.cli.kills import Kill
 
 _STREAMS = ("traffic", "parking")
-VICTIMS = ("engine-0", "dispatcher-0", "adaptor-0", "coordinator-0", "dictionary-0", "engine-1")
 _SETTINGS: dict[str, Any] = {"batch_ms": 60_000, "timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
 _PATIENCE_S = 180.0  # without any result: a dead group member is noticed after its session, and starts cost CPU
 _QUIET_S = 3.0  # how long after the last expected result a second copy would have come
 _BLANK = re.compile(r'"bnode", "value": "[^"]*"|_:\w+')
 
 Key = tuple[str, int]
+Event = tuple[int, str, bytes]
 
 
 @dataclass(slots=True)
@@ -46,6 +50,7 @@ class Verdict:
     counts: Counter[Key] = field(default_factory=Counter)
     different: set[Key] = field(default_factory=set)
     killed: Counter[str] = field(default_factory=Counter)
+    seed: int | None = None  # of the kills
 
     def take(self, line: dict[str, Any]) -> None:
         """Take in one record of a result topic."""
@@ -66,6 +71,8 @@ class Verdict:
 
     def __str__(self) -> str:
         killed = ", ".join(f"{name} {n} x" for name, n in sorted(self.killed.items())) or "nothing"
+        if self.seed is not None:
+            killed += f" (seed {self.seed})"
         lost = len(self.expected.keys() - self.counts.keys())
         doubled = sum(n - 1 for n in self.counts.values())
         return (
@@ -82,7 +89,7 @@ def content(line: dict[str, Any]) -> str:
     return _BLANK.sub("_:b", json.dumps(found, sort_keys=True))
 
 
-def events(until_ms: int) -> Iterator[tuple[int, str, bytes]]:
+def events(until_ms: int) -> Iterator[Event]:
     """Yield (time, stream's name, N-Triples) of the recorded day, in order of time."""
     folder = examples()
     recorded = (
@@ -117,12 +124,23 @@ def embedded(until_ms: int) -> dict[Key, str]:
 
 
 def demo_cluster(
-    *, hours: float = 12.0, kills: int = 6, directory: Path | None = None, adaptor: AdaptorKind = AdaptorKind.plain
+    *,
+    hours: float = 12.0,
+    kills: int = 6,
+    seed: int | None = None,
+    victims: Sequence[str] | None = None,
+    directory: Path | None = None,
+    adaptor: AdaptorKind = AdaptorKind.plain,
 ) -> Verdict:
-    """Replay so many hours of the day while so many processes are killed; returns what came of it."""
+    """Replay so many hours of the day while so many processes are killed; returns what came of it.
+
+    `seed` says which processes are killed when (None: a new one), out of `victims` (None: all). What they are doing
+    just then, it cannot say.
+    """
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)
-    verdict = Verdict(embedded(until_ms))
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    verdict = Verdict(embedded(until_ms), seed=seed)
     console.print(f"embedded engine: {len(verdict.expected)} evaluations of {len(texts())} queries, {hours:g} hours")
     with (
         tempfile.TemporaryDirectory(prefix="penstock-demo-", dir=directory) as folder,
@@ -132,7 +150,12 @@ def demo_cluster(
     ):
         console.print(f"cluster: {', '.join(cluster.services)}; broker at {broker.bootstrap_servers}")
         _prepare(client)
-        _replay(client, cluster, verdict, until_ms, kills, console)
+        every = list(events(until_ms))
+        planned = schedule(seed, victims or list(cluster.services), len(every), kills)
+        console.print(f"{len(planned)} kills among {len(every)} events, seed {seed}")
+        _replay(client, cluster, verdict, every, planned, console)
+        for name in _STREAMS:
+            client.advance(name, until_ms)
         _collect(client, cluster, verdict)
     console.print(str(verdict))
     return verdict
@@ -149,22 +172,26 @@ def _prepare(client: Client) -> None:
 
 
 def _replay(
-    client: Client, cluster: LocalCluster, verdict: Verdict, until_ms: int, kills: int, console: Console
+    client: Client,
+    cluster: LocalCluster,
+    verdict: Verdict,
+    every: Sequence[Event],
+    planned: Iterable[Kill],
+    console: Console,
 ) -> None:
-    """Produce the day; at even distances one process after the other is killed, and started again by the supervisor."""
-    every = list(events(until_ms))
-    stops = [len(every) * (i + 1) // (kills + 1) for i in range(kills)]
-    for i, (time_ms, name, data) in enumerate(every):
-        if i in stops:
-            victim = VICTIMS[stops.index(i) % len(VICTIMS)]
-            cluster.kill(victim)
-            verdict.killed[victim] += 1
-            console.print(f"killed {victim} after {i} of {len(every)} events")
-            time.sleep(1.0)
-            cluster.watch()
+    """Produce the day; meanwhile processes are killed, and started again by the supervisor."""
+    due = iter(planned)
+    following = next(due, None)
+    for i, (time_ms, name, data) in enumerate(every, 1):
         client.push(name, data, time_ms)
-    for name in _STREAMS:
-        client.advance(name, until_ms)
+        if following is not None and following.event == i:
+            time.sleep(following.before_s)
+            cluster.kill(following.victim)
+            verdict.killed[following.victim] += 1
+            console.print(f"killed {following.victim} after {i} events")
+            time.sleep(following.dead_s)
+            cluster.watch()
+            following = next(due, None)
 
 
 def _collect(client: Client, cluster: LocalCluster, verdict: Verdict) -> None:

@@ -1,0 +1,106 @@
+"""Each service of a cluster killed (SIGKILL) again and again at random points under load: no result lost, doubled, different.
+
+Which instance dies after how many events, how long after, and when it is started again comes from a seed, which stands in
+every failure; what the processes are doing just then does not.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from threading import Event, Thread
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from typing import Self
+
+from penstock.cli.kills import schedule, service_of
+from penstock.cli.up import LocalCluster
+from penstock.client import Client
+from support.cluster_load import IRI, QUERIES, Load
+
+pytestmark = pytest.mark.xdist_group("broker")
+SERVICES = 5
+RATE_S, BETWEEN = 60.0, 90  # events a second, events a kill
+STUCK_S = 120.0
+ALL = QUERIES | {
+    "said": f"REGISTER QUERY said AS SELECT ?s ?t FROM STREAM <{IRI}> [RANGE 500ms STEP 500ms] WHERE {{ ?s <http://x/says> ?t }}",
+    "http://x/d": f"REGISTER STREAM <http://x/d> AS CONSTRUCT {{ ?s <http://x/of> ?g }} FROM STREAM <{IRI}> [RANGE 1s STEP 1s] "
+    "FROM <http://x/groups> WHERE { ?s <http://x/p> ?v . ?s <http://x/in> ?g }",
+    "groups": "REGISTER QUERY groups AS SELECT ?g (COUNT(*) AS ?n) FROM STREAM <http://x/d> [RANGE 3s STEP 1s] "
+    "WHERE { ?s <http://x/of> ?g } GROUP BY ?g",
+}
+STORED = "".join(f"<http://x/{i}> <http://x/in> <http://x/group/{i % 2}> .\n" for i in range(5)).encode()
+
+
+class Producing:
+    """Events that go on coming from a thread of its own, until the block ends."""
+
+    def __init__(self, load: Load) -> None:
+        self._load, self._stop = load, Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._load.push(1, 1 / RATE_S)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def wait_for(self, count: int) -> None:
+        deadline = time.monotonic() + STUCK_S
+        while len(self._load.sent) < count:
+            assert self._thread.is_alive(), "the producer has failed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+
+def kill_under_load(bootstrap_servers, prefix, directory, seed: int, kills: int) -> Counter[str]:
+    """Play a schedule and check every result; returns how often each process was killed."""
+    load = Load(bootstrap_servers, prefix, partitions=2, queries=ALL, graphs={"http://x/groups": STORED})
+    killed: Counter[str] = Counter()
+    with LocalCluster(bootstrap_servers, directory, prefix=prefix) as cluster:
+        with Client(bootstrap_servers, cluster.url, cluster.sparql_url, prefix=prefix) as client:
+            load.prepare(client)
+        with Producing(load) as producing:
+            for kill in schedule(seed, cluster.services, kills * BETWEEN, kills):
+                producing.wait_for(kill.event)
+                time.sleep(kill.before_s)
+                cluster.kill(kill.victim)
+                killed[kill.victim] += 1
+                time.sleep(kill.dead_s)
+                cluster.watch()
+        load.check(cluster)
+        print(
+            f"seed {seed}: killed {dict(sorted(killed.items()))}; {len(load.sent)} events, 0 lost, 0 doubled, 0 different"
+        )
+    return killed
+
+
+def least(killed: Counter[str]) -> int:
+    services: Counter[str] = Counter()
+    for name, times in killed.items():
+        services[service_of(name)] += times
+    assert len(services) >= SERVICES
+    return min(services.values())
+
+
+def test_each_service_is_killed_three_times_under_load(broker, topic_prefix, tmp_path):
+    assert least(kill_under_load(broker.bootstrap_servers, topic_prefix, tmp_path, seed=1, kills=3 * SERVICES)) >= 3
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_each_service_is_killed_twenty_times_under_load(broker, topic_prefix, tmp_path):
+    seed = secrets.randbelow(1 << 32)
+    print(f"seed {seed}")
+    killed = kill_under_load(broker.bootstrap_servers, topic_prefix, tmp_path, seed, kills=20 * SERVICES)
+    assert least(killed) >= 20

@@ -1,0 +1,130 @@
+"""A cluster of processes under load: events of one stream, and what the embedded engine answers to them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import penstock
+from penstock.cli.demo_cluster import content
+from penstock.cli.up import LocalCluster
+from penstock.engine.lines import json_line
+from penstock.log import START, Partition, Record, Topic
+from penstock.log.kafka import KafkaLog
+from penstock.log.topics import TopicNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.client import Client
+
+INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
+IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 150.0
+SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
+QUERIES = {
+    "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
+    "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
+    "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}",
+}
+
+
+class Load:
+    """Events of one stream of some partitions, and what the embedded engine answers to them."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        prefix: str,
+        partitions: int = 1,
+        queries: Mapping[str, str] = QUERIES,
+        graphs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self.queries, self.graphs = queries, graphs or {}
+        self.names, self.partitions = TopicNames(prefix), partitions
+        self.log = KafkaLog(bootstrap_servers)
+        self.log.create([Topic(self.names.events("s"), partitions)])
+        self.writer = self.log.writer()
+        self.sent: list[tuple[int, bytes]] = []
+        self.now = BEGIN
+
+    def prepare(self, client: Client) -> None:
+        for graph, data in self.graphs.items():
+            client.load(data, "application/n-triples", graph)
+        client.declare_stream(IRI, "s", **SETTINGS)
+        for name, text in self.queries.items():
+            client.register(text, name)
+        self.beat(BEGIN)
+
+    def beat(self, time_ms: int) -> None:
+        topic, header = self.names.events("s"), (("heartbeat", b"%d" % time_ms),)
+        self.writer.append([Record(topic, None, None, i, header) for i in range(self.partitions)])
+
+    def push(self, count: int, seconds: float = 0.0) -> None:
+        """Produce so many events, over so many seconds."""
+        for _ in range(count):
+            self.now += 7
+            thing = b"<http://x/%d>" % (self.now % 5)
+            data = b'%s <http://x/p> "%d"^^<%s> .\n' % (thing, self.now, INTEGER)
+            data += b'%s <http://x/says> "reading %d" .' % (thing, self.now)  # a term that is new each time
+            self.sent.append((self.now, data))
+            where = len(self.sent) % self.partitions
+            headers = (("timestamp", b"%d" % self.now),)
+            self.writer.append([Record(self.names.events("s"), data, None, where, headers)])
+            time.sleep(seconds / count)
+
+    def garbage(self, data: bytes) -> None:
+        self.writer.append([Record(self.names.events("s"), data, None, 0, (("timestamp", b"%d" % self.now),))])
+
+    def end(self) -> int:
+        end_ms = (self.now // 1000 + 2) * 1000
+        self.beat(end_ms)
+        return end_ms
+
+    def expected(self, end_ms: int) -> dict[tuple[str, int], str]:
+        found = {}
+        with penstock.Engine() as engine:
+            for graph, data in self.graphs.items():
+                engine.load(data, graph=graph, format="nt")
+            engine.declare_stream(IRI, **SETTINGS)
+            handles = [engine.register(text, name=name) for name, text in self.queries.items()]
+            engine.advance(IRI, BEGIN)
+            engine.push_events(IRI, self.sent)
+            engine.advance(IRI, end_ms)
+            for handle in handles:
+                for evaluation in handle.poll():
+                    found[handle.name, evaluation.time] = content(json.loads(json_line(evaluation)))
+        return found
+
+    def check(self, cluster: LocalCluster) -> None:
+        """Every evaluation once, and the same."""
+        expected = self.expected(self.end())
+        assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
+        got: dict[tuple[str, int], str] = {}
+        counts: Counter[tuple[str, int]] = Counter()
+        reader = self.log.reader({Partition(self.names.results, i): START for i in range(4)})
+        deadline = time.monotonic() + BOUND_S
+        while got.keys() < expected.keys() and time.monotonic() < deadline:
+            cluster.watch()
+            for message in reader.poll(1000, 0.2):
+                line = json.loads(message.value)
+                counts[line["query"], line["time"]] += 1
+                got[line["query"], line["time"]] = content(line)
+        reader.close()
+        assert not expected.keys() - got.keys(), "lost"
+        assert got == expected
+        assert set(counts.values()) == {1}, "doubled"
+
+    def letters(self) -> list:
+        reader = self.log.reader({Partition(self.names.dead_letter): START})
+        found = []
+        while not reader.caught_up():
+            found += reader.poll(1000, 0.2)
+        reader.close()
+        return found
+
+
+def small(bootstrap_servers, prefix, directory, **counts) -> LocalCluster:
+    counts = {"dictionaries": 1, "coordinators": 1, "engines": 1} | counts
+    return LocalCluster(bootstrap_servers, directory, prefix=prefix, buckets=2, shards=2, **counts)
