@@ -1,7 +1,7 @@
 #include "store/list_writer.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
 
 #include "errors.hpp"
 #include "store/lookup.hpp"
@@ -18,6 +18,7 @@ using lookup::kScanned;
 namespace {
 
 constexpr std::uint32_t kOwnExtent = 64;  // so many ascending values do not share an extent with an older single one
+constexpr std::uint32_t kNoted = 4;       // of longer lists there are notes; shorter ones are walked as fast
 constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent: 128 MiB
 
 }  // namespace
@@ -28,13 +29,16 @@ void ValueIndex::place(Slot slot) {
     slots_[at] = slot;
 }
 
+void ValueIndex::reserve(std::size_t values) {
+    if (values * 3 < slots_.size() * 2) return;
+    std::vector<Slot> old(std::bit_ceil(std::max<std::size_t>(values * 2, 16)));
+    old.swap(slots_);
+    for (const Slot& slot : old)
+        if (slot.value != 0) place(slot);
+}
+
 void ValueIndex::insert(TermId value, std::uint32_t position) {
-    if (used_ * 3 >= slots_.size() * 2) {
-        std::vector<Slot> old(std::max<std::size_t>(128, slots_.size() * 2));
-        old.swap(slots_);
-        for (const Slot& slot : old)
-            if (slot.value != 0) place(slot);
-    }
+    reserve(used_ + 1);
     place({value, position});
     ++used_;
 }
@@ -50,42 +54,73 @@ std::uint32_t ValueIndex::find(TermId value) const {
 }
 
 // Values of the running commit come in once they are published: it may ask about a list that it has appended to.
-const ValueIndex& ListWriter::unsorted_values(Offset offset) {
+const ListWriter::LongList& ListWriter::long_list(Offset offset, std::uint32_t length) {
     LongList& list = long_lists_[offset];
-    const auto& entry = region_.at<Entry>(offset);
-    const std::uint32_t length = layout::length_of(entry.state);
-    if (list.indexed == length) return list.unsorted;
-    index_bytes_ -= list.unsorted.bytes();
-    const ExtentAt begin = list.indexed == 0 ? lookup::first_extent(entry.head) : list.indexed_to;
-    for_each_extent(region_, begin, length, [&](const ListExtent& extent, ExtentAt place) {
-        const std::uint32_t n = std::min(extent.capacity, length - place.first);
-        const std::uint32_t known = list.indexed > place.first ? list.indexed - place.first : 0;
-        for (std::uint32_t i = std::max(extent.sorted, known); i < n; ++i)
-            list.unsorted.insert(extent.values()[i], place.first + i);
+    if (list.indexed == length) return list;
+    index_bytes_ -= list.bytes();
+    const ExtentAt begin = list.indexed == 0 ? lookup::first_extent(region_.at<Entry>(offset).head) : list.indexed_to;
+    // Calls visit(extent, place, from, n): of its n values those from `from` on are neither indexed nor in a long run.
+    const auto for_each_new = [&](auto visit) {
+        for_each_extent(region_, begin, length, [&](const ListExtent& extent, ExtentAt place) {
+            const std::uint32_t known = list.indexed > place.first ? list.indexed - place.first : 0;
+            const std::uint32_t run = extent.sorted > kScanned ? extent.sorted : 0;
+            visit(extent, place, std::max(known, run), std::min(extent.capacity, length - place.first));
+            return false;
+        });
+    };
+    std::size_t values = list.others.size();
+    for_each_new([&](const ListExtent&, ExtentAt, std::uint32_t from, std::uint32_t n) { values += n - from; });
+    list.others.reserve(values);
+    for_each_new([&](const ListExtent& extent, ExtentAt place, std::uint32_t from, std::uint32_t n) {
+        if (extent.sorted > kScanned && list.indexed <= place.first) list.sorted.push_back(place);
+        for (std::uint32_t i = from; i < n; ++i) list.others.insert(extent.values()[i], place.first + i);
         list.indexed_to = place;
-        return false;
     });
     list.indexed = length;
-    index_bytes_ += list.unsorted.bytes();
-    return list.unsorted;
+    index_bytes_ += list.bytes();
+    return list;
+}
+
+std::uint32_t ListWriter::find_in_long(Offset offset, std::uint32_t length, TermId value) {
+    const LongList& list = long_list(offset, length);
+    for (const ExtentAt& place : list.sorted) {
+        const std::uint32_t found = lookup::search_sorted(region_.at<ListExtent>(place.offset), value);
+        if (found != kAbsent) return place.first + found;
+    }
+    return list.others.find(value);
+}
+
+const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
+    ListNote* note = notes_.find(offset, length);
+    if (note != nullptr && note->filtered()) return *note;
+    ListNote made(offset, length, {0, 0});
+    for_each_extent(region_, lookup::first_extent(region_.at<Entry>(offset).head), length,
+                    [&](const ListExtent& extent, ExtentAt place) {
+                        const std::uint32_t n = std::min(extent.capacity, length - place.first);
+                        for (std::uint32_t i = 0; i < n; ++i) made.add(extent.values()[i]);
+                        made.move_tail(length, place);
+                        return false;
+                    });
+    made.set_filtered();
+    return notes_.put(made);
 }
 
 std::uint32_t ListWriter::find(Offset offset, TermId value) {
     const auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
-    if (length <= kScanned || !layout::is_extent(entry.head))
-        return lookup::find_value(region_, entry.head, length, value);
-    std::uint32_t position = kAbsent;
-    std::uint64_t unsorted = 0;
-    for_each_extent(region_, lookup::first_extent(entry.head), length, [&](const ListExtent& extent, ExtentAt place) {
-        const std::uint32_t found = lookup::search_sorted(extent, value);
-        if (found != kAbsent) position = place.first + found;
-        unsorted += std::min(extent.capacity, length - place.first) - extent.sorted;
-        return found != kAbsent;
-    });
-    if (position != kAbsent || unsorted == 0) return position;
-    return unsorted > kScanned ? unsorted_values(offset).find(value)
-                               : lookup::find_value(region_, entry.head, length, value);
+    if (length > kScanned && layout::is_extent(entry.head)) return find_in_long(offset, length, value);
+    if (length > kNoted && !filtered_note(offset, length).may_hold(value)) return kAbsent;
+    return lookup::find_value(region_, entry.head, length, value);
+}
+
+void ListWriter::prefetch_tail(Offset offset) {
+    const auto& entry = region_.at<Entry>(offset);
+    if (!layout::is_extent(entry.head)) return;
+    const std::uint32_t length = layout::length_of(entry.state);
+    const ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
+    const ExtentAt tail = note != nullptr ? note->tail() : lookup::first_extent(entry.head);
+    __builtin_prefetch(&region_.word(tail.offset), 1);
+    if (note != nullptr) __builtin_prefetch(&region_.word(tail.offset + ListExtent::bytes(length - tail.first)), 1);
 }
 
 Offset ListWriter::make_extent(std::uint64_t capacity, std::span<const TermId> values) {
@@ -118,15 +153,19 @@ TermId ListWriter::make_first_extent(TermId old, std::span<const TermId> values)
     return layout::extent_head(make_extent(values.size() + 2, {all, values.size() + 1}));
 }
 
-/// Puts values behind those of a list in extents: into the last one as far as they fit, the others into a new one.
-void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const TermId> values) {
-    LongList* known = length > kScanned ? &long_lists_[offset] : nullptr;
-    ExtentAt last = known != nullptr && known->last.offset != 0 ? known->last
-                                                                : lookup::first_extent(region_.at<Entry>(offset).head);
-    for_each_extent(region_, last, length, [&](const ListExtent&, ExtentAt place) {
-        last = place;
+ExtentAt ListWriter::find_tail(Offset offset, std::uint32_t length) const {
+    ExtentAt tail = lookup::first_extent(region_.at<Entry>(offset).head);
+    for_each_extent(region_, tail, length, [&](const ListExtent&, ExtentAt place) {
+        tail = place;
         return false;
     });
+    return tail;
+}
+
+/// Puts values behind those of a list in extents: into the last one as far as they fit, the others into a new one.
+void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const TermId> values) {
+    ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
+    ExtentAt last = note != nullptr ? note->tail() : find_tail(offset, length);
     auto& extent = region_.at<ListExtent>(last.offset);
     const std::uint32_t used = length - last.first;
     const std::size_t fitting = std::min<std::size_t>(values.size(), extent.capacity - used);
@@ -136,9 +175,15 @@ void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const Ter
         last = {make_extent(std::max<std::uint64_t>(rest.size(), growth), rest), last.first + extent.capacity};
         publication_.store(extent.next, last.offset);
     }
-    if (known == nullptr) return;
-    known->last = last;
-    tainted_.push_back(offset);
+    const auto longer = length + static_cast<std::uint32_t>(values.size());
+    appended_ = true;
+    if (note == nullptr) {
+        if (longer > kNoted) notes_.put({offset, longer, last});
+        return;
+    }
+    note->move_tail(longer, last);
+    if (note->filtered())
+        for (const TermId value : values) note->add(value);
 }
 
 void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot) {
@@ -154,16 +199,13 @@ void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot 
 }
 
 void ListWriter::abandon() {
-    for (Offset offset : tainted_) {
-        const auto found = long_lists_.find(offset);
-        if (found != long_lists_.end()) found->second.last = {0, 0};
-    }
-    tainted_.clear();
+    if (appended_) notes_.clear();
+    appended_ = false;
 }
 
 std::size_t ListWriter::bytes() const {
     constexpr std::size_t kNode = sizeof(Offset) + sizeof(LongList) + 2 * sizeof(void*);
-    return index_bytes_ + long_lists_.size() * kNode;
+    return notes_.bytes() + index_bytes_ + long_lists_.size() * kNode;
 }
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/layout.hpp"
+#include "store/list_notes.hpp"
 #include "store/lookup.hpp"
 #include "store/publication.hpp"
 #include "store/region.hpp"
@@ -19,8 +20,10 @@ using lookup::kAbsent;
 /// Positions of values, by value: open addressing, grows by doubling.
 class ValueIndex {
 public:
+    void reserve(std::size_t values);
     void insert(TermId value, std::uint32_t position);
     std::uint32_t find(TermId value) const;  // kAbsent where it is not
+    std::size_t size() const { return used_; }
     std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
 private:
@@ -38,6 +41,11 @@ class ListWriter {
 public:
     ListWriter(Region& region, Publication& publication) : region_(region), publication_(publication) {}
 
+    /// Asks for what find() and append() will look at first, so that the waits for many lists overlap: its note, then,
+    /// once that is there, the place behind its last value.
+    void prefetch(layout::Offset entry) const { notes_.prefetch(entry); }
+    void prefetch_tail(layout::Offset entry);
+
     /// Position of the value in the published list; kAbsent where it is not.
     std::uint32_t find(layout::Offset entry, TermId value);
 
@@ -47,30 +55,37 @@ public:
     /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError at 2^32.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
 
-    /// The commit is published, or given up: then its extents are forgotten.
-    void keep() { tainted_.clear(); }
+    /// The commit is published, or given up: then what it noted is forgotten.
+    void keep() { appended_ = false; }
     void abandon();
     std::size_t bytes() const;
 
 private:
-    /// What the writer knows about a list with more than a few values, to spare it the way along the chain.
+    /// The values of a list that is too long for a filter: sorted runs that are worth a bisection, and an index of the
+    /// others, both of its first `indexed` positions.
     struct LongList {
-        lookup::ExtentAt last{0, 0};  // offset 0: not known yet
-        ValueIndex unsorted;          // of the first `indexed` positions, those outside sorted runs
+        std::vector<lookup::ExtentAt> sorted;  // extents that begin with such a run
+        ValueIndex others;
         std::uint32_t indexed = 0;
         lookup::ExtentAt indexed_to{0, 0};  // the extent that holds the last of them
+
+        std::size_t bytes() const { return sorted.capacity() * sizeof(lookup::ExtentAt) + others.bytes(); }
     };
 
     layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
     TermId make_first_extent(TermId old, std::span<const TermId> values);
     void extend(layout::Offset entry, std::uint32_t length, std::span<const TermId> values);
-    const ValueIndex& unsorted_values(layout::Offset entry);
+    lookup::ExtentAt find_tail(layout::Offset entry, std::uint32_t length) const;
+    const ListNote& filtered_note(layout::Offset entry, std::uint32_t length);
+    const LongList& long_list(layout::Offset entry, std::uint32_t length);
+    std::uint32_t find_in_long(layout::Offset entry, std::uint32_t length, TermId value);
 
     Region& region_;
     Publication& publication_;
+    ListNotes notes_;
+    bool appended_ = false;  // the running commit has appended to lists: notes may know of it
     std::unordered_map<layout::Offset, LongList> long_lists_;  // by entry
-    std::vector<layout::Offset> tainted_;                      // those whose `last` may be the running commit's
-    std::size_t index_bytes_ = 0;                              // of the value indexes
+    std::size_t index_bytes_ = 0;                              // of the long lists
 };
 
 }  // namespace penstock

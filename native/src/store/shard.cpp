@@ -28,6 +28,7 @@ struct Shard::Run {
     std::uint64_t hash = 0;
     Offset bucket = 0;
     Offset record = 0;
+    Offset entry = 0;  // of the first label
 };
 
 Shard::Shard(Region region, const CommitHistory& history, std::uint32_t number)
@@ -86,20 +87,31 @@ void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fre
             std::size_t end = at + 1;
             while (end < ends.size() && ends[end].vertex == ends[at].vertex) ++end;
             const std::uint64_t hash = layout::record_hash(header().seed, ends[at].vertex, dir);
-            runs[n] = {ends.subspan(at, end - at), hash, lookup::current_bucket(region_, hash), 0};
+            runs[n] = {ends.subspan(at, end - at), hash, lookup::current_bucket(region_, hash)};
             if (!empty) {
                 __builtin_prefetch(&region_.word(runs[n].bucket));
                 __builtin_prefetch(&region_.word(runs[n].bucket + 64));
             }
             at = end;
         }
-        if (!empty)
-            for (std::size_t i = 0; i < n; ++i) {
-                runs[i].record = lookup::find_record(region_, runs[i].bucket, runs[i].ends[0].vertex, dir);
-                if (runs[i].record != 0) __builtin_prefetch(&region_.word(runs[i].record));
-            }
+        if (!empty) find_lists({runs, n}, dir);
         for (std::size_t i = 0; i < n; ++i) append_vertex(dir, runs[i], fresh, repeated);
     }
+}
+
+// Step by step for all vertices of a group, so that the waits of each step overlap.
+void Shard::find_lists(std::span<Run> runs, Dir dir) {
+    for (Run& run : runs) {
+        run.record = lookup::find_record(region_, run.bucket, run.ends[0].vertex, dir);
+        if (run.record != 0) __builtin_prefetch(&region_.word(run.record));
+    }
+    for (Run& run : runs) {
+        if (run.record == 0) continue;
+        run.entry = find_entry(run.record, run.ends[0].vertex, run.ends[0].label, dir);
+        if (run.entry != 0) lists_.prefetch(run.entry);
+    }
+    for (const Run& run : runs)
+        if (run.entry != 0) lists_.prefetch_tail(run.entry);
 }
 
 // Collects into values_ what is not stored yet.
@@ -125,7 +137,9 @@ void Shard::append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, st
         at = end;
 
         const TermId vertex = ends[0].vertex;
-        const Offset entry = run.record == 0 ? 0 : find_entry(run.record, vertex, label, dir);
+        const Offset entry = label == run.ends[0].label ? run.entry
+                             : run.record == 0          ? 0
+                                                        : find_entry(run.record, vertex, label, dir);
         values_.clear();
         if (entry != 0 && fresh != nullptr)
             keep_new(entry, ends, repeated);

@@ -83,6 +83,7 @@ private:
     };
     struct Run;
 
+    void find_lists(std::span<Run> runs, Dir dir);
     void append_vertex(Dir dir, const Run& run, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
     std::size_t keep_new(layout::Offset entry, std::span<const Keyed> ends, std::vector<Keyed>* repeated);
     void extend_record(const Run& run, Dir dir);

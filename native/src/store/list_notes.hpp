@@ -1,0 +1,94 @@
+// What a shard's writer remembers of lists that grow: where each ends, and a filter of its values. A list that came
+// edge by edge is a chain of extents, and the way along it a miss each; a note is one cache line.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "store/layout.hpp"
+#include "store/lookup.hpp"
+
+namespace penstock {
+
+/// A note holds for a list of exactly `length` values: one that has another length is out of date.
+class alignas(64) ListNote {
+public:
+    ListNote() = default;
+    ListNote(layout::Offset entry, std::uint32_t length, lookup::ExtentAt tail)
+        : entry_(entry), tail_(tail.offset), filtered_(false), tail_first_(tail.first), length_(length) {}
+
+    layout::Offset entry() const { return entry_; }
+    std::uint32_t length() const { return length_; }
+    /// The extent with the list's last value.
+    lookup::ExtentAt tail() const { return {tail_, tail_first_}; }
+    void move_tail(std::uint32_t length, lookup::ExtentAt tail) {
+        length_ = length;
+        tail_ = tail.offset;
+        tail_first_ = tail.first;
+    }
+
+    // The filter, a Bloom filter of two bits a value, is right once it has all values.
+    bool filtered() const { return filtered_; }
+    void set_filtered() { filtered_ = true; }
+    void add(TermId value) {
+        const Bits at = bits_of(value);
+        filter_[at.first / 64] |= std::uint64_t{1} << at.first % 64;
+        filter_[at.second / 64] |= std::uint64_t{1} << at.second % 64;
+    }
+    /// False where the list surely has not got the value: in 32 of 33 cases with 32 values, in 9 of 10 with 64.
+    bool may_hold(TermId value) const {
+        const Bits at = bits_of(value);
+        return (filter_[at.first / 64] >> at.first % 64 & filter_[at.second / 64] >> at.second % 64 & 1) != 0;
+    }
+
+private:
+    static constexpr std::size_t kWords = 5;
+    struct Bits {
+        std::size_t first, second;
+    };
+    static Bits bits_of(TermId value) {
+        const std::uint64_t hash = mix(value);
+        return {(hash >> 32) * (kWords * 64) >> 32, (hash & 0xFFFFFFFF) * (kWords * 64) >> 32};
+    }
+
+    layout::Offset entry_ = 0;  // 0: no note
+    std::uint64_t tail_ : 63 = 0;
+    std::uint64_t filtered_ : 1 = 0;
+    std::uint32_t tail_first_ = 0;
+    std::uint32_t length_ = 0;
+    std::array<std::uint64_t, kWords> filter_{};
+};
+static_assert(sizeof(ListNote) == 64);
+
+/// Notes by their list's entry, one place each: a newer one displaces an older. The table grows with their number up to
+/// 4 MiB; what is lost there costs a walk along the list, no more.
+class ListNotes {
+public:
+    void prefetch(layout::Offset entry) const {
+        if (!places_.empty()) __builtin_prefetch(&places_[place_of(entry)], 1);
+    }
+    /// The note of a list of that length; nullptr where there is none, or an old one.
+    ListNote* find(layout::Offset entry, std::uint32_t length) {
+        if (places_.empty()) return nullptr;
+        ListNote& note = places_[place_of(entry)];
+        return note.entry() == entry && note.length() == length ? &note : nullptr;
+    }
+    ListNote& put(const ListNote& note);
+    void clear() {
+        places_.clear();
+        used_ = 0;
+    }
+    std::size_t bytes() const { return places_.capacity() * sizeof(ListNote); }
+
+private:
+    static constexpr std::size_t kFirstPlaces = 64, kMaxPlaces = std::size_t{1} << 16;
+
+    std::size_t place_of(layout::Offset entry) const { return layout::reduce(mix(entry), places_.size()); }
+    void grow();
+
+    std::vector<ListNote> places_;
+    std::size_t used_ = 0;
+};
+
+}  // namespace penstock
