@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import LeftOutError, Row, check, quantile
 from benchmarks.macro.kafka_ingest import NAMES, TRIPLES, _declared, _event
-from benchmarks.macro.spark_load import _processor_s
+from benchmarks.macro.processes import processor_s
 from penstock.errors import StorageError
 from penstock.ingest.adaptor import Adaptor
 from penstock.log import END, MemoryLog, Partition, TransientError
@@ -178,13 +178,13 @@ def _backlog(
         _seen(log, 20)
         reader = log.reader({_TUPLES: END})
         records = [_event("s0", 10_000 + i // 10, TRIPLES) for i in range(events)]
-        cpu, began, seen = _processor_s(), time.perf_counter(), 0
+        cpu, began, seen = processor_s(), time.perf_counter(), 0
         log.writer().append(records)
         while seen < events:
             check(time.perf_counter() - began < 300, True, "the backlog is worked off within five minutes")
             found = [decode(m.value or b"") for m in reader.poll(1_000, 0.05)]
             seen += sum(len(r.offsets) for r in found if isinstance(r, Tuples))
-        wall_s, cpu_s = time.perf_counter() - began, _processor_s() - cpu
+        wall_s, cpu_s = time.perf_counter() - began, processor_s() - cpu
         reader.close()
     tuples = events * TRIPLES
     title = f"Backlog of {events} events of {TRIPLES} triples, {_title(trigger)}"

@@ -1,11 +1,11 @@
 """Bulk load by Spark on one core and on two, beside the embedded loader and pyoxigraph, over the same N-Triples.
 
-Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers).
+Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers). Then
+ten million triples, with the most memory that the processes had at once.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ import pyoxigraph
 import penstock
 from benchmarks.harness import LeftOutError, Row, check
 from benchmarks.macro.lubm_data import universities
+from benchmarks.macro.processes import peak_memory, processor_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks spark_load"
 UNIVERSITIES = 10
+LARGE = 78
+"""Universities of ten million triples."""
 CORES = (1, 2)
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Loaded:
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows of triples/s for Spark's cores, without its start; for the embedded loader."""
+    """Rows of triples/s for Spark's cores, without its start; for the embedded loader; of memory."""
     files = universities(1 if tiny else UNIVERSITIES)
     plain = _timed(lambda: _embedded(files))
     peer = _timed(lambda: _pyoxigraph(files))
@@ -60,6 +62,20 @@ def run(*, tiny: bool = False) -> Iterator[Row]:
         check(loaded.triples, plain.triples, f"triples loaded by Spark on {cores} cores")
         yield loaded.row(f"Load of N-Triples, Spark local[{cores}]", peer)
         yield Row(f"Start of Spark local[{cores}]", started, "s", COMMAND, clock="wall")
+    yield from _large(universities(2 if tiny else LARGE))
+
+
+def _large(files: list[Path]) -> Iterator[Row]:
+    """A load from a cold start, with the memory of its processes."""
+    plain = _timed(lambda: _embedded(files))
+    with peak_memory() as peak:
+        _, loaded = _by_spark(files, max(CORES), warm=False)
+    check(loaded.triples, plain.triples, "triples of the large load by Spark")
+    name = f"Load of {loaded.triples / 1e6:.1f} M triples"
+    yield plain.row(f"{name}, embedded loader")
+    yield loaded.row(f"{name}, Spark local[{max(CORES)}], cold")
+    for kind, bytes_ in sorted(peak.peaks.items()):
+        yield Row(f"{name} by Spark, most memory of the {kind}", bytes_ / (1 << 20), "MiB", COMMAND)
 
 
 def _embedded(files: list[Path]) -> int:
@@ -74,7 +90,7 @@ def _pyoxigraph(files: list[Path]) -> int:
     return len(store)
 
 
-def _by_spark(files: list[Path], cores: int) -> tuple[float, Loaded]:
+def _by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[float, Loaded]:
     try:
         import pyspark  # noqa: F401, PLC0415 - an extra
     except ImportError:
@@ -82,10 +98,11 @@ def _by_spark(files: list[Path], cores: int) -> tuple[float, Loaded]:
     from penstock.spark.session import open_session  # noqa: PLC0415
 
     began = time.perf_counter()
-    spark = open_session("penstock benchmark", master=f"local[{cores}]", short=True)
+    spark = open_session("penstock benchmark", master=f"local[{cores}]", short=warm)
     started = time.perf_counter() - began
     try:
-        _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring
+        if warm:
+            _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring
         return started, _timed(lambda: _prepare(spark, files))
     finally:
         spark.stop()
@@ -105,22 +122,6 @@ def _prepare(spark: SparkSession, files: list[Path]) -> int:
 
 
 def _timed(load: Callable[[], int]) -> Loaded:
-    cpu, wall = _processor_s(), time.perf_counter()
+    cpu, wall = processor_s(), time.perf_counter()
     triples = load()
-    return Loaded(triples, time.perf_counter() - wall, _processor_s() - cpu)
-
-
-def _processor_s() -> float:
-    """Processor time of this process and all below it, ended ones included."""
-    stats = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it has just ended
-            continue
-        stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
-    total, wanted = 0, {os.getpid()}
-    while wanted:
-        total += sum(stats[process][1] for process in wanted if process in stats)
-        wanted = {process for process, (parent, _) in stats.items() if parent in wanted}
-    return total / _TICKS
+    return Loaded(triples, time.perf_counter() - wall, processor_s() - cpu)

@@ -20,13 +20,12 @@ from support import shared
 LOOK_UPS = 1_000
 
 
-def load(spark, engine, folder, *files, **settings):
+def load(spark, engine, folder, *files, staging=None, **settings):
     """Load files; returns the report and the bad lines."""
     folder.mkdir(exist_ok=True)
     intake = engine.bulk()
-    bulk = BulkLoad(
-        spark, LoadSettings(tuple(map(str, files)), shards=intake.shards, **settings), str(folder / "staging")
-    )
+    staging = staging or str(folder / "staging")
+    bulk = BulkLoad(spark, LoadSettings(tuple(map(str, files)), shards=intake.shards, **settings), staging)
     bulk.open()
     known = intake.known_terms(folder / "known.parquet")
     bulk.run(known)
@@ -87,6 +86,7 @@ def test_a_million_generated_triples(spark, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3_600)
 def test_ten_million_generated_triples(spark, tmp_path):
     assert equals_the_embedded_loader(spark, tmp_path, generated(tmp_path, 78), shards=4) > 10_000_000
 

@@ -2,7 +2,7 @@
 
 - `bulk_load`: the stages of a load; `sources`, `parsing`, `numbering`, `edges`, `staging`
 - `stream_adaptor`: the driver's part of the adaptor; `stream_task`, what its tasks do
-- `session`, `java`, `hadoop`, `task`: for both
+- `session`, `java`, `hadoop`, `task`, `failures`: for both
 
 Tasks call the native kernels on whole Arrow columns. The embedded engine needs nothing of this package; pyspark comes
 with the extra `spark`. Not here: what an engine does with a prepared load (`penstock.engine.bulk`); what every adaptor

@@ -17,6 +17,7 @@ import numpy as np
 from penstock.engine.bulk import Prepared
 from penstock.errors import DataError, LimitError
 from penstock.spark import edges, numbering, parsing
+from penstock.spark.failures import job
 from penstock.spark.hadoop import HadoopFiles, escaped
 from penstock.spark.sources import SourceFile, list_sources, readings
 from penstock.spark.staging import Staging
@@ -92,7 +93,9 @@ class BulkLoad:
         )
 
     def run(self, known: KnownTerms) -> None:
-        """Run the stages that are not complete. DataError for files that cannot be loaded."""
+        """Run the stages that are not complete. DataError for files that cannot be loaded, StorageError where a job of
+        Spark's fails: what is complete stays for the next time.
+        """
         terms = self.staging.found("terms")
         if terms is not None and terms["known"] != known.digest:  # the engine went on meanwhile
             self.staging.begin("terms")
@@ -108,7 +111,8 @@ class BulkLoad:
         folder = self.staging.begin(name)
         if self._begun is not None:
             self._begun(name)
-        found = run(folder)
+        with job(f"stage {name}"):
+            found = run(folder)
         self.staging.complete(name, found)
         if self._ended is not None:
             self._ended(name, found)
@@ -121,8 +125,8 @@ class BulkLoad:
     # ---- parse
     def _parse(self, folder: str) -> dict[str, Any]:
         known = {file.number: (file.format, file.status.uri) for file in self._sources}
-        for job, reading in enumerate(readings(self._spark, self._sources, self._settings.split_bytes)):
-            settings = parsing.ParseSettings(known, self._settings.graph, self._settings.max_bad, job * _PART_STEP)
+        for number, reading in enumerate(readings(self._spark, self._sources, self._settings.split_bytes)):
+            settings = parsing.ParseSettings(known, self._settings.graph, self._settings.max_bad, number * _PART_STEP)
             function = parsing.parse_lines if reading.by_line else parsing.parse_documents
             self._configure(16_384, reading.settings)
             parsed = reading.frame.mapInArrow(partial(function, settings), parsing.STAGED_DDL)

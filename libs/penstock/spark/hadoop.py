@@ -57,7 +57,7 @@ class HadoopFiles:
     def _files(self, system: Any, status: Any) -> list[FileStatus]:
         inner = system.listStatus(status.getPath()) if status.isDirectory() else [status]
         return [
-            FileStatus(file.getPath().toUri().toString(), file.getLen(), file.getModificationTime())
+            FileStatus(_uri(file), file.getLen(), file.getModificationTime())
             for file in inner
             if file.isFile() and (not status.isDirectory() or not file.getPath().getName().startswith((".", "_")))
         ]
@@ -72,8 +72,7 @@ class HadoopFiles:
                 while listed.hasNext():
                     file = listed.next()
                     if not file.getPath().getName().startswith((".", "_")):
-                        uri = file.getPath().toUri().toString()
-                        files.append(FileStatus(uri, file.getLen(), file.getModificationTime()))
+                        files.append(FileStatus(_uri(file), file.getLen(), file.getModificationTime()))
         return sorted(files, key=lambda file: file.uri)
 
     def exists(self, name: str) -> bool:
@@ -140,6 +139,12 @@ class HadoopFiles:
         return path, path.getFileSystem(self._conf)
 
 
+def _uri(status: Any) -> str:
+    """A file's address, one for each file: of this machine's, Hadoop writes both `file:/` and `file:///`."""
+    uri: str = status.getPath().toUri().toString()
+    return f"file://{uri.removeprefix('file:')}" if uri.startswith("file:/") and uri[6:7] != "/" else uri
+
+
 def escaped(path: str) -> str:
     """Return a path for Spark's readers, which take some characters of names for patterns otherwise."""
     return "".join(f"\\{c}" if c in _GLOB else c for c in path)
@@ -155,8 +160,19 @@ def literal(uri: str) -> str:
 def _naming(name: str) -> Iterator[None]:
     """Turn the JVM's errors into ours."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - what PySpark makes of some of them
 
     try:
         yield
     except Py4JJavaError as error:
-        raise StorageError(f"{name}: {error.java_exception.getMessage() or error.java_exception}") from error
+        told = error.java_exception.getMessage() or str(error.java_exception)
+        raise StorageError(f"{name}: {told}{_missing(told)}") from error
+    except PySparkException as error:
+        raise StorageError(f"{name}: {error.getMessage() or error}") from error
+
+
+def _missing(told: str) -> str:
+    """What to do where Hadoop has no code for a scheme: Spark's wheel has none for clouds' file systems."""
+    if not told.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in told:
+        return ""
+    return ": the jars of that file system are not here (--conf spark.jars=... names them)"

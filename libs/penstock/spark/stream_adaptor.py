@@ -19,6 +19,7 @@ from penstock.ingest.declared import DeclaredStreams
 from penstock.log import START, Partition, TransientError
 from penstock.log.kafka import MAX_RECORD_BYTES
 from penstock.log.view import records_behind
+from penstock.spark.failures import without_frames
 from penstock.spark.hadoop import HadoopFiles
 from penstock.spark.stream_task import READ, RECORDS_DDL, TaskSettings, adapt
 
@@ -166,7 +167,7 @@ class StreamAdaptor:
         except StreamingQueryException as exception:
             self._query = None
             self._failures += 1
-            reason = f"Spark's query failed: {_told(exception)}"
+            reason = f"Spark's query failed: {without_frames(str(exception))}"
             if self._failures >= _FAILURES:
                 raise StorageError(f"{reason} ({self._failures} times without a finished batch)") from exception
             raise TransientError(reason) from exception
@@ -225,9 +226,3 @@ def checkpointed(files: HadoopFiles, checkpoint: str) -> dict[Partition, int]:
     # A version, the batch's own settings, and one line a source.
     lines = files.read(f"{checkpoint}/offsets/{max(finished)}").decode().splitlines()
     return offsets_of(lines[2])
-
-
-def _told(exception: Exception) -> str:
-    """What a failed query says, without the JVM's frames."""
-    lines = [line.strip() for line in str(exception).splitlines()]
-    return " ".join(line for line in lines if line and not line.startswith(("at ", "File ", "==", "JVM")))[:2_000]

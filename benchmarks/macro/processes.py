@@ -1,0 +1,96 @@
+"""Processor time and memory of this process and all below it: a JVM and its Python workers, above all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LOOK_S = 0.2
+DRIVER, JVM, WORKERS = "driver", "JVM", "Python workers"
+
+
+def processor_s() -> float:
+    """Processor time of this process and all below it, ended ones included."""
+    stats = _stats()
+    return sum(sum(map(int, stats[process][1][11:15])) for process in _family(stats)) / _TICKS
+
+
+def _stats() -> dict[int, tuple[int, list[str]]]:
+    """Parent and fields behind the name of /proc/PID/stat, by process."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has just ended
+            continue
+        stats[int(path.parent.name)] = (int(fields[1]), fields)
+    return stats
+
+
+def _family(stats: dict[int, tuple[int, list[str]]]) -> set[int]:
+    found: set[int] = set()
+    wanted = {os.getpid()}
+    while wanted:
+        found |= wanted & stats.keys()
+        wanted = {process for process, (parent, _) in stats.items() if parent in wanted}
+    return found
+
+
+@dataclass
+class PeakMemory:
+    """The most that each kind of process had at once, in bytes; what processes share is counted once (PSS)."""
+
+    peaks: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """Take in what it is now."""
+        now: dict[str, int] = {}
+        for process in _family(_stats()):
+            kind, bytes_ = _kind(process), _pss(process)
+            now[kind] = now.get(kind, 0) + bytes_
+        for kind, bytes_ in now.items():
+            self.peaks[kind] = max(self.peaks.get(kind, 0), bytes_)
+
+
+@contextmanager
+def peak_memory() -> Iterator[PeakMemory]:
+    """Watch while the context lasts."""
+    peak, stop = PeakMemory(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(_LOOK_S):
+            peak.look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        stop.set()
+        thread.join()
+        peak.look()
+
+
+def _kind(process: int) -> str:
+    if process == os.getpid():
+        return DRIVER
+    try:
+        return JVM if Path(f"/proc/{process}/comm").read_text().strip() == "java" else WORKERS
+    except OSError:
+        return WORKERS
+
+
+def _pss(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has just ended
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
