@@ -29,11 +29,11 @@ using remote::RemoteStore;
 
 using Bounds = std::vector<std::pair<std::uint32_t, std::int64_t>>;
 
-std::unique_ptr<Source> open_view(RemoteStore& store, const Bounds& bounds) {
+std::unique_ptr<Source> open_view(RemoteStore& store, const Bounds& bounds, std::optional<Snapshot> at) {
     std::vector<StreamBound> native;
     for (const auto& [stream, batch] : bounds) native.push_back({stream, batch});
     const nb::gil_scoped_release released;
-    return store.view(native);
+    return store.view(native, at);
 }
 
 Bounds releases(const RemoteStore& store) {
@@ -57,14 +57,6 @@ std::vector<std::optional<std::int64_t>> stable_vts(RemoteStore& store, const st
 RemoteStore::Clock::time_point clock_time(double seconds) {
     const std::chrono::duration<double> since(seconds);
     return RemoteStore::Clock::time_point(std::chrono::duration_cast<RemoteStore::Clock::duration>(since));
-}
-
-ColumnOut<Label> number_labels(RemoteStore& store, const IdsIn& graphs, const IdsIn& predicates) {
-    if (graphs.size() != predicates.size()) throw DataError("columns of unequal length");
-    std::vector<Label> labels(graphs.size());
-    for (std::size_t i = 0; i < labels.size(); ++i)
-        labels[i] = store.labels().intern(graphs.data()[i], predicates.data()[i]);
-    return to_numpy(std::move(labels));
 }
 
 using LabelsIn = ColumnIn<Label>;
@@ -107,7 +99,7 @@ void bind_remote(nb::module_& m) {
     const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<RemoteStore, Labelled>(m, "RemoteStore", "The stored graph as an engine reads it from nodes.")
         .def(nb::init<std::size_t>(), "shards"_a)
-        .def("attach", &RemoteStore::attach, "node"_a, "plane"_a, unlocked)
+        .def("attach", &RemoteStore::attach, "node"_a, "plane"_a, "shards"_a = std::nullopt, unlocked)
         .def(
             "lease",
             [](RemoteStore& store, Snapshot snapshot, double until) { store.lease(snapshot, clock_time(until)); },
@@ -117,9 +109,8 @@ void bind_remote(nb::module_& m) {
         .def("releases", &releases)
         .def("latest", &RemoteStore::latest, unlocked)
         .def("stable_vts", &stable_vts, "streams"_a)
-        .def("view", &open_view, "bounds"_a = Bounds{}, nb::keep_alive<0, 1>())
+        .def("view", &open_view, "bounds"_a = Bounds{}, "at"_a = std::nullopt, nb::keep_alive<0, 1>())
         .def("edge_count", &RemoteStore::edge_count, unlocked)
-        .def("number_labels", &number_labels, "graphs"_a, "predicates"_a)
         .def("refresh", &RemoteStore::refresh, unlocked)
         .def("rounds", &RemoteStore::rounds);
     bind_slices(m);

@@ -71,6 +71,14 @@ void define_labels(Labelled& store, Label first, const IdsIn& graphs, const IdsI
             throw penstock::DataError("label " + std::to_string(first + i) + " stands for something else here");
 }
 
+penstock::ColumnOut<Label> number_labels(Labelled& store, const IdsIn& graphs, const IdsIn& predicates) {
+    if (graphs.size() != predicates.size()) throw penstock::DataError("number_labels: columns of unequal length");
+    std::vector<Label> labels(graphs.size());
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        labels[i] = store.labels().intern(graphs.data()[i], predicates.data()[i]);
+    return penstock::to_numpy(std::move(labels));
+}
+
 std::pair<IdsOut, IdsOut> label_pairs(Labelled& store, Label first) {
     std::vector<TermId> graphs, predicates;
     for (Label label = std::max(first, Label{1}); label <= store.labels().size(); ++label) {
@@ -162,6 +170,7 @@ void bind_store(nb::module_& m) {
         .def("labels_with_predicate", &labels_with_predicate, "predicate"_a)
         .def("graphs", [](Labelled& store) { return store.labels().graphs(); })
         .def("define_labels", &define_labels, "first"_a, "graphs"_a, "predicates"_a)
+        .def("number_labels", &number_labels, "graphs"_a, "predicates"_a)
         .def("label_pairs", &label_pairs, "first"_a = 1);
 
     nb::class_<penstock::StoreLease>(m, "StoreLease", "Keeps what readers of a snapshot need; released when collected.")

@@ -10,7 +10,10 @@ from penstock.cluster.checkpoint import ReplicaFactory
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.query_engine import QueryEngine
+from penstock.cluster.shard_checkpoints import ShardCheckpoints
+from penstock.cluster.store import Store
 from penstock.cluster.topics import ClusterTopics
+from penstock.dataplane import Server
 from penstock.engine.limits import Limits
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
@@ -19,7 +22,11 @@ from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.log import Message
+
+SECRET = b"a secret of sixteen bytes"
 
 
 class SmallCluster:
@@ -35,6 +42,7 @@ class SmallCluster:
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
         self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
         self.engines: dict[str, QueryEngine] = {}
+        self.stores: dict[str, Store] = {}
         self._writer = self.log.writer()
         for i in range(engines):
             self.start_engine(f"e{i}")
@@ -46,6 +54,21 @@ class SmallCluster:
         engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
         self.engines[name] = engine
         return engine
+
+    def start_store(self, name: str, folder: Path, *, keeps: bool = True) -> Store:
+        """Start a store with its regions in `folder`, and checkpoints where all of that folder have theirs."""
+        checkpoints = ShardCheckpoints(folder / "checkpoints", name, self.topics.shards) if keeps else None
+        server = Server("127.0.0.1", 0, SECRET, transport="tcp")
+        regions = folder / "regions" / name
+        store = Store(self.log, self.topics, name, self.terms, self.clock, server, regions, checkpoints)
+        self.stores[name] = store
+        return store
+
+    def kill_store(self, name: str) -> None:
+        """Its process is gone: nothing is closed, nothing saved. Its locks go with it."""
+        store = self.stores.pop(name)
+        if store._checkpoints is not None:
+            store._checkpoints.close()
 
     def restart_coordinator(self) -> None:
         """Another instance takes over."""
@@ -59,7 +82,13 @@ class SmallCluster:
     def run(self, rounds: int = 40) -> None:
         for _ in range(rounds):
             self.clock.advance(200)
-            for service in (self.coordinator, self.adaptor, self.dispatcher, *self.engines.values()):
+            for service in (
+                self.coordinator,
+                self.adaptor,
+                self.dispatcher,
+                *self.stores.values(),
+                *self.engines.values(),
+            ):
                 service.step()
 
     # ---- what users do
@@ -90,4 +119,6 @@ class SmallCluster:
     def close(self) -> None:
         for engine in self.engines.values():
             engine.close()
+        for store in self.stores.values():
+            store.close()
         self.coordinator.close()

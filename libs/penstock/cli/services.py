@@ -1,4 +1,4 @@
-"""`penstock dispatcher|dictionary|coordinator|query-engine`: one service's process, as containers run it.
+"""`penstock dispatcher|dictionary|coordinator|store|query-engine`: one service's process, as containers run it.
 
 `penstock adaptor` is beside the other commands: it has options. Everything else is said by PENSTOCK_*.
 """
@@ -17,6 +17,7 @@ SERVICES = {
     "dictionary": "Gives ids to terms. Of several, one is active.",
     "dispatcher": "Owns event time: closes batches and deals them out to shards. The one started last is active.",
     "coordinator": "Takes declarations, queries and stored data, over HTTP and by topic. Of several, one is active.",
+    "store": "Holds its share of the stored graph's shards, in shared memory and for the data plane.",
     "query-engine": "Evaluates its share of the standing queries, answers /sparql.",
 }
 

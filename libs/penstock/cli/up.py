@@ -6,6 +6,7 @@ Whatever dies is started again, as any supervisor would do it.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -14,6 +15,8 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -24,7 +27,6 @@ from penstock.broker import Broker
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Self
 
 _READY_S = 120.0
@@ -59,6 +61,7 @@ class LocalCluster:
     dictionaries: int = 2
     coordinators: int = 2
     engines: int = 2
+    stores: int = 2
     prefix: str = "penstock"
     shards: int = 4
     buckets: int = 8
@@ -66,6 +69,7 @@ class LocalCluster:
     services: dict[str, Supervised] = field(default_factory=dict)
     url: str = ""
     sparql_url: str = ""
+    _regions: TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
         grpc, http, sparql = (
@@ -77,6 +81,8 @@ class LocalCluster:
             self._add(f"dictionary-{i}", "dictionary", kept | {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
         for i, port in enumerate(http):
             self._add(f"coordinator-{i}", "coordinator", known | {"PENSTOCK_HTTP_PORT": str(port)})
+        for i in range(self.stores):
+            self._add(f"store-{i}", "store", known | self._of_stores())
         for i, port in enumerate(sparql):
             kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
             self._add(f"engine-{i}", "query_engine", known | kept | {"PENSTOCK_HTTP_PORT": str(port)})
@@ -88,6 +94,21 @@ class LocalCluster:
         self.watch()
         self._wait_until_ready()
         return self
+
+    def _of_stores(self) -> dict[str, str]:
+        """Return settings of stores: checkpoints where they can have each other's, regions in memory."""
+        secret, memory = self.directory / "secret", Path("/dev/shm")  # noqa: S108
+        if self._regions is None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            secret.touch(0o600)
+            secret.write_text(secrets.token_hex(32))
+            self._regions = TemporaryDirectory(prefix="penstock-", dir=memory if memory.is_dir() else self.directory)
+        return {
+            "PENSTOCK_SECRET_FILE": str(secret),
+            "PENSTOCK_REGIONS_DIR": self._regions.name,
+            "PENSTOCK_DATA_DIR": str(self.directory / "shards"),
+            "PENSTOCK_CHECKPOINT_S": "5",
+        }
 
     def _add_adaptor(self, known: dict[str, str]) -> None:
         if self.adaptor is AdaptorKind.plain:
@@ -141,6 +162,8 @@ class LocalCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if self._regions is not None:
+            self._regions.cleanup()
 
 
 def _free_port() -> int:

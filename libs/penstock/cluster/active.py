@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.answers import Ids
     from penstock.log import Log, TransactionalWriter
+    from penstock.wire import Heartbeat
     from penstock.wire.codec import Wire
 
 _STATE = b"state"
@@ -152,13 +153,19 @@ class Active:
         self._commit([*records, self._state()])
         return rows
 
-    def place(self, stores: Collection[str], engines: Collection[str]) -> bool:
-        """Deal out anew what the dead held. True where that changed anything."""
-        shards = share_out(self._topics.shards, self.placement.shards, stores)
-        buckets = share_out(self._topics.buckets, self.placement.buckets, engines)
-        if (shards, buckets) == (self.placement.shards, self.placement.buckets):
+    def place(self, stores: Mapping[str, Heartbeat], engines: Collection[str]) -> bool:
+        """Deal out anew what the dead held, and say where the stores are that hold shards. True where that changed
+        anything.
+        """
+        before = self.placement
+        shards = share_out(self._topics.shards, before.shards, stores)
+        buckets = share_out(self._topics.buckets, before.buckets, engines)
+        where = {name: beat.url for name, beat in stores.items() if beat.url is not None}
+        addresses = before.stores | where
+        addresses = {name: addresses[name] for name in sorted(set(shards.values())) if name in addresses}
+        if (shards, buckets, addresses) == (before.shards, before.buckets, before.stores):
             return False
-        placement = Placement(self.placement.epoch + 1, shards, buckets)
+        placement = Placement(before.epoch + 1, shards, buckets, addresses)
         self._commit([Record(self._topics.names.control, encode(placement), PLACEMENT)])
         self.placement = placement
         return True

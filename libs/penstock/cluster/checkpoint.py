@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.cluster.replica import Registration, Replica
+from penstock.cluster.replica import EngineReplica, Registration
 from penstock.cluster.terms import TermTable
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
@@ -56,7 +56,7 @@ class ReplicaFactory:
         self._clock = clock
         self._rng = rng
 
-    def make(self) -> tuple[Replica, Sequence[int]]:
+    def make(self) -> tuple[EngineReplica, Sequence[int]]:
         """Return a replica, and from where each partition of the log is read on. StorageError where the files
         are bad.
         """
@@ -68,7 +68,7 @@ class ReplicaFactory:
             dictionary.load(str(folder / "dictionary.bin"))
             store = native.Store.open(str(folder / "store"), "")
         core = Core(store, dictionary, self._limits, self._clock, self._rng, functions.call)
-        replica = Replica(Runtime(core), TermTable(dictionary, self._terms), self._partitions)
+        replica = EngineReplica(Runtime(core), TermTable(dictionary, self._terms), self._partitions)
         if folder is None:
             return replica, [0] * self._partitions
         path = folder / "replica.json"
@@ -80,7 +80,7 @@ class ReplicaFactory:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise StorageError(f"{path}: corrupt: {error!r}") from error
 
-    def save(self, replica: Replica) -> bool:
+    def save(self, replica: EngineReplica) -> bool:
         """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""
         if self._directory is None or not replica.whole:
             return False
@@ -93,7 +93,7 @@ class ReplicaFactory:
         return True
 
 
-def _write(replica: Replica, folder: Path) -> None:
+def _write(replica: EngineReplica, folder: Path) -> None:
     runtime = replica.runtime
     streams = []
     for stream in runtime.streams:
@@ -131,7 +131,7 @@ def _write(replica: Replica, folder: Path) -> None:
     runtime.core.dictionary.save(str(folder / "dictionary.bin"))
 
 
-def _restore(replica: Replica, folder: Path, state: dict[str, Any]) -> Sequence[int]:
+def _restore(replica: EngineReplica, folder: Path, state: dict[str, Any]) -> Sequence[int]:
     runtime = replica.runtime
     dictionary = runtime.core.dictionary
     dictionary.set_tick(max(dictionary.tick(), state["tick"]))

@@ -13,19 +13,20 @@ from zlib import crc32
 
 from penstock.cluster.buckets import Bucket
 from penstock.cluster.heartbeats import Heart
-from penstock.cluster.history import INSERTIONS, NOTHING
+from penstock.cluster.history import INSERTIONS
+from penstock.cluster.kept import Commitments, progress_record
 from penstock.cluster.placement import PlacementView
 from penstock.cluster.spine import SpineRecord
 from penstock.engine.lines import json_line
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.errors import StorageError
 from penstock.log import START, FencedError, Partition, Record, TransientError
-from penstock.wire import BucketProgress, QueryRegistration, QueryStop, WireError, decode, encode
+from penstock.wire import QueryRegistration, QueryStop, WireError, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.cluster.replica import Registration, Replica
+    from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.blocks import Block
@@ -57,7 +58,13 @@ class QueryEngine:
     """
 
     def __init__(
-        self, log: Log, topics: ClusterTopics, instance: str, replica: Replica, positions: Sequence[int], clock: Clock
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        instance: str,
+        replica: EngineReplica,
+        positions: Sequence[int],
+        clock: Clock,
     ) -> None:
         self.topics = topics
         self.replica = replica
@@ -73,10 +80,9 @@ class QueryEngine:
         self.one_shot = OneShot(replica.runtime.core, replica.runtime.streams, self._texts)
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
-        self._progress = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
+        self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
         self._heart = Heart(log, topics, clock, "query-engine", instance)
-        self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._opening: dict[int, _Opening] = {}
         self._eras = count(1)
         self.trouble: str | None = None  # why the last step came to nothing
@@ -93,7 +99,7 @@ class QueryEngine:
             if not self._commit():
                 return False
             moved = self._placed()
-            moved |= self._learn(self._progress.poll(_POLL))
+            moved |= self._learn()
             moved |= self._read(timeout_s)
             return self._commit() and moved
         except TransientError as error:
@@ -105,7 +111,7 @@ class QueryEngine:
         for number in [*self.buckets, *self._opening]:
             self._let_go(number)
         self._reader.close()
-        self._progress.close()
+        self._commitments.close()
 
     def positions(self) -> Sequence[int]:
         """Return where a restart from a checkpoint made now reads on."""
@@ -147,12 +153,12 @@ class QueryEngine:
                 continue
             del self._opening[number]
             opening.reader.close()
-            saved = None if opening.last is None else _progress(opening.last)
+            saved = None if opening.last is None else progress_record(opening.last)
             bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
             bucket.opened = opening.epoch
             core = self.replica.runtime.core
             core.attempt = max(core.attempt, bucket.epoch)
-            self._note(number, bucket.committed)
+            self._note(number, bucket.committed, bucket.waits_for)
             self._enrol_all(bucket)
             return True
         return False
@@ -219,7 +225,7 @@ class QueryEngine:
         moved = bool(messages)
         while (step := self.replica.held or self.replica.spine.next()) is not None:
             self.replica.held = step
-            if not self.replica.ready(step):
+            if not self._commitments.ready(self.replica, step):
                 break
             self.replica.prepare(step)
             self.replica.held = None
@@ -314,60 +320,30 @@ class QueryEngine:
                 self._placement.lost(number, bucket.opened)
                 continue
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
-            self._forget_stopped(number, progress.step)
-            self._note(number, bucket.committed)
+            self._note(number, bucket.committed, progress.step)
         return True
 
     # ---- what others still need
-    def _learn(self, messages: Iterable[Message]) -> bool:
-        """Take in what the buckets of all engines have committed."""
-        learnt = False
-        for message in messages:
-            if message.partition not in self.buckets:
-                progress = _progress(message)
-                self._committed[message.partition] = {p.group: p for p in progress.groups}
-                self._forget_stopped(message.partition, progress.step)
-                learnt = True
+    def _learn(self) -> bool:
+        """Take in what the buckets of other engines have committed."""
+        learnt = self._commitments.learn(self.buckets)
         if learnt:
             self._hold_back()
         return learnt
 
-    def _note(self, number: int, committed: dict[int, GroupProgress]) -> None:
-        self._committed[number] = dict(committed)
+    def _note(self, number: int, committed: dict[int, GroupProgress], step: int) -> None:
+        self._commitments.note(number, committed, step)
         self._hold_back()
-
-    def _forget_stopped(self, bucket: int, step: int) -> None:
-        """Forget stopped queries whose bucket has committed since: nothing of theirs is left to do."""
-        known = self.replica.registrations
-        for number, registration in list(known.items()):
-            stopped = registration.stopped
-            if stopped is not None and stopped <= step and self._bucket_of(registration.record) == bucket:
-                del known[number]
 
     def _hold_back(self) -> None:
         """Keep, for every query of the cluster, what whoever continues it from its last commit will look at."""
-        history, runtime = self.replica.history, self.replica.runtime
-        kept: dict[str, int] = {}
-        asked: dict[str, int] = {}
-        oldest = history.step
-        for registration in self.replica.registrations.values():
-            record, point = registration.record, registration.point
-            if point is None:
-                continue
-            progress = self._committed.get(self._bucket_of(record), {}).get(record.group)
-            last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
-            oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
-            for iri in record.streams:
-                need = point if progress is None else progress.needs.get(iri, point)
-                kept[iri] = min(need, kept.get(iri, need))
-                asked[iri] = min(last, asked.get(iri, last))
+        self._commitments.forget_stopped(self.replica)
+        needs, runtime = self._commitments.needs(self.replica), self.replica.runtime
         for stream in runtime.streams:
-            then = history.tracks[stream.iri].at(oldest)
-            then = NOTHING if then is None else then
-            stream.kept_from = kept.get(stream.iri)
-            stream.asked_from = min(then, asked.get(stream.iri, then)) if kept else None
-        runtime.core.store.release(INSERTIONS, history.tracks[""].at(oldest) or 0)
-        history.prune(oldest)
+            stream.kept_from = needs.kept.get(stream.iri)
+            stream.asked_from = needs.asked.get(stream.iri)
+        runtime.core.store.release(INSERTIONS, needs.insertions)
+        self.replica.history.prune(needs.step)
 
 
 def _record(message: Message) -> Wire:
@@ -383,11 +359,4 @@ def _step_part(message: Message) -> SpineRecord:
     found = _record(message)
     if not isinstance(found, SpineRecord):
         raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: a {type(found).__name__}")
-    return found
-
-
-def _progress(message: Message) -> BucketProgress:
-    found = _record(message)
-    if not isinstance(found, BucketProgress):
-        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: no progress of a bucket")
     return found

@@ -1,20 +1,21 @@
 """The cluster's streams and stored graph as one process knows them: a function of the spine's steps, and nothing else.
 
-What a batch makes due is fired by the embedded engine's own runtime; which queries stand in that is the
-caller's choice.
+What steps are applied to is a `World`: an engine's runtime, which fires what a batch makes due (which queries stand in
+it is the caller's choice), or a store's shards.
 Everything else about a query that all must know (its registration point above all) is noted here for every query.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from penstock.cluster.history import FOR_EVER, INSERTIONS, History
 from penstock.cluster.spine import Spine
 from penstock.engine.declaration import Declaration
+from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError
 from penstock.wire import (
     QueryRegistration,
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from penstock.cluster.spine import SpineRecord, Step
     from penstock.cluster.terms import TermTable
     from penstock.engine.answers import Ids
-    from penstock.engine.runtime import Runtime
-    from penstock.engine.streams import LiveStream
+    from penstock.wire.records import Numbers
 
 PIECE = 1_024
 """Batches of a run of empty ones that are closed before results can be committed in between."""
@@ -54,10 +54,78 @@ class Registration:
     pointed: int | None = None  # step at which `point` became known
 
 
-class Replica:
+class FollowedStream(Protocol):
+    """A stream as far as steps concern it."""
+
+    publisher: str | None
+    ended: bool
+    closed_ms: int | None
+
+    @property
+    def iri(self) -> str:
+        """Its name."""
+
+    @property
+    def number(self) -> int:
+        """The stored graph's number for it, never given twice."""
+
+    @property
+    def batch_ms(self) -> int:
+        """The batch interval."""
+
+    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
+        """Take tuples of one batch, in order of arrival."""
+
+    def move(self, watermark: int) -> None:
+        """Let batches up to that time close."""
+
+
+class FollowedStreams(Protocol):
+    """The streams that there are."""
+
+    def __contains__(self, iri: object) -> bool: ...
+
+    def get(self, iri: str) -> FollowedStream:
+        """Return the stream; UnknownStreamError."""
+
+    def declare(self, declaration: Declaration) -> FollowedStream:
+        """Add a stream."""
+
+    def drop(self, iri: str) -> None:
+        """Forget a stream; what it absorbed stays in the stored graph."""
+
+
+class World(Protocol):
+    """What steps are applied to."""
+
+    @property
+    def streams(self) -> FollowedStreams:
+        """The streams that there are."""
+
+    def moved(self, iri: str) -> None:
+        """Close what a stream's watermark allows, and do what becomes due."""
+
+    def begin(self, iri: str, point: int) -> None:
+        """A stream has its first progress: queries that waited for it begin there."""
+
+    def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
+        """Store quads, as a commit of `stream`'s batch `number`."""
+
+
+class Translation(Protocol):
+    """Between the log's ids and those of this process."""
+
+    def local(self, ids: Ids) -> Ids:
+        """Return the same terms' ids here. TransientError: the dictionary cannot tell now."""
+
+
+W = TypeVar("W", bound=World)
+
+
+class Replica(Generic[W]):
     """Streams, stored graph and registrations after the steps applied so far."""
 
-    def __init__(self, runtime: Runtime, terms: TermTable, partitions: int) -> None:
+    def __init__(self, runtime: W, terms: Translation, partitions: int) -> None:
         self.runtime = runtime
         self.terms = terms
         self.spine = Spine(partitions, self._stale)
@@ -173,7 +241,7 @@ class Replica:
         self.ended[iri] = stream.closed_ms
         stream.ended = True
         self.history.note(iri, FOR_EVER)
-        self.runtime.progress([stream])
+        self.runtime.moved(iri)
 
     def tidy(self) -> None:
         """Forget derived streams that have ended and that no query reads any more: nothing depends on when."""
@@ -227,10 +295,10 @@ class Replica:
         for until in (*range(closed + piece, end, piece), end):
             stream.move(until)
             self.history.note(stream.iri, until)
-            self.runtime.progress([stream])
+            self.runtime.moved(stream.iri)
             yield
 
-    def _append(self, stream: LiveStream, parts: list[ShardBatch]) -> None:
+    def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
         order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
         if len(order) == 0:
             return
@@ -238,14 +306,14 @@ class Replica:
         columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
         stream.append(times, *(self.terms.local(column[order]) for column in columns))
 
-    def _begin(self, stream: LiveStream, point: int) -> None:
+    def _begin(self, stream: FollowedStream, point: int) -> None:
         """Give a registration point to the queries that waited for the first progress of any of their streams."""
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
                 registration.point, registration.pointed = point, self.history.step
                 self.news.append(registration)
         self.hold()
-        self.runtime.registry.begin(stream, point)
+        self.runtime.begin(stream.iri, point)
 
     def _insertion(self, first: ShardInsertion, parts: list[ShardInsertion]) -> None:
         if first.number != self.insertions + 1 or first.part != len(self._parts):
@@ -256,9 +324,15 @@ class Replica:
         if first.part + 1 == first.parts:
             columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
             s, p, o, g = columns
-            self.runtime.core.store.commit(s, p, o, g, INSERTIONS, first.number)
+            self.runtime.insert(s, p, o, g, INSERTIONS, first.number)
             self.insertions, self._parts = first.number, []
             self.history.note("", first.number)
+
+
+class EngineReplica(Replica[Runtime]):
+    """The replica of a query engine."""
+
+    terms: TermTable
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:

@@ -17,6 +17,7 @@ from penstock.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from penstock.engine.answers import Ids
     from penstock.engine.core import Core
     from penstock.engine.events import BadEvent, Events
     from penstock.engine.member import Member
@@ -82,6 +83,19 @@ class Runtime:
         if due or self.schedule.unfinished:
             self.schedule.run(due, self.firing)
             self.firing.tidy()
+
+    # ---- steps that others number (a cluster's log)
+    def moved(self, iri: str) -> None:
+        """Close and fire what a stream's watermark allows."""
+        self.progress([self.streams.get(iri)])
+
+    def begin(self, iri: str, point: int) -> None:
+        """Let queries that waited for the first progress of a stream begin."""
+        self.registry.begin(self.streams.get(iri), point)
+
+    def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
+        """Store quads, as a commit that bounds know by that stream and batch."""
+        self.core.store.commit(s, p, o, g, stream, number)
 
     # ---- queries
     def stop(self, member: Member) -> None:

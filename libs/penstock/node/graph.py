@@ -33,10 +33,12 @@ class RemoteGraph(native.RemoteStore):
         self._nodes.settle()
         return snapshot
 
-    def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
-        """Return the graph at the latest stable snapshot; waits for nodes that have gone, and errs where they stay."""
+    def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
+        """Return the graph at the latest stable snapshot, or at that one; waits for nodes that have gone, and errs
+        where they stay.
+        """
         begin = super().view
-        return self._nodes.patiently(lambda: begin(bounds))
+        return self._nodes.patiently(lambda: begin(bounds, at))
 
     def latest(self) -> int:
         """Return the latest stable snapshot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.dataplane import Server
 from penstock.errors import PenstockError
@@ -38,7 +38,7 @@ def start_node(
     slice_mb: int = 0,
     rdma_device: str = "",
     checkpoints: Path | None = None,
-) -> ControlServer:
+) -> NodeServer:
     """Make a node in this process: its data plane answers from now on, the control server once it runs.
 
     With `checkpoints`, a folder on a disk, it keeps checkpoints there and begins with the last one.
@@ -47,13 +47,23 @@ def start_node(
     data = Server(host, data_port, secret, rdma_device=rdma_device)
     kept = None if checkpoints is None else Checkpoints(checkpoints)
     node = StoreNode(directory, shards, own, data, slice_mb=slice_mb, checkpoints=kept)
-    return ControlServer(node, host, port, secret, data.port)
+    return NodeServer(node, host, port, secret, data.port)
 
 
-class ControlServer:
+class Served(Protocol):
+    """Whom a control server speaks for."""
+
+    def expire(self) -> None:
+        """Let go of leases that have run out."""
+
+
+N = TypeVar("N", bound=Served)
+
+
+class ControlServer(Generic[N]):
     """Listens until `close`. Errors of one request are its answer; a connection that sends garbage is cut."""
 
-    def __init__(self, node: StoreNode, host: str, port: int, secret: bytes, data_port: int) -> None:
+    def __init__(self, node: N, host: str, port: int, secret: bytes, data_port: int) -> None:
         self._node = node
         self._secret = secret
         self.data_port = data_port
@@ -101,6 +111,13 @@ class ControlServer:
             return {"error": str(error), "kind": type(error).__name__}
         except (KeyError, TypeError, ValueError) as error:
             return {"error": f"not a request: {error!r}", "kind": "DataError"}
+
+    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class NodeServer(ControlServer[StoreNode]):
+    """Speaks for a node."""
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         match message["do"]:

@@ -27,6 +27,8 @@ class Metrics:
         self.lag = self._gauge("lag_records", "records between this stage and the end of its input", "topic")
         self.batch_age = self._gauge("batch_age_seconds", "wall clock minus the end of the last closed batch", "stream")
         self.watermark = self._gauge("watermark_ms", "event time of a stream, ms since the epoch", "stream")
+        self.local_vts = self._gauge("local_vts_ms", "end of a stream's last batch that all shards here have", "stream")
+        self.leases = self._gauge("leases", "engines that hold a lease here")
         self.memory = self._gauge("memory_bytes", "memory held", "region")
         self.active = self._gauge("active", "1 where this instance is the active one")
         self.step = self._histogram("step_seconds", "one step that had work")

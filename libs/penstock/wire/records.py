@@ -168,6 +168,7 @@ class Placement:
     epoch: int
     shards: dict[str, str]
     buckets: dict[str, str]
+    stores: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

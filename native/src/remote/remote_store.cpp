@@ -58,7 +58,8 @@ RemoteStore::RemoteStore(std::size_t shards) : shards_(shards), places_(std::mak
 RemoteStore::~RemoteStore() = default;
 
 /// Takes over the node's directory, from the plane that leads to it. Holds plane_mutex_.
-void RemoteStore::place(dataplane::Node node, const std::shared_ptr<dataplane::Plane>& plane) {
+void RemoteStore::place(dataplane::Node node, const Attached& attached) {
+    const auto& [plane, shards] = attached;
     const std::vector<RegionEntry> entries = plane->directory(node);
     std::scoped_lock lock(mutex_);
     auto places = std::make_shared<Places>(*places_);
@@ -66,21 +67,22 @@ void RemoteStore::place(dataplane::Node node, const std::shared_ptr<dataplane::P
         if (entry.kind == dataplane::RegionKind::Slices) slices_[{entry.subject, node}] = {entry.id, entry.epoch};
         if (entry.kind != dataplane::RegionKind::Shard) continue;
         if (entry.subject >= shards_) throw DataError("there is no shard " + std::to_string(entry.subject));
+        if (shards && std::find(shards->begin(), shards->end(), entry.subject) == shards->end()) continue;
         (*places)[entry.subject] = {entry.id, entry.epoch, plane->mapped(entry.id), plane};
     }
     places_ = std::move(places);
 }
 
-void RemoteStore::attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane) {
+void RemoteStore::attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards) {
     std::scoped_lock lock(plane_mutex_);
-    place(node, plane);
+    place(node, {plane, shards});
     router_.add(node, plane);
-    planes_[node] = std::move(plane);
+    planes_[node] = {std::move(plane), shards};
 }
 
 void RemoteStore::refresh() {
     std::scoped_lock lock(plane_mutex_);
-    for (const auto& [node, plane] : planes_) place(node, plane);
+    for (const auto& [node, attached] : planes_) place(node, attached);
 }
 
 std::vector<std::pair<dataplane::Node, RemoteStore::SliceRegion>> RemoteStore::slice_regions(
@@ -256,12 +258,13 @@ Visibility RemoteStore::visibility(const Place& place, const Header& header, Sna
     return visibility;
 }
 
-std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds) {
+std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds, std::optional<Snapshot> at) {
     const auto places = this->places();
-    const Snapshot snapshot = read_headers(*places).published;
+    const Snapshot published = read_headers(*places).published;
+    const Snapshot snapshot = at.value_or(published);
     {
         std::scoped_lock lock(mutex_);
-        if (snapshot < newest_)
+        if (published < snapshot || snapshot < newest_)
             throw dataplane::Error(Fault::Disconnected,
                                    "a node is behind the snapshot that was read last: wait for it");
         for (const StreamBound& bound : bounds)

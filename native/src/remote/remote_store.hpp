@@ -54,9 +54,10 @@ public:
     LabelTable& labels() override { return labels_; }
     std::size_t shard_count() const { return shards_; }
 
-    /// The shards in the node's directory lie there from now on, and are read by this plane, which nobody else uses.
-    /// Views that are open go on with where they lay. dataplane::Error.
-    void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane);
+    /// The shards in the node's directory, or those of them that are named, lie there from now on, and are read by this
+    /// plane, which nobody else uses. Views that are open go on with where they lay. dataplane::Error.
+    using Numbers = std::optional<std::vector<std::uint32_t>>;
+    void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards = {});
 
     /// Asks the nodes' directories again: a stream's slices are there once it was declared.
     void refresh();
@@ -91,8 +92,9 @@ public:
 
     /// The graph at the latest stable snapshot, less what the bounded streams committed after their bounds. Fails with
     /// dataplane::Error: a node is gone, a shard was replaced (attach it and try again), the lease has run out. So do
-    /// the view's reads; StorageError is for what cannot be a shard's.
-    std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {});
+    /// the view's reads; StorageError is for what cannot be a shard's. `at`: that snapshot in place of the latest, for a
+    /// reader who must not see what nodes are ahead of it; a node that is behind it is an error as if it were gone.
+    std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {}, std::optional<Snapshot> at = {});
 
     std::uint64_t edge_count();
     std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }  // of reads so far
@@ -115,8 +117,13 @@ private:
         CommitSource source;
     };
 
+    struct Attached {
+        std::shared_ptr<dataplane::Plane> plane;
+        Numbers shards;  // of which others may lie there too
+    };
+
     std::shared_ptr<const Places> places() const;
-    void place(dataplane::Node node, const std::shared_ptr<dataplane::Plane>& plane);
+    void place(dataplane::Node node, const Attached& attached);
     Headers read_headers(const Places& places);
     void check_alive(const Place& place, std::uint32_t shard, const layout::Header& header) const;
     /// Throws where what the lease kept may be gone by now.
@@ -135,7 +142,7 @@ private:
 
     std::mutex plane_mutex_;
     dataplane::Router router_;
-    std::map<dataplane::Node, std::shared_ptr<dataplane::Plane>> planes_;
+    std::map<dataplane::Node, Attached> planes_;
     mutable std::mutex mutex_;  // all below
     std::shared_ptr<const Places> places_;
     std::map<std::pair<std::uint32_t, dataplane::Node>, SliceRegion> slices_;  // by stream and node

@@ -1,0 +1,118 @@
+"""Follows the log with some shards of the stored graph. All of them are at the same step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cluster.replica import Replica, declaration_of
+from penstock.cluster.spine import SpineRecord
+from penstock.cluster.stored_graph import StoredGraph
+from penstock.cluster.terms import SameIds
+from penstock.errors import StorageError
+from penstock.log import Partition
+from penstock.wire import StreamDeclaration, WireError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.cluster.commits import TermEncoder
+    from penstock.cluster.kept import Commitments
+    from penstock.cluster.shard_store import ShardStore
+    from penstock.cluster.spine import Step
+    from penstock.cluster.topics import ClusterTopics
+    from penstock.log import Log, Message
+
+_POLL = 256  # records of the log taken at once
+
+
+class Follower:
+    """`positions`: from where each partition is read, as the checkpoint of the shards says."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        replica: Replica[StoredGraph],
+        positions: Sequence[int],
+        terms: TermEncoder,
+    ) -> None:
+        self.replica = replica
+        self._terms = terms
+        partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
+        self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
+
+    @property
+    def graph(self) -> StoredGraph:
+        """The shards and what they know of streams."""
+        return self.replica.runtime
+
+    @property
+    def step(self) -> int:
+        """How many steps of the spine are applied."""
+        return self.replica.history.step
+
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each partition is read next."""
+        return self._reader.positions()
+
+    def caught_up(self) -> bool:
+        """Whether everything in the log has been applied (as it was at the last poll)."""
+        return self._reader.caught_up() and self.replica.held is None
+
+    def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
+        """Apply what has come, up to a step; False where that was nothing. TransientError: the rest waits."""
+        messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
+        for message in messages:
+            self.replica.spine.take(message.partition, message.offset, _step_part(message))
+        moved = bool(messages)
+        while (until is None or self.step < until) and (step := self.replica.held or self.replica.spine.next()):
+            self.replica.held = step
+            if not commitments.ready(self.replica, step):
+                break
+            self._prepare(step)
+            self.replica.held = None
+            for _ in self.replica.apply(step):
+                pass
+            self.replica.tidy()
+            moved = True
+        if moved:
+            self.hold_back(commitments)
+        return moved
+
+    def _prepare(self, step: Step) -> None:
+        if isinstance(step[0], StreamDeclaration):
+            self.graph.streams.learn(declaration_of(step[0]), self._terms)
+
+    def hold_back(self, commitments: Commitments) -> None:
+        """Keep what whoever continues the cluster's queries will look at, and let the rest go."""
+        self.replica.news.clear()  # engines tell registration points
+        commitments.forget_stopped(self.replica)
+        needs = commitments.needs(self.replica)
+        self.graph.release(needs)
+        self.replica.history.prune(needs.step)
+
+    def take(self, shard: ShardStore) -> None:
+        """Follow with that shard too, which is at the same step."""
+        self.graph.shards[shard.number] = shard
+
+    def close(self) -> None:
+        """Let go of the log."""
+        self._reader.close()
+
+
+def empty_replica(partitions: int) -> Replica[StoredGraph]:
+    """Return the replica of a cluster in which nothing has happened."""
+    return Replica(StoredGraph(), SameIds(), partitions)
+
+
+def _step_part(message: Message) -> SpineRecord:
+    where = f"{message.topic}[{message.partition}], offset {message.offset}"
+    if message.value is None:
+        raise StorageError(f"{where}: an empty record")
+    try:
+        found = decode(message.value)
+    except WireError as error:
+        raise StorageError(f"{where}: {error}") from error
+    if not isinstance(found, SpineRecord):
+        raise StorageError(f"{where}: a {type(found).__name__}")
+    return found

@@ -1,0 +1,116 @@
+"""What whoever continues the cluster's queries will look at: from the buckets' progress and the registrations.
+
+Everybody who keeps slices or append logs keeps them for every query of the cluster, from its last commit on: an engine
+that takes queries over finds them, here or in the stores (ADR 28).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.cluster.history import NOTHING
+from penstock.errors import StorageError
+from penstock.log import START, Partition
+from penstock.wire import BucketProgress, WireError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.cluster.replica import Replica, W
+    from penstock.cluster.spine import Step
+    from penstock.cluster.topics import ClusterTopics
+    from penstock.log import Log, Message
+    from penstock.wire import GroupProgress
+
+_POLL = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """By stream: tuples later than `kept` are still looked at (absent: none are), and no instant before `asked` is
+    evaluated. `step` and `insertions`: the oldest graph that is still looked at.
+    """
+
+    step: int
+    insertions: int
+    kept: dict[str, int]
+    asked: dict[str, int]
+
+
+class Commitments:
+    """What every bucket has committed, as this process knows it."""
+
+    def __init__(self, log: Log, topics: ClusterTopics) -> None:
+        self._buckets = topics.buckets
+        self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
+        self._committed: dict[int, dict[int, GroupProgress]] = {}
+        self._steps: dict[int, int] = {}  # of the last commits
+
+    def close(self) -> None:
+        """Let go."""
+        self._reader.close()
+
+    def learn(self, own: Iterable[int] = ()) -> bool:
+        """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
+        learnt = False
+        for message in self._reader.poll(_POLL):
+            if message.partition not in own:
+                progress = progress_record(message)
+                self.note(message.partition, {p.group: p for p in progress.groups}, progress.step)
+                learnt = True
+        return learnt
+
+    def note(self, bucket: int, committed: dict[int, GroupProgress], step: int) -> None:
+        """Note what a bucket has committed, and at which step."""
+        self._committed[bucket] = dict(committed)
+        self._steps[bucket] = step
+
+    def forget_stopped(self, replica: Replica[W]) -> None:
+        """Forget stopped queries whose bucket has committed since: nothing of theirs is left to do."""
+        known = replica.registrations
+        for number, registration in list(known.items()):
+            stopped = registration.stopped
+            if stopped is not None and stopped <= self._steps.get(registration.record.group % self._buckets, -1):
+                del known[number]
+
+    def ready(self, replica: Replica[W], step: Step) -> bool:
+        """Whether a step may be applied. Progress that came before a stop was read counts, too."""
+        if not replica.ready(step):
+            self.forget_stopped(replica)
+        return replica.ready(step)
+
+    def needs(self, replica: Replica[W]) -> Needs:
+        """Return what is still looked at."""
+        history = replica.history
+        kept: dict[str, int] = {}
+        asked: dict[str, int] = {}
+        oldest = history.step
+        for registration in replica.registrations.values():
+            record, point = registration.record, registration.point
+            if point is None:
+                continue
+            progress = self._committed.get(record.group % self._buckets, {}).get(record.group)
+            last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
+            oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
+            for iri in record.streams:
+                need = point if progress is None else progress.needs.get(iri, point)
+                kept[iri] = min(need, kept.get(iri, need))
+                asked[iri] = min(last, asked.get(iri, last))
+        if kept:
+            for iri in replica.declared:
+                then = history.tracks[iri].at(oldest)
+                then = NOTHING if then is None else then
+                asked[iri] = min(then, asked.get(iri, then))
+        return Needs(oldest, history.tracks[""].at(oldest) or 0, kept, asked)
+
+
+def progress_record(message: Message) -> BucketProgress:
+    """Return a record of the progress topic; StorageError where it is none."""
+    try:
+        found = None if message.value is None else decode(message.value)
+    except WireError as error:
+        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: {error}") from error
+    if not isinstance(found, BucketProgress):
+        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: no progress of a bucket")
+    return found

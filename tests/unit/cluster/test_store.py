@@ -1,0 +1,192 @@
+"""The store service: what the log says of the stored graph, in shards that come, go, and are saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from penstock.cluster.shard_checkpoints import ShardCheckpoints
+from penstock.errors import StorageError
+from penstock.store import _native as native
+from support.small_cluster import SmallCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.cluster.shard_store import ShardStore
+
+EX = "http://ex.org/"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+SHARDS = 4
+Quad = tuple[str, str, str, str]
+
+
+@pytest.fixture
+def cluster() -> Iterator[SmallCluster]:
+    with_shards = SmallCluster(engines=1, shards=SHARDS)
+    with_shards.coordinator.declare(EX + "s", "s", batch_ms=100, timing=(EX + "at",), absorb_into=EX + "g")
+    yield with_shards
+    with_shards.close()
+
+
+def quads(cluster: SmallCluster) -> set[Quad]:
+    """All quads that the stores hold, read in their regions: the same by subjects as by objects."""
+    shards = {number: shard for store in cluster.stores.values() for number, shard in store.shards.items()}
+    assert sorted(shards) == list(range(SHARDS))
+    out = {quad for shard in shards.values() for quad in _edges(shard, 0)}
+    into = {(g, p, o, s) for shard in shards.values() for g, p, s, o in _edges(shard, 1)}
+    assert out == into
+    ids = sorted({i for quad in out for i in quad})
+    terms = {i: term for i, term in zip(ids, native.LocalTerms(native.Dictionary()).decode(_inline(ids)), strict=True)}
+    entries = [i for i in ids if i and not i >> 60 > 2]
+    named = dict(zip(entries, cluster.terms.decode(np.array(entries, np.uint64)), strict=True))
+
+    def text(i: int) -> str:
+        term = named.get(i) or terms[i]
+        return "" if term is None else term[1].removeprefix(EX)
+
+    return {(text(g), text(p), text(s), text(o)) for g, p, s, o in out}
+
+
+def _inline(ids: list[int]) -> np.ndarray:
+    return np.array([i if i >> 60 > 2 else 0 for i in ids], np.uint64)
+
+
+def _edges(shard: ShardStore, direction: int) -> Iterator[tuple[int, int, int, int]]:
+    graphs, predicates = shard.store.label_pairs()
+    [path] = shard._directory.glob("*.region")
+    reader = native.ShardReader(str(path))
+    for label, (g, p) in enumerate(zip(graphs.tolist(), predicates.tolist(), strict=True), 1):
+        for vertex in reader.vertices(label, direction).tolist():
+            for other in reader.neighbours(vertex, label, direction).tolist():
+                yield g, p, vertex, other
+
+
+def feed(cluster: SmallCluster, first: int, last: int) -> set[Quad]:
+    """Push events that store two triples each, one of them again and again; returns what is stored then."""
+    expected = set()
+    for i in range(first, last):
+        knows, number = f"<{EX}a{i}> <{EX}knows>", f'"{i}"^^<{XSD}integer>'
+        cluster.push("s", i * 100 + 1, f"{knows} <{EX}b{i % 3}> .\n{knows} {number} .\n<{EX}a{i}> <{EX}at> {number} .")
+        expected |= {("g", "knows", f"a{i}", f"b{i % 3}"), ("g", "knows", f"a{i}", str(i))}
+    cluster.coordinator.update(
+        f"INSERT DATA {{ <{EX}x{first}> <{EX}p> <{EX}y> . GRAPH <{EX}h> {{ <{EX}x> <{EX}p> 1 }} }}"
+    )
+    cluster.advance("s", last * 100)
+    cluster.run()
+    return expected | {("", "p", f"x{first}", "y"), ("h", "p", "x", "1")}
+
+
+def test_stores_hold_what_the_log_says_each_its_shards(cluster: SmallCluster, tmp_path: Path):
+    cluster.start_store("s0", tmp_path)
+    cluster.start_store("s1", tmp_path)
+    cluster.run()
+    assert {name: sorted(store.shards) for name, store in cluster.stores.items()} == {"s0": [0, 2], "s1": [1, 3]}
+    expected = feed(cluster, 0, 20)
+    assert quads(cluster) == expected
+    snapshots = {shard.store.latest() for store in cluster.stores.values() for shard in store.shards.values()}
+    assert snapshots == {21}  # twenty batches and one insertion
+    assert all(store.local_vts() == {EX + "s": 19} for store in cluster.stores.values())
+    assert all(store.caught_up() for store in cluster.stores.values())
+
+
+def test_a_store_that_starts_late_reads_the_log_from_its_beginning(cluster: SmallCluster, tmp_path: Path):
+    expected = feed(cluster, 0, 10)
+    cluster.start_store("s0", tmp_path, keeps=False)
+    cluster.run()
+    assert quads(cluster) == expected
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_killed_store_comes_back_and_applies_no_batch_twice(cluster: SmallCluster, tmp_path: Path, saved: bool):
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path)
+    cluster.run()
+    expected = feed(cluster, 0, 10)
+    if saved:
+        assert all(store.checkpoint() for store in cluster.stores.values())
+    expected |= feed(cluster, 10, 15)
+    cluster.kill_store("s1")
+    back = cluster.start_store("s1", tmp_path)
+    expected |= feed(cluster, 15, 20)
+    assert sorted(back.shards) == [1, 3]
+    assert quads(cluster) == expected
+    assert {shard.store.latest() for store in cluster.stores.values() for shard in store.shards.values()} == {23}
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_shards_of_a_dead_store_move_to_a_living_one_and_back(cluster: SmallCluster, tmp_path: Path, saved: bool):
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path)
+    cluster.run()
+    expected = feed(cluster, 0, 10)
+    if saved:
+        assert all(store.checkpoint() for store in cluster.stores.values())
+    cluster.kill_store("s1")
+    expected |= feed(cluster, 10, 20)
+    assert sorted(cluster.stores["s0"].shards) == [0, 1, 2, 3]
+    assert len(cluster.stores["s0"].followers()) == 1  # what came has caught up
+    assert quads(cluster) == expected
+    assert cluster.stores["s0"].checkpoint()
+    cluster.start_store("s1", tmp_path)
+    expected |= feed(cluster, 20, 30)
+    assert {name: len(store.shards) for name, store in cluster.stores.items()} == {"s0": 2, "s1": 2}
+    assert quads(cluster) == expected
+
+
+def test_a_checkpoint_takes_the_place_of_those_of_earlier_stores(cluster: SmallCluster, tmp_path: Path):
+    cluster.start_store("s0", tmp_path)
+    cluster.run()
+    feed(cluster, 0, 5)
+    assert cluster.stores["s0"].checkpoint()
+    cluster.kill_store("s0")
+    cluster.start_store("s1", tmp_path)
+    cluster.run()
+    assert {path.name for path in (tmp_path / "checkpoints").glob("shard-*/*")} == {"s0"}
+    feed(cluster, 5, 6)
+    assert cluster.stores["s1"].checkpoint()
+    assert {path.name for path in (tmp_path / "checkpoints").glob("shard-*/*")} == {"s1"}
+
+
+def test_a_damaged_checkpoint_is_an_error(cluster: SmallCluster, tmp_path: Path):
+    cluster.start_store("s0", tmp_path)
+    cluster.run()
+    feed(cluster, 0, 5)
+    assert cluster.stores["s0"].checkpoint()
+    [state] = (tmp_path / "checkpoints" / "shard-1").glob("s0/checkpoint-*/state.json")
+    state.write_text(state.read_text().replace('"step"', '"stop"'))
+    with pytest.raises(StorageError, match="corrupt"):
+        ShardCheckpoints(tmp_path / "checkpoints", "s0", SHARDS).last(1)
+
+
+def test_logs_go_when_queries_and_leases_need_them_no_more(cluster: SmallCluster, tmp_path: Path):
+    store = cluster.start_store("s0", tmp_path)
+    cluster.run()
+    feed(cluster, 0, 5)
+
+    def kept() -> int:
+        return sum(shard.store.log_bytes() for shard in store.shards.values())
+
+    assert kept() == 0  # nobody looks at what was
+    granted, epochs = store.leases.grant("reader", 1 << 31, 60_000)
+    assert granted == 6
+    assert epochs.keys() == store.shards.keys()
+    feed(cluster, 5, 10)
+    assert kept() > 0
+    assert store.leases.grant("reader", 6, 60_000)[0] == 6
+    store.leases.leave("reader")
+    feed(cluster, 10, 11)
+    assert kept() == 0
+    with pytest.raises(StorageError, match="cannot be read any more"):
+        store.leases.grant("reader", 6, 60_000)
+    cluster.coordinator.register(
+        "q",
+        f"SELECT ?o FROM NAMED WINDOW <w> ON <{EX}s> [RANGE PT1S STEP PT1S] WHERE {{ WINDOW <w> {{ ?x <{EX}at> ?o }} }}",
+    )
+    cluster.run()
+    cluster.kill("e0")  # nobody evaluates: what is due stays readable
+    feed(cluster, 11, 20)
+    assert kept() > 0
