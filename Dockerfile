@@ -29,7 +29,7 @@ ENV PATH=/opt/penstock/bin:$PATH \
 USER 10001
 WORKDIR /data
 VOLUME /data
-EXPOSE 8080 7879
+EXPOSE 8080 7879 7880 7881
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/health/live', timeout=4)"]
 ENTRYPOINT ["tini", "--", "penstock"]

@@ -19,6 +19,7 @@ from penstock.services.cluster_settings import ClientSettings
 from penstock.services.dictionary import DictionarySettings
 from penstock.services.dispatcher import DispatcherSettings
 from penstock.services.query_engine import QueryEngineSettings
+from penstock.services.store import StoreSettings
 
 if TYPE_CHECKING:
     from penstock.runtime.settings import ServiceSettings
@@ -29,6 +30,7 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
     "dispatcher": DispatcherSettings,
     "dictionary": DictionarySettings,
     "coordinator": ClientSettings,
+    "store": StoreSettings,
     "query-engine": QueryEngineSettings,
 }
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -57,6 +59,7 @@ def test_every_service_and_every_standby_is_there():
         "dispatcher": 1,
         "dictionary": 2,
         "coordinator": 2,
+        "store": 2,
         "query-engine": 2,
     }
 
@@ -65,7 +68,9 @@ def test_ports_are_those_that_services_listen_on():
     exposed = set(re.search(r"^EXPOSE (.+)$", DOCKERFILE, re.MULTILINE)[1].split())
     http = IN_IMAGE["PENSTOCK_HTTP_PORT"]
     assert f":{http}/health/live" in DOCKERFILE
-    listening = {OWN[name]["environment"]["PENSTOCK_LISTEN"].split(":")[1] for name in ("dictionary-0", "dictionary-1")}
+    settings = [service["environment"] for service in OWN.values() if "PENSTOCK_LISTEN" in service["environment"]]
+    listening = {given["PENSTOCK_LISTEN"].split(":")[1] for given in settings}
+    listening |= {given["PENSTOCK_DATA_PORT"] for given in settings if "PENSTOCK_DATA_PORT" in given}
     assert exposed == {http, *listening}
     published = [port for service in OWN.values() for port in service.get("ports", ())]
     assert {port.split(":")[1] for port in published} == {http}

@@ -40,7 +40,7 @@ def quads(cluster: SmallCluster) -> set[Quad]:
     into = {(g, p, o, s) for shard in shards.values() for g, p, s, o in _edges(shard, 1)}
     assert out == into
     ids = sorted({i for quad in out for i in quad})
-    terms = {i: term for i, term in zip(ids, native.LocalTerms(native.Dictionary()).decode(_inline(ids)), strict=True)}
+    terms = dict(zip(ids, native.LocalTerms(native.Dictionary()).decode(_inline(ids)), strict=True))
     entries = [i for i in ids if i and not i >> 60 > 2]
     named = dict(zip(entries, cluster.terms.decode(np.array(entries, np.uint64)), strict=True))
 
