@@ -92,8 +92,8 @@ public:
 
     /// The graph at the latest stable snapshot, less what the bounded streams committed after their bounds. Fails with
     /// dataplane::Error: a node is gone, a shard was replaced (attach it and try again), the lease has run out. So do
-    /// the view's reads; StorageError is for what cannot be a shard's. `at`: that snapshot in place of the latest, for a
-    /// reader who must not see what nodes are ahead of it; a node that is behind it is an error as if it were gone.
+    /// the view's reads; StorageError is for what cannot be a shard's. `at`: that snapshot in place of the latest, for
+    /// a reader who must not see what nodes are ahead of it; a node that is behind it is an error as if it were gone.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {}, std::optional<Snapshot> at = {});
 
     std::uint64_t edge_count();
