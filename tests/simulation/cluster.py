@@ -267,6 +267,14 @@ class Cluster:
             self.tick()
         raise AssertionError("no coordinator answered")
 
+    def undecided(self) -> bool:
+        """Whether a query that reads a derived stream beside others may still wait for the first progress of any."""
+        replicas = [process.service.replica for process in self.engines if process.service is not None]
+        records = [r.record for replica in replicas for r in replica.registrations.values() if r.point is None]
+        published = {r.record.publishes for replica in replicas for r in replica.registrations.values()}
+        waiting = any(len(r.streams) > 1 and published.intersection(r.streams) for r in records)
+        return waiting or len(replicas) < len(self.engines)
+
     # ---- the end
     def rest(self) -> None:
         """End all trouble and wait until everything is done."""

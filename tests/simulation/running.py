@@ -90,6 +90,8 @@ class Driver:
         cluster.faults.calm = False
         for operation in self.case.operations:
             self.do(operation)
+            if self.derived and cluster.undecided():
+                self.catch_up()
             for _ in range(cluster.rng.choice([0, 1, 4, 16])):
                 cluster.tick()
 
@@ -127,7 +129,10 @@ class Driver:
         self.derived |= record.publishes is not None
 
     def catch_up(self) -> None:
-        """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them."""
+        """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them.
+
+        P of a query depends on which of its streams comes first, and where it had come (ADR 35).
+        """
         if self.derived:
             self.cluster.rest()
             self.cluster.faults.calm = False

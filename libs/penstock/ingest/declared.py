@@ -30,8 +30,11 @@ class DeclaredStreams:
 
     def refresh(self) -> bool:
         """Take in what has come; returns whether anything has changed."""
+        messages = self._view.refresh()
+        if not messages:
+            return False
         before = dict(self.by_iri)
-        for message in self._view.refresh():
+        for message in messages:
             if message.key is not None:
                 self._note(message.key, message.value)
         return self.by_iri != before

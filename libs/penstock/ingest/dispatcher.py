@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.streams import NEVER
 from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.outputs import batch_records, refused_records
+from penstock.ingest.silence import Silence
 from penstock.ingest.stream_time import StreamTime
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.view import CompactedView, Lookup, records_behind
@@ -29,8 +30,6 @@ POLL_RECORDS = 1_000
 """Records of tuples that one step takes in: with the adaptor's bound on each, this bounds a transaction."""
 OPEN_BYTES = 256 << 20
 """Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
-IDLE_CHECK_MS = 250
-"""How often silent partitions are looked at: a question to the brokers."""
 ADAPTOR_GROUP = "adaptor"
 OPENING_S = 60.0
 """How long opening may read each of its topics before it is a TransientError."""
@@ -52,7 +51,7 @@ class Dispatcher:
         opening_s: float = OPENING_S,
     ) -> None:
         self._log, self._names, self._shards, self._clock = log, names, shards, clock
-        self._adaptor_group, self._opening_s = adaptor_group, opening_s
+        self._opening_s = opening_s
         log.create([Topic(names.dispatcher, 1, "compact")])
         self._writer = log.transactional(f"{names.prefix}.dispatcher")
         self._declared = DeclaredStreams(log, names, opening_s)
@@ -60,10 +59,13 @@ class Dispatcher:
         self._lookup = Lookup(log)
         self._streams: dict[str, StreamTime] = {}
         self._by_topic: dict[str, StreamTime] = {}
+        self._silence = Silence(log, names, adaptor_group)
+        self._touched: dict[str, StreamTime] = {}  # since what they closed was last collected
+        self._highest_ms = NEVER  # watermark of all streams
+        self._fresh: dict[Partition, int] = {}  # from where tuples of new streams are to be read
         self._saved = self._read_states()
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
         self._outbox: list[Record] = []
-        self._next_check_ms = 0
         self.batches = self.late = self.dead = self.transactions = 0
         self._follow()
 
@@ -82,12 +84,15 @@ class Dispatcher:
             self._commit()
         if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
             self._follow()
+        self._read_on()
         messages = self._reader.poll(POLL_RECORDS, timeout_s)
         wall_ms = self._clock.now_ms()
         for message in messages:
             self._take(message, wall_ms)
-        self._look_for_idle(wall_ms)
-        self._send_heartbeats(wall_ms)
+        for stream in self._silence.look(self._streams, self._reader, wall_ms):
+            self._note(stream)
+        for stream in self._silence.heartbeats(self._highest_ms, wall_ms):
+            self._note(stream)
         self._collect()
         self._commit()
         return bool(messages)
@@ -107,61 +112,34 @@ class Dispatcher:
         if stream is None:
             return  # dropped while it was on the way
         refused = stream.take(message.partition, _tuples(message), message.offset, wall_ms)
+        self._silence.over(stream)
+        self._note(stream)
         if refused:
             self._refused.append((stream.declaration, refused))
         if stream.open.bytes > (stream.declaration.slice_mb << 20 if stream.declaration.slice_mb else OPEN_BYTES):
             self._reader.pause(self._partitions(stream, stream.leading()))
 
+    def _note(self, stream: StreamTime) -> None:
+        """Take note that a stream has come further, or might have."""
+        self._touched[stream.declaration.iri] = stream
+        self._highest_ms = max(self._highest_ms, stream.watermark_ms)
+
     def _partitions(self, stream: StreamTime, numbers: list[int] | None = None) -> list[Partition]:
         topic = self._names.tuples(stream.declaration.name)
         return [Partition(topic, i) for i in (range(len(stream.partitions)) if numbers is None else numbers)]
 
-    # ---- silence
-    def _look_for_idle(self, wall_ms: int) -> None:
-        """Leave out partitions that are silent because nothing is there; what is on the way is waited for."""
-        if wall_ms < self._next_check_ms:
-            return
-        self._next_check_ms = wall_ms + IDLE_CHECK_MS
-        for stream in self._streams.values():
-            for number in stream.silent(wall_ms):
-                if self._drained(stream, number):
-                    stream.leave_out(number)
-
-    def _drained(self, stream: StreamTime, number: int) -> bool:
-        """Whether every event of a source partition has come through the adaptor, and been read here."""
-        source = Partition(self._names.events(stream.declaration.name), number)
-        topics = self._log.topics()
-        if number >= topics.get(source.topic, 0):
-            return True
-        span = self._log.spans([source])[source]
-        adapted = self._log.committed(self._adaptor_group, [source]).get(source, span.start)
-        if adapted < span.end:
-            return False
-        [tuples] = self._partitions(stream, [number])
-        return self._reader.positions().get(tuples, 0) >= self._log.spans([tuples])[tuples].end
-
-    def _send_heartbeats(self, wall_ms: int) -> None:
-        """Move idle streams to the highest watermark of the others, or along with the wall clock (SEMANTICS §2)."""
-        streams = self._streams.values()
-        idle = [stream for stream in streams if stream.idle]
-        if not idle:
-            return
-        highest = max(stream.watermark_ms for stream in streams)
-        for stream in idle:
-            behind_wall = wall_ms - stream.declaration.idle_timeout_ms if stream.follows_wall else NEVER
-            if max(highest, behind_wall) > stream.watermark_ms:
-                stream.advance(max(highest, behind_wall))
-
     # ---- output
     def _collect(self) -> None:
         """Put records of what has closed, and of changed states, into the outbox."""
-        for iri, stream in self._streams.items():
+        while self._touched:
+            iri, stream = next(iter(self._touched.items()))
             for batch in stream.close():
                 self.batches += batch.last - batch.first + 1
                 self._outbox += batch_records(self._names, self._shards, stream.declaration, batch)
             if stream.changed:
                 self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), iri.encode()))
                 self._reader.resume(self._partitions(stream))
+            del self._touched[iri]
 
     def _commit(self) -> None:
         """Write the outbox, once what was refused has its bytes again. After a TransientError the next call goes on.
@@ -190,14 +168,26 @@ class Dispatcher:
             partitions = topics.get(self._names.tuples(declaration.name), 0)
             if iri not in self._streams and partitions:
                 self._add(declaration, partitions)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read the tuples of streams that are new."""
+        if self._fresh:
+            self._reader.assign(self._fresh)
+            self._fresh = {}
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
         """Let a stream go. Its state stays: a stream of that name that is declared later begins behind it."""
-        self._reader.unassign(self._partitions(stream))
+        names = self._partitions(stream)
+        self._reader.unassign(names)
+        self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
+        self._silence.over(stream)
+        self._touched.pop(iri, None)
         del self._streams[iri]
         del self._by_topic[self._names.tuples(stream.declaration.name)]
         self._saved[iri] = state = stream.state()
         self._outbox.append(Record(self._names.dispatcher, encode(state), iri.encode()))
+        self._highest_ms = max((other.watermark_ms for other in self._streams.values()), default=NEVER)
 
     def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
         stream = StreamTime(declaration, partitions, self._clock.now_ms())
@@ -210,8 +200,9 @@ class Dispatcher:
         self._saved.pop(declaration.iri, None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream
+        self._note(stream)
         names = self._partitions(stream)
-        self._reader.assign({name: part.position for name, part in zip(names, stream.partitions, strict=True)})
+        self._fresh |= {name: part.position for name, part in zip(names, stream.partitions, strict=True)}
 
     # ---- restart
     def _read_states(self) -> dict[str, DispatcherState]:

@@ -151,6 +151,13 @@ class StreamTime:
             self._begin(time_ms)
             self.watermark_ms = time_ms
 
+    def would_close(self, time_ms: int) -> bool:
+        """Whether a watermark of this time closes a batch."""
+        batch_ms = self.declaration.batch_ms
+        return time_ms > self.watermark_ms and closed_until(time_ms, batch_ms) > (
+            NEVER if self.closed is None else (self.closed + 1) * batch_ms
+        )
+
     def leading(self) -> list[int]:
         """Return the partitions that are ahead of the slowest one: they can wait."""
         active = [part.own_ms for part in self.partitions if not part.idle]

@@ -82,16 +82,18 @@ class KafkaLog:
     # ---- topics
     def create(self, topics: Iterable[Topic]) -> None:
         """Create those that do not exist yet, and wait until they can be used."""
-        wanted = list(topics)
-        missing = [topic for topic in wanted if topic.name not in self.topics()]
+        wanted, known = list(topics), self.topics()
+        missing = [topic for topic in wanted if topic.name not in known]
         if missing:
             for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
                 self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
         deadline = time.monotonic() + _ANSWER_S
-        while not all(self.topics().get(topic.name) for topic in wanted):
-            if time.monotonic() > deadline:
+        while missing:
+            known = self.topics()
+            missing = [topic for topic in missing if not known.get(topic.name)]
+            if missing and time.monotonic() > deadline:
                 raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
-            time.sleep(_RETRY_S)  # metadata spreads among brokers; there is no event to wait for
+            time.sleep(_RETRY_S if missing else 0.0)  # metadata spreads among brokers; there is no event to wait for
 
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
