@@ -26,6 +26,7 @@ ALL = (
     "macro.memory",
     "macro.kafka_ingest",
     "macro.kafka_latency",
+    "macro.kafka_streams",
     "macro.dictionary_restart",
     "macro.dataplane",
     "macro.nodes",

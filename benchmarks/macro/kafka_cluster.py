@@ -46,9 +46,27 @@ class Running:
 
     def cpu_s(self) -> float:
         """Processor time of all services so far, seconds."""
-        pids = [s.process.pid for s in self.cluster.services.values() if s.process is not None]
-        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-        return sum(int(each[11]) + int(each[12]) for each in fields) * _TICK_S
+        return sum(self.cpu_by_service().values())
+
+    def cpu_by_service(self) -> dict[str, float]:
+        """Processor time of each service so far, seconds."""
+        found: dict[str, float] = {}
+        for name, pid in self._pids():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found[name] = found.get(name, 0.0) + (int(fields[11]) + int(fields[12])) * _TICK_S
+        return found
+
+    def memory_mb(self) -> dict[str, float]:
+        """Resident memory of each service."""
+        found: dict[str, float] = {}
+        for name, pid in self._pids():
+            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            found[name] = found.get(name, 0.0) + pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return found
+
+    def _pids(self) -> list[tuple[str, int]]:
+        services = self.cluster.services.items()
+        return [(name.rpartition("-")[0], s.process.pid) for name, s in services if s.process is not None]
 
 
 @contextmanager
@@ -96,25 +114,27 @@ class Paced:
     log: KafkaLog
     names: list[str]
     per_step: int
+    step_ms: int = STEP_MS
     passed: dict[int, float] = field(default_factory=dict)
     sent: int = 0
 
     def play(self, seconds: float) -> None:
         """Produce for so long; falls behind where the machine does, and then sends what is due at once."""
         writer = self.log.writer()
-        start_ms = (int(time.time() * 1000) // STEP_MS + 2) * STEP_MS
-        for tick in range(int(seconds * 1000 * CHUNKS / STEP_MS)):
+        step_ms = self.step_ms
+        start_ms = (int(time.time() * 1000) // step_ms + 2) * step_ms
+        for tick in range(int(seconds * 1000 * CHUNKS / step_ms)):
             step, chunk = divmod(tick, CHUNKS)
-            begin_ms = start_ms + tick * STEP_MS // CHUNKS
+            begin_ms = start_ms + tick * step_ms // CHUNKS
             if (left := begin_ms / 1000 - time.time()) > 0:
                 time.sleep(left)
             share = range(self.per_step * chunk // CHUNKS, self.per_step * (chunk + 1) // CHUNKS)
-            width = STEP_MS // CHUNKS
+            width = step_ms // CHUNKS
             for i, number in enumerate(share):
                 if number == 0:
-                    self.passed[start_ms + step * STEP_MS] = time.perf_counter()
+                    self.passed[start_ms + step * step_ms] = time.perf_counter()
                 self._submit(writer, self.names[0], begin_ms + 2 + i * (width - 2) // len(share))
-            for name in self.names[1:] if chunk == 0 else ():
+            for name in self.names[1 + chunk :: CHUNKS]:
                 self._submit(writer, name, begin_ms + 2)
             writer.flush()
         writer.close()

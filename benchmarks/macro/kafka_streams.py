@@ -1,0 +1,82 @@
+"""What a cluster costs by the number of its streams: processor time of each service and memory, idle and with data.
+
+One cluster; streams are declared on top of those before. With data: one event of each stream a second, in real time; a
+standing query over the first stream counts what it got. Silent: nobody sends anything any more, so that the dispatcher
+moves every stream along with the clock (SEMANTICS §2), batch by batch.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import Row, check
+from benchmarks.macro.kafka_cluster import PREFIX, STEP_MS, TRIPLES, Paced, Results, Running, running
+from penstock.log import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+
+COMMAND = "python -m benchmarks kafka_streams"
+STREAMS = (1, 100, 1_000)
+SILENT_S, SECONDS, SETTLE_S, IDLE_MS = 5.0, 10.0, 3.0, 3_000
+SERVICES = ("adaptor", "dispatcher", "engine", "coordinator")
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows by the number of streams."""
+    names: list[str] = []
+    settings = {"batch_ms": STEP_MS, "timing": "all", "idle_timeout_ms": IDLE_MS}
+    with running() as here:
+        for count in (1, 5) if tiny else STREAMS:
+            began = time.perf_counter()
+            fresh = [f"n{i}" for i in range(len(names), count)]
+            topics = [f"{PREFIX}.{kind}.{name}" for name in fresh for kind in ("events", "tuples")]
+            here.log.create([Topic(topic) for topic in topics])
+            made_ms, began = (time.perf_counter() - began) * 1000 / len(fresh), time.perf_counter()
+            for name in fresh:
+                here.client.declare_stream(f"http://x/{name}", name, **settings)
+            names += fresh
+            took_ms = (time.perf_counter() - began) * 1000 / len(fresh)
+            yield Row(
+                f"Cluster of {count} streams: making one's topics, all at once", made_ms, "ms", COMMAND, clock="wall"
+            )
+            yield Row(f"Cluster of {count} streams: declaring one", took_ms, "ms", COMMAND, clock="wall")
+            yield from _cost(here, names, 1.0 if tiny else SILENT_S, 2.0 if tiny else SECONDS)
+
+
+def _cost(here: Running, names: list[str], silent_s: float, seconds: float) -> Iterator[Row]:
+    title = f"Cluster of {len(names)} streams"
+    query = f"count{len(names)}"
+    window = f"FROM STREAM <http://x/{names[0]}> [RANGE 1s STEP 1s]"
+    here.client.register(f"REGISTER QUERY {query} AS SELECT (COUNT(*) AS ?n) {window} WHERE {{ ?s ?p ?o }}", query)
+    results = Results(here.log, query)
+    try:
+        paced = Paced(here.log, names, 1, step_ms=1_000)
+        paced.play(SETTLE_S)
+        results.wait(max(paced.passed))
+        paced.passed.clear()
+        costs = _spent(here, lambda: paced.play(seconds))
+        check(results.wait(max(paced.passed)), True, f"{title}: the last result comes")
+        for t in sorted(paced.passed)[1:]:
+            counted = results.lines[t]["results"]["bindings"][0]["n"]["value"]  # type: ignore[index,call-overload]
+            check(int(counted), TRIPLES, f"{title}: tuples of the second before {t}")
+        time.sleep(IDLE_MS / 1000 + SETTLE_S)
+        silent = _spent(here, lambda: time.sleep(silent_s))
+    finally:
+        results.close()
+    here.client.stop(query)
+    for service in SERVICES:
+        yield Row(f"{title}, an event a second each: {service}", costs[service] / seconds, "s/s", COMMAND, clock="cpu")
+    for service in SERVICES:
+        yield Row(f"{title}, all silent: {service}", silent[service] / silent_s, "s/s", COMMAND, clock="cpu")
+    for service, megabytes in here.memory_mb().items():
+        yield Row(f"{title}: memory of {service}", megabytes, "MB", COMMAND)
+
+
+def _spent(here: Running, work: object) -> dict[str, float]:
+    before = here.cpu_by_service()
+    work()  # type: ignore[operator]
+    return {name: spent - before[name] for name, spent in here.cpu_by_service().items() if name in SERVICES}
