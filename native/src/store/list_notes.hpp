@@ -23,10 +23,19 @@ public:
     /// The extent with the list's last value.
     lookup::ExtentAt tail() const { return {tail_, tail_first_}; }
     void move_tail(std::uint32_t length, lookup::ExtentAt tail) {
+        if (length > kMostFiltered && length_ <= kMostFiltered) {
+            filtered_ = false;
+            filter_[0] = 0;
+        }
         length_ = length;
         tail_ = tail.offset;
         tail_first_ = tail.first;
     }
+
+    /// Longer lists have no filter, but may have an index elsewhere, by its number from 1 on; 0: not known.
+    static constexpr std::uint32_t kMostFiltered = 64;
+    std::size_t index() const { return length_ > kMostFiltered ? filter_[0] : 0; }
+    void set_index(std::size_t number) { filter_[0] = number; }
 
     // The filter, a Bloom filter of two bits a value, is right once it has all values.
     bool filtered() const { return filtered_; }

@@ -18,7 +18,7 @@ using lookup::kScanned;
 namespace {
 
 constexpr std::uint32_t kOwnExtent = 64;  // so many ascending values do not share an extent with an older single one
-constexpr std::uint32_t kNoted = 4;       // of longer lists there are notes; shorter ones are walked as fast
+constexpr std::uint32_t kNoted = 2;       // of longer lists there are notes; shorter ones are walked as fast
 constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent: 128 MiB
 
 }  // namespace
@@ -53,11 +53,8 @@ std::uint32_t ValueIndex::find(TermId value) const {
     return kAbsent;
 }
 
-// Values of the running commit come in once they are published: it may ask about a list that it has appended to.
-const ListWriter::LongList& ListWriter::long_list(Offset offset, std::uint32_t length) {
-    LongList& list = long_lists_[offset];
-    if (list.indexed == length) return list;
-    index_bytes_ -= list.bytes();
+/// Takes in the published values that the index has not got yet.
+void ListWriter::complete(LongList& list, Offset offset, std::uint32_t length) const {
     const ExtentAt begin = list.indexed == 0 ? lookup::first_extent(region_.at<Entry>(offset).head) : list.indexed_to;
     // Calls visit(extent, place, from, n): of its n values those from `from` on are neither indexed nor in a long run.
     const auto for_each_new = [&](auto visit) {
@@ -77,7 +74,18 @@ const ListWriter::LongList& ListWriter::long_list(Offset offset, std::uint32_t l
         list.indexed_to = place;
     });
     list.indexed = length;
-    index_bytes_ += list.bytes();
+}
+
+const ListWriter::LongList& ListWriter::long_list(Offset offset, std::uint32_t length) {
+    ListNote* note = notes_.find(offset, length);
+    if (note == nullptr) note = &notes_.put({offset, length, find_tail(offset, length)});
+    if (note->index() == 0) {
+        const auto [at, fresh] = long_numbers_.try_emplace(offset, long_lists_.size() + 1);
+        if (fresh) long_lists_.emplace_back();
+        note->set_index(at->second);
+    }
+    LongList& list = long_lists_[note->index() - 1];
+    if (list.indexed < length) complete(list, offset, length);
     return list;
 }
 
@@ -87,7 +95,8 @@ std::uint32_t ListWriter::find_in_long(Offset offset, std::uint32_t length, Term
         const std::uint32_t found = lookup::search_sorted(region_.at<ListExtent>(place.offset), value);
         if (found != kAbsent) return place.first + found;
     }
-    return list.others.find(value);
+    const std::uint32_t found = list.others.find(value);
+    return found < length ? found : kAbsent;  // it may have the running commit's values already
 }
 
 const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
@@ -108,7 +117,7 @@ const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
 std::uint32_t ListWriter::find(Offset offset, TermId value) {
     const auto& entry = region_.at<Entry>(offset);
     const std::uint32_t length = layout::length_of(entry.state);
-    if (length > kScanned && layout::is_extent(entry.head)) return find_in_long(offset, length, value);
+    if (length > ListNote::kMostFiltered) return find_in_long(offset, length, value);
     if (length > kNoted && !filtered_note(offset, length).may_hold(value)) return kAbsent;
     return lookup::find_value(region_, entry.head, length, value);
 }
@@ -120,7 +129,9 @@ void ListWriter::prefetch_tail(Offset offset) {
     const ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
     const ExtentAt tail = note != nullptr ? note->tail() : lookup::first_extent(entry.head);
     __builtin_prefetch(&region_.word(tail.offset), 1);
-    if (note != nullptr) __builtin_prefetch(&region_.word(tail.offset + ListExtent::bytes(length - tail.first)), 1);
+    if (note == nullptr) return;
+    __builtin_prefetch(&region_.word(tail.offset + ListExtent::bytes(length - tail.first)), 1);
+    if (note->index() != 0) __builtin_prefetch(&long_lists_[note->index() - 1], 1);
 }
 
 Offset ListWriter::make_extent(std::uint64_t capacity, std::span<const TermId> values) {
@@ -175,15 +186,27 @@ void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const Ter
         last = {make_extent(std::max<std::uint64_t>(rest.size(), growth), rest), last.first + extent.capacity};
         publication_.store(extent.next, last.offset);
     }
+    if (note != nullptr)
+        note_values(*note, length, last, values);
+    else if (const auto longer = length + static_cast<std::uint32_t>(values.size()); longer > kNoted)
+        notes_.put({offset, longer, last});
+    noted_ = true;
+}
+
+/// Brings what is known of a list up to values that were put behind its first `length`.
+void ListWriter::note_values(ListNote& note, std::uint32_t length, ExtentAt tail, std::span<const TermId> values) {
     const auto longer = length + static_cast<std::uint32_t>(values.size());
-    appended_ = true;
-    if (note == nullptr) {
-        if (longer > kNoted) notes_.put({offset, longer, last});
-        return;
-    }
-    note->move_tail(longer, last);
-    if (note->filtered())
-        for (const TermId value : values) note->add(value);
+    const std::size_t number = note.index();
+    note.move_tail(longer, tail);
+    if (note.filtered())
+        for (const TermId value : values) note.add(value);
+    if (number == 0) return;
+    LongList& list = long_lists_[number - 1];
+    if (list.indexed != length || values.size() > kScanned) return;  // complete() will, should it be needed
+    for (std::uint32_t i = 0; i < values.size(); ++i) list.others.insert(values[i], length + i);
+    list.indexed = longer;
+    list.indexed_to = tail;
+    indexed_.push_back(number);
 }
 
 void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot snapshot) {
@@ -199,13 +222,16 @@ void ListWriter::append(Offset offset, std::span<const TermId> values, Snapshot 
 }
 
 void ListWriter::abandon() {
-    if (appended_) notes_.clear();
-    appended_ = false;
+    if (noted_) notes_.clear();
+    for (const std::size_t number : indexed_) long_lists_[number - 1] = {};
+    keep();
 }
 
 std::size_t ListWriter::bytes() const {
-    constexpr std::size_t kNode = sizeof(Offset) + sizeof(LongList) + 2 * sizeof(void*);
-    return notes_.bytes() + index_bytes_ + long_lists_.size() * kNode;
+    constexpr std::size_t kNode = sizeof(Offset) + sizeof(std::size_t) + 2 * sizeof(void*);
+    std::size_t bytes = notes_.bytes() + long_lists_.capacity() * sizeof(LongList) + long_numbers_.size() * kNode;
+    for (const LongList& list : long_lists_) bytes += list.bytes();
+    return bytes;
 }
 
 }  // namespace penstock

@@ -56,7 +56,10 @@ public:
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
 
     /// The commit is published, or given up: then what it noted is forgotten.
-    void keep() { appended_ = false; }
+    void keep() {
+        noted_ = false;
+        indexed_.clear();
+    }
     void abandon();
     std::size_t bytes() const;
 
@@ -75,17 +78,21 @@ private:
     layout::Offset make_extent(std::uint64_t capacity, std::span<const TermId> values);
     TermId make_first_extent(TermId old, std::span<const TermId> values);
     void extend(layout::Offset entry, std::uint32_t length, std::span<const TermId> values);
+    void note_values(ListNote& note, std::uint32_t length, lookup::ExtentAt tail, std::span<const TermId> values);
     lookup::ExtentAt find_tail(layout::Offset entry, std::uint32_t length) const;
     const ListNote& filtered_note(layout::Offset entry, std::uint32_t length);
     const LongList& long_list(layout::Offset entry, std::uint32_t length);
+    void complete(LongList& list, layout::Offset entry, std::uint32_t length) const;
     std::uint32_t find_in_long(layout::Offset entry, std::uint32_t length, TermId value);
 
     Region& region_;
     Publication& publication_;
     ListNotes notes_;
-    bool appended_ = false;  // the running commit has appended to lists: notes may know of it
-    std::unordered_map<layout::Offset, LongList> long_lists_;  // by entry
-    std::size_t index_bytes_ = 0;                              // of the long lists
+    std::vector<LongList> long_lists_;
+    std::unordered_map<layout::Offset, std::size_t> long_numbers_;  // by entry: place in long_lists_, from 1 on
+    // What the running commit has changed of these
+    bool noted_ = false;
+    std::vector<std::size_t> indexed_;  // numbers of long lists
 };
 
 }  // namespace penstock

@@ -11,8 +11,9 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kRadixFrom = 256;       // whole ends: below, comparing is as fast
-constexpr std::size_t kPackedRadixFrom = 96;  // words
+constexpr std::size_t kRadixFrom = 1024;  // words
+constexpr int kSpreadBits = 8;
+constexpr std::size_t kWholeRadixFrom = 256;  // ends that do not fit into words: below, comparing is as fast
 
 enum class Order : std::uint8_t { Vertex, Label };  // by (vertex, label, value), or (label, vertex, value)
 
@@ -63,8 +64,11 @@ private:
     Field vertex_, label_, value_;
 };
 
-/// Least significant byte first. Sorts `from`, using `to` as much; returns the one in which the result is.
-std::uint64_t* radix_sort(std::uint64_t* from, std::uint64_t* to, std::size_t n, int bits) {
+// The sorts of words take as many places again behind them; they return where the result is.
+
+/// Least significant byte first: for many.
+std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int bits) {
+    std::uint64_t* to = from + n;
     for (int shift = 0; shift < bits; shift += 8) {
         std::array<std::uint32_t, 256> at{};
         for (std::size_t i = 0; i < n; ++i) ++at[from[i] >> shift & 0xFF];
@@ -76,6 +80,22 @@ std::uint64_t* radix_sort(std::uint64_t* from, std::uint64_t* to, std::size_t n,
     return from;
 }
 
+/// Spread by the first bits over about as many groups as there are words, most of which then have one or two.
+std::uint64_t* spread_sort(std::uint64_t* from, std::size_t n, int bits) {
+    std::uint64_t* const to = from + n;
+    const int shift = std::max(0, bits - kSpreadBits);
+    std::array<std::uint32_t, (1u << kSpreadBits) + 1> at{};  // by group: its end, once spread
+    for (std::size_t i = 0; i < n; ++i) ++at[(from[i] >> shift) + 1];
+    for (std::size_t group = 1; group < at.size(); ++group) at[group] += at[group - 1];
+    for (std::size_t i = 0; i < n; ++i) to[at[from[i] >> shift]++] = from[i];
+    for (std::size_t begin = 0; begin < n;) {
+        const std::size_t end = at[to[begin] >> shift];
+        if (end - begin > 1) std::sort(to + begin, to + end);
+        begin = end;
+    }
+    return to;
+}
+
 /// Sorts and drops repetitions where the ends' differing bits fit into words; says whether they do.
 bool sort_packed(std::vector<Keyed>& ends, Order order) {
     const Packing packing(ends, order);
@@ -84,12 +104,8 @@ bool sort_packed(std::vector<Keyed>& ends, Order order) {
     const auto memory = std::make_unique_for_overwrite<std::uint64_t[]>(2 * n);
     std::uint64_t* words = memory.get();
     std::transform(ends.begin(), ends.end(), words, [&](const Keyed& end) { return packing.pack(end); });
-    if (!std::is_sorted(words, words + n)) {
-        if (n < kPackedRadixFrom)
-            std::sort(words, words + n);
-        else
-            words = radix_sort(words, words + n, n, packing.bits());
-    }
+    if (!std::is_sorted(words, words + n))
+        words = n < kRadixFrom ? spread_sort(words, n, packing.bits()) : radix_sort(words, n, packing.bits());
     std::uint64_t* const end = std::unique(words, words + n);
     ends.resize(static_cast<std::size_t>(end - words));
     std::transform(words, end, ends.begin(), [&](std::uint64_t word) { return packing.unpack(word); });
@@ -141,7 +157,7 @@ void drop_repetitions(std::vector<Keyed>& ends) { ends.erase(std::unique(ends.be
 
 void sort_ends(std::vector<Keyed>& ends) {
     if (ends.size() < 2 || sort_packed(ends, Order::Vertex)) return;
-    if (ends.size() < kRadixFrom)
+    if (ends.size() < kWholeRadixFrom)
         std::sort(ends.begin(), ends.end(), less);
     else if (!std::is_sorted(ends.begin(), ends.end(), less))
         RadixSort(ends).by_vertex();

@@ -147,16 +147,21 @@ void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool a
 
 void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) {
     std::vector<Edge> edges;
-    std::vector<TermId> terms;
+    edges.reserve(tuples.size());
     for (std::size_t row = 0; row < tuples.size(); ++row) {
         const Label label = predicates[tuples.predicate[row]].absorbed;
-        if (label == 0) continue;
-        edges.push_back({tuples.s[row], label, tuples.o[row]});
-        terms.push_back(tuples.s[row]);
-        terms.push_back(tuples.o[row]);
+        if (label != 0) edges.push_back({tuples.s[row], label, tuples.o[row]});
     }
     if (edges.empty()) return;
-    dictionary.keep(terms.data(), terms.size());
+    if (edges.size() == tuples.size()) {
+        dictionary.keep(tuples.s.data(), tuples.size());
+        dictionary.keep(tuples.o.data(), tuples.size());
+    } else {
+        for (const Edge& edge : edges) {
+            const TermId ends[] = {edge.subject, edge.object};
+            dictionary.keep(ends, 2);
+        }
+    }
     store.commit(edges, {options.number, batch});
 }
 
