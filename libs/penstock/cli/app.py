@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli import demo as demo_command
 from penstock.cli import run as run_command
+from penstock.cli import serve as serve_command
 from penstock.cli import up as up_command
 from penstock.cli.display import answer_table, short
 from penstock.cli.services import add_services
@@ -21,6 +21,7 @@ from penstock.cli.spark_load import SparkOptions
 from penstock.cli.spark_load import load as spark_load
 from penstock.cli.up import AdaptorKind
 from penstock.engine import Engine, Solutions
+from penstock.engine.formats import boolean_json, boolean_xml
 from penstock.errors import PenstockError, QueryError
 from penstock.query.parser import parse
 
@@ -200,11 +201,9 @@ def query(
 def boolean(answer: bool, answer_format: AnswerFormat) -> str:
     """An ASK's answer, in the W3C's form where there is one."""
     if answer_format is AnswerFormat.json:
-        return json.dumps({"head": {}, "boolean": answer})
+        return boolean_json(answer)
     if answer_format is AnswerFormat.xml:
-        namespace = "http://www.w3.org/2005/sparql-results#"
-        document = f'<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
-        return f'<?xml version="1.0"?>\n{document}'
+        return boolean_xml(answer)
     return "yes" if answer else "no"
 
 
@@ -223,6 +222,7 @@ def print_solutions(answer: Solutions) -> None:
 
 
 app.command("run")(run_command.run)
+app.command("serve")(serve_command.serve)
 add_services(app)
 
 

@@ -59,6 +59,18 @@ def to_json(variables: Sequence[str], rows: Iterable[Row]) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
+def boolean_json(answer: bool) -> str:
+    """Return an ASK's answer as a SPARQL Results JSON document."""
+    return json.dumps({"head": {}, "boolean": answer})
+
+
+def boolean_xml(answer: bool) -> str:
+    """Return an ASK's answer as a SPARQL Results XML document."""
+    namespace = "http://www.w3.org/2005/sparql-results#"
+    document = f'<sparql xmlns="{namespace}"><head/><boolean>{str(answer).lower()}</boolean></sparql>'
+    return f'<?xml version="1.0"?>\n{document}'
+
+
 # ---- XML (https://www.w3.org/TR/rdf-sparql-XMLres/)
 def to_xml(variables: Sequence[str], rows: Iterable[Row]) -> str:
     """Return a SPARQL Results XML document; DataError where a term holds a character that XML 1.0 cannot."""

@@ -1,9 +1,8 @@
-"""One-shot queries over HTTP: the query operation of the SPARQL 1.1 Protocol, with its result formats."""
+"""The SPARQL 1.1 Protocol: queries with the result formats that a client accepts, and updates where they are taken."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
@@ -11,57 +10,107 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.engine.answers import Solutions
+from penstock.engine.formats import boolean_json, boolean_xml
 from penstock.errors import DataError
 from penstock.http.errors import body_of, told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     import rdflib
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from penstock.cluster.query_engine import QueryEngine
+    Answer: TypeAlias = Solutions | bool | rdflib.Graph
 
-_FORMATS = {
-    "application/sparql-results+json": Solutions.to_json,
-    "application/sparql-results+xml": Solutions.to_xml,
+_JSON, _XML = "application/sparql-results+json", "application/sparql-results+xml"
+_SOLUTIONS = {
+    _JSON: Solutions.to_json,
+    _XML: Solutions.to_xml,
     "text/csv": Solutions.to_csv,
     "text/tab-separated-values": Solutions.to_tsv,
+    "application/json": Solutions.to_json,
 }
+_BOOLEANS = {_JSON: boolean_json, _XML: boolean_xml, "application/json": boolean_json}
+_GRAPHS = {
+    "application/n-triples": "nt",
+    "text/turtle": "turtle",
+    "application/ld+json": "json-ld",
+    "application/rdf+xml": "xml",
+}
+_FORM = "application/x-www-form-urlencoded"
+_DATASET = ("default-graph-uri", "named-graph-uri", "using-graph-uri", "using-named-graph-uri")
 
 
-def routes(engine: QueryEngine) -> list[BaseRoute]:
-    """Return the route /sparql."""
+def routes(ask: Callable[[str], Answer], update: Callable[[str], object] | None = None) -> list[BaseRoute]:
+    """Return the route /sparql. `ask` and `update` are called in threads."""
 
     async def sparql(request: Request) -> Response:
-        text = await _query(request)
-        answer = await run_in_threadpool(engine.one_shot.query, text, None, None, None)
-        return _response(answer, request.headers.get("accept", "*/*"))
+        operation, text = await _operation(request)
+        if operation == "update":
+            if update is None:
+                raise DataError("this endpoint takes no updates")
+            await run_in_threadpool(update, text)
+            return Response(status_code=204)
+        answer = await run_in_threadpool(ask, text)
+        return await run_in_threadpool(_response, answer, request.headers.get("accept", "*/*"))
 
     return [Route("/sparql", told(sparql), methods=["GET", "POST"])]
 
 
-async def _query(request: Request) -> str:
-    """Return the query's text, in whichever of the protocol's three ways it came."""
-    if request.method == "GET":
-        asked = request.query_params.getlist("query")
-    else:
+async def _operation(request: Request) -> tuple[str, str]:
+    """Return ("query" or "update", its text), in whichever of the protocol's ways it came (§2.1, §2.2)."""
+    given = _parameters(dict(request.query_params.multi_items()), request.query_params.getlist)
+    if request.method == "POST":
         body = (await body_of(request)).decode()
-        content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-        if content_type == "application/sparql-query":
-            return body
-        if content_type != "application/x-www-form-urlencoded":
-            raise DataError(f"a query comes as a form or as application/sparql-query, not as {content_type!r}")
-        asked = parse_qs(body).get("query", [])
-    if len(asked) != 1:
-        raise DataError("there must be exactly one parameter `query`")
-    return asked[0]
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type in ("application/sparql-query", "application/sparql-update"):
+            return content_type.rpartition("-")[2], body
+        if content_type != _FORM:
+            raise DataError(f"an operation comes as a form or as application/sparql-query, not as {content_type!r}")
+        form = parse_qs(body, keep_blank_values=True)
+        given += _parameters(form, form.get)
+    if len(given) != 1:
+        raise DataError("there must be exactly one parameter `query`, or `update` in a form")
+    if given[0][0] == "update" and request.method == "GET":
+        raise DataError("an update is posted")
+    return given[0]
 
 
-def _response(answer: Solutions | bool | rdflib.Graph, accept: str) -> Response:
-    wanted = [part.partition(";")[0].strip() for part in accept.split(",")]
+def _parameters(names: Mapping[str, object], values: Callable[[str], Sequence[str] | None]) -> list[tuple[str, str]]:
+    for name in _DATASET:
+        if name in names:
+            raise DataError(f"{name} is not supported: FROM and FROM NAMED of the query say which graphs it is about")
+    return [(name, text) for name in ("query", "update") for text in values(name) or ()]
+
+
+def _response(answer: Answer, accept: str) -> Response:
     if isinstance(answer, bool):
-        return Response(json.dumps({"head": {}, "boolean": answer}), media_type="application/sparql-results+json")
-    if not isinstance(answer, Solutions):
-        return Response(answer.serialize(format="nt"), media_type="application/n-triples")
-    media = next((name for name in wanted if name in _FORMATS), "application/sparql-results+json")
-    return Response(_FORMATS[media](answer), media_type=media)
+        media = preferred(accept, list(_BOOLEANS))
+        return Response(_BOOLEANS[media](answer), media_type=media)
+    if isinstance(answer, Solutions):
+        media = preferred(accept, list(_SOLUTIONS))
+        return Response(_SOLUTIONS[media](answer), media_type=media)
+    media = preferred(accept, list(_GRAPHS))
+    return Response(answer.serialize(format=_GRAPHS[media]), media_type=media)
+
+
+def preferred(accept: str, offered: Sequence[str]) -> str:
+    """Return which of the offered media types a client wants most; the first where it wants none of them (RFC 9110
+    §12.5.1 leaves that to the server).
+    """
+    wanted = []
+    for part in accept.split(","):
+        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+        try:
+            wanted.append((media, float(quality)))
+        except ValueError:
+            continue
+    for media, weight in sorted(wanted, key=lambda entry: -entry[1]):
+        if weight <= 0:
+            continue
+        for name in offered:
+            if media in (name, "*/*", name.partition("/")[0] + "/*"):
+                return name
+    return offered[0]

@@ -15,7 +15,8 @@ from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Core, Loop, Stopping
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings, SettingsError, load
-from penstock.runtime.web import WebServer, application
+from penstock.runtime.web import application
+from penstock.web_server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -39,7 +40,7 @@ class Everything:
         self.engine = QueryEngine(self.log, self.topics, "e", *factory.make(), self.clock)
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
-            *sparql_routes.routes(self.engine),
+            *sparql_routes.routes(partial(self.engine.one_shot.query, base=None, timeout_s=None, memory_mb=None)),
         ]
         self.http = TestClient(Starlette(routes=routes))
 

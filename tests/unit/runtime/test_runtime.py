@@ -17,7 +17,8 @@ from penstock.runtime.health import Health
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Loop
 from penstock.runtime.metrics import Metrics, Tally
-from penstock.runtime.web import WebServer, application
+from penstock.runtime.web import application
+from penstock.web_server import WebServer
 
 
 @pytest.fixture

@@ -1,0 +1,274 @@
+"""An embedded engine over HTTP: what `penstock serve` answers (API.md).
+
+/sparql: the SPARQL 1.1 Protocol · GET /streams, /queries ·
+PUT, GET, DELETE /streams/IRI (JSON: settings) · POST /streams/IRI/events (one event: RDF, ?timestamp=; or many: a line
+of JSON each, {"timestamp": ms, "data": RDF}, ?format=) · POST /streams/IRI/advance (?timestamp=, ?skip=true) ·
+POST /streams/IRI/late, /dead-letters: take what was refused ·
+PUT, GET, DELETE /queries/NAME (the query's text; ?base=) · GET /queries/NAME/results (server-sent events; ?after=),
+/results (of all queries) · GET /explain (?query=) · POST /update (?base=) · POST /data (an RDF document; ?graph=,
+?base=) · GET /stats, /metrics, /health/live · / is a page for people. IRIs and names in paths are percent-encoded.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from penstock.errors import DataError, UnknownStreamError
+from penstock.http import sparql
+from penstock.http.engine_metrics import registry_of
+from penstock.http.errors import body_of, told
+from penstock.http.live import Feed, all_events, events
+from penstock.rdf.formats import Format
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from penstock.engine import Engine, Query
+    from penstock.engine.declaration import Declaration
+    from penstock.engine.refused import DeadLetter, LateEvent
+
+_LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
+
+
+def application(engine: Engine) -> Starlette:
+    """Return the ASGI application. It listens to all of the engine's queries: their evaluations go to its feeds."""
+    return Starlette(routes=_Handler(engine).routes())
+
+
+class _Handler:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._feeds = {name: Feed(query) for name, query in engine.queries.items()}
+        self._registry = registry_of(engine)
+
+    def routes(self) -> list[Any]:
+        """All routes; the longer paths first, as names may hold slashes."""
+
+        def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
+            return Route(path, told(endpoint), methods=methods or ("GET",))
+
+        return [
+            route("/", self.page),
+            *sparql.routes(self._engine.query, self._engine.update),
+            route("/streams", self.streams),
+            route("/streams/{iri:path}/events", self.events, "POST"),
+            route("/streams/{iri:path}/advance", self.advance, "POST"),
+            route("/streams/{iri:path}/late", self.late, "POST"),
+            route("/streams/{iri:path}", self.stream, "PUT", "GET", "DELETE"),
+            route("/dead-letters", self.dead_letters, "POST"),
+            route("/queries", self.queries),
+            route("/results", self.all_results),
+            route("/queries/{name:path}/results", self.results),
+            route("/queries/{name:path}", self.query, "PUT", "GET", "DELETE"),
+            route("/explain", self.explain),
+            route("/update", self.update, "POST"),
+            route("/data", self.data, "POST"),
+            route("/stats", self.stats),
+            route("/metrics", self.metrics),
+            route("/health/live", self.live),
+        ]
+
+    # ---- streams
+    async def streams(self, _: Request) -> Response:
+        found = await run_in_threadpool(lambda: self._engine.streams)
+        return JSONResponse({iri: _declared(declaration) for iri, declaration in found.items()})
+
+    async def stream(self, request: Request) -> Response:
+        iri = request.path_params["iri"]
+        if request.method == "PUT":
+            await run_in_threadpool(lambda settings: self._declare(iri, settings), await _settings(request))
+        if request.method == "DELETE":
+            await run_in_threadpool(self._engine.drop_stream, iri)
+            return Response(status_code=204)
+        found = (await run_in_threadpool(lambda: self._engine.streams)).get(iri)
+        if found is None:
+            raise UnknownStreamError(iri)
+        return JSONResponse(_declared(found))
+
+    def _declare(self, iri: str, settings: dict[str, Any]) -> None:
+        if settings.pop("iri", iri) != iri:
+            raise DataError(f"the path names stream <{iri}>, the body another one")
+        try:
+            self._engine.declare_stream(iri, **settings)
+        except TypeError as error:
+            raise DataError(f"settings of a stream: {error}") from error
+
+    async def events(self, request: Request) -> Response:
+        iri, asked = request.path_params["iri"], request.query_params
+        content_type = _content_type(request)
+        body = await body_of(request)
+        if content_type == _LINES:
+            events = await run_in_threadpool(_event_lines, body)
+            syntax = Format.named(asked.get("format", "nt")).value
+            await run_in_threadpool(self._engine.push_events, iri, events, syntax)
+            return JSONResponse({"events": len(events)}, 202)
+        syntax, time_ms = Format.named(content_type).value, _milliseconds(asked.get("timestamp"))
+        await run_in_threadpool(self._engine.push, iri, body, time_ms, syntax)
+        return JSONResponse({"events": 1}, 202)
+
+    async def advance(self, request: Request) -> Response:
+        asked = request.query_params
+        until, skip = _milliseconds(asked.get("timestamp")), asked.get("skip", "false") == "true"
+        await run_in_threadpool(self._engine.advance, request.path_params["iri"], until, skip)
+        return Response(status_code=204)
+
+    async def late(self, request: Request) -> Response:
+        taken = await run_in_threadpool(self._engine.late, request.path_params["iri"])
+        return JSONResponse([_refused(event) | {"watermark": event.watermark} for event in taken])
+
+    async def dead_letters(self, _: Request) -> Response:
+        return JSONResponse([_refused(letter) for letter in await run_in_threadpool(self._engine.dead_letters)])
+
+    # ---- queries
+    async def queries(self, _: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(lambda: {n: _told(q) for n, q in self._engine.queries.items()}))
+
+    async def query(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if request.method == "PUT":
+            text = (await body_of(request)).decode()
+            return JSONResponse(await run_in_threadpool(self._register, name, text, request.query_params.get("base")))
+        found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
+        if found is None:
+            return _missing(name)
+        if request.method == "DELETE":
+            await run_in_threadpool(self._stop, found)
+            return Response(status_code=204)
+        return JSONResponse(_told(found))
+
+    def _register(self, name: str, text: str, base: str | None) -> dict[str, Any]:
+        """The same again changes nothing."""
+        known = self._engine.queries.get(name)
+        if known is not None and (known.text, known.base) == (text, base):
+            return _told(known)
+        query = self._engine.register(text, name=name, base=base)
+        self._feeds[query.name] = Feed(query)
+        return _told(query)
+
+    def _stop(self, query: Query) -> None:
+        query.stop()
+        feed = self._feeds.pop(query.name, None)
+        if feed is not None:
+            feed.end()
+
+    async def results(self, request: Request) -> Response:
+        feed = self._feeds.get(request.path_params["name"])
+        if feed is None:
+            return _missing(request.path_params["name"])
+        last = request.query_params.get("after") or request.headers.get("last-event-id")
+        after = None if last is None else _milliseconds(last)
+        return _stream(events(feed, after))
+
+    async def all_results(self, _: Request) -> Response:
+        return _stream(all_events(self._feeds))
+
+    async def explain(self, request: Request) -> Response:
+        text = request.query_params.get("query")
+        if text is None:
+            raise DataError("there must be a parameter `query`")
+        return PlainTextResponse(await run_in_threadpool(self._engine.explain, text, request.query_params.get("base")))
+
+    # ---- stored data
+    async def update(self, request: Request) -> Response:
+        text = (await body_of(request)).decode()
+        await run_in_threadpool(self._engine.update, text, request.query_params.get("base"))
+        return Response(status_code=204)
+
+    async def data(self, request: Request) -> Response:
+        body, asked = await body_of(request), request.query_params
+        syntax = Format.named(_content_type(request)).value
+        report = await run_in_threadpool(self._engine.load, body, asked.get("graph"), syntax, asked.get("base"))
+        return JSONResponse({"triples": report.triples, "terms": report.terms, "seconds": report.seconds})
+
+    # ---- the engine itself
+    async def page(self, _: Request) -> Response:
+        return HTMLResponse(files("penstock.http").joinpath("page.html").read_text(encoding="utf-8"))
+
+    async def stats(self, _: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._engine.stats))
+
+    async def metrics(self, _: Request) -> Response:
+        return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def live(self, _: Request) -> Response:
+        snapshot = (await run_in_threadpool(self._engine.stats))["snapshot"]  # fails where the engine is closed
+        return JSONResponse({"alive": True, "snapshot": snapshot})
+
+
+# ---- what comes in
+def _content_type(request: Request) -> str:
+    """Of a body of RDF: N-Triples where nobody said, as with `curl -d`, which calls everything a form."""
+    found = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
+    return "application/n-triples" if found == _FORM else found
+
+
+async def _settings(request: Request) -> dict[str, Any]:
+    body = await body_of(request)
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError as error:
+        raise DataError(f"the settings of a stream are JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise DataError("the settings of a stream are a JSON object")
+    return found
+
+
+def _milliseconds(text: str | None) -> int:
+    try:
+        return int(text or "")
+    except ValueError as error:
+        raise DataError(f"a time is a whole number of ms: ?timestamp={text or ''}") from error
+
+
+def _event_lines(body: bytes) -> list[tuple[int, str]]:
+    events = []
+    for number, line in enumerate(body.decode().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+            events.append((event["timestamp"], event["data"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f'line {number}: no {{"timestamp": ms, "data": RDF}}: {error!r}') from error
+    return events
+
+
+# ---- what goes out
+def _declared(declaration: Declaration) -> dict[str, Any]:
+    return {"iri": declaration.iri, **declaration.as_json()}
+
+
+def _told(query: Query) -> dict[str, Any]:
+    return {
+        "name": query.name,
+        "text": query.text,
+        "base": query.base,
+        "point": query.registration_point,
+        "warnings": list(query.warnings),
+    }
+
+
+def _refused(refused: LateEvent | DeadLetter) -> dict[str, Any]:
+    fields = asdict(refused)
+    return fields | {"reason": refused.reason, "data": base64.b64encode(refused.data).decode()}
+
+
+def _stream(messages: AsyncIterator[str]) -> Response:
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
+
+
+def _missing(name: str) -> Response:
+    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)

@@ -1,0 +1,41 @@
+"""A web server in a thread of its own: what services and `penstock serve` answer HTTP with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_START_S = 10.0
+_FINISH_S = 3.0  # for answers that are being written; those without an end are cut
+_STOP_S = 5.0
+
+
+class WebServer:
+    """The server, in a thread of its own. `port` is the one it got."""
+
+    def __init__(self, app: Starlette, host: str, port: int) -> None:
+        config = uvicorn.Config(
+            app, host=host, port=port, log_config=None, lifespan="off", timeout_graceful_shutdown=int(_FINISH_S)
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_S
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise StorageError(f"cannot serve HTTP on {host}:{port}")
+            time.sleep(0.01)
+        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        """Finish what is being answered, and end."""
+        self._server.should_exit = True
+        self._thread.join(_STOP_S)

@@ -1,0 +1,284 @@
+"""An embedded engine over HTTP: routes, formats, errors, feeds."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+import penstock
+from penstock.http.embedded import application
+from penstock.http.live import Feed, all_events, events
+from penstock.http.sparql import preferred
+
+STREAM = "http://x/s"
+PATH = "/streams/" + quote(STREAM, safe="")
+QUERY = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s <http://x/p> ?o }"
+
+
+@pytest.fixture
+def engine():
+    with penstock.Engine() as made:
+        yield made
+
+
+@pytest.fixture
+def http(engine):
+    return TestClient(application(engine))
+
+
+def declared(http):
+    assert http.put(PATH, json={"batch_ms": 1000, "timing": "all"}).status_code == 200
+
+
+def pushed(http, *events):
+    for time, value in events:
+        body = f"<http://x/a> <http://x/p> {json.dumps(value)} ."
+        assert http.post(f"{PATH}/events?timestamp={time}", content=body).status_code == 202
+
+
+def heard(feed, count, after=None):
+    """The first `count` messages of a feed."""
+
+    async def listen():
+        found = []
+        async for message in events(feed, after):
+            found.append(message)
+            if len(found) == count:
+                return found
+        return found
+
+    return asyncio.run(asyncio.wait_for(listen(), 10))
+
+
+def data_of(message):
+    return json.loads(next(line[6:] for line in message.splitlines() if line.startswith("data: ")))
+
+
+class TestSparql:
+    def test_every_way_of_asking(self, engine, http):
+        engine.load(b"<http://x/a> <http://x/p> 1 .", format="turtle")
+        text = "SELECT ?o { ?s ?p ?o }"
+        answers = [
+            http.get("/sparql", params={"query": text}),
+            http.post("/sparql", data={"query": text}),
+            http.post("/sparql", content=text, headers={"content-type": "application/sparql-query"}),
+        ]
+        for answer in answers:
+            assert answer.headers["content-type"] == "application/sparql-results+json"
+            assert answer.json()["results"]["bindings"][0]["o"]["value"] == "1"
+
+    @pytest.mark.parametrize("form", [True, False])
+    def test_updates(self, engine, http, form):
+        text = "INSERT DATA { <http://x/a> <http://x/p> 1 }"
+        if form:
+            answer = http.post("/sparql", data={"update": text})
+        else:
+            answer = http.post("/sparql", content=text, headers={"content-type": "application/sparql-update"})
+        assert answer.status_code == 204
+        assert engine.query("ASK { <http://x/a> <http://x/p> 1 }") is True
+
+    def test_what_is_no_operation_is_refused(self, http):
+        assert http.get("/sparql").status_code == 400
+        assert http.get("/sparql", params={"update": "INSERT DATA {}"}).status_code == 400
+        assert http.post("/sparql", data={"query": "ASK {}", "update": "INSERT DATA {}"}).status_code == 400
+        assert http.post("/sparql", content="ASK {}", headers={"content-type": "text/html"}).status_code == 400
+        told = http.get("/sparql", params={"query": "ASK {}", "default-graph-uri": "http://x/g"})
+        assert (told.status_code, "FROM" in told.json()["message"]) == (400, True)
+
+    def test_errors_have_a_place(self, http):
+        told = http.get("/sparql", params={"query": "SELECT ?x\nWHERE { ?x }"}).json()
+        assert (told["error"], told["line"]) == ("QueryError", "2")
+
+    @pytest.mark.parametrize(
+        ("accept", "media"),
+        [
+            ("text/csv", "text/csv; charset=utf-8"),
+            ("text/html, application/sparql-results+xml;q=0.9, */*;q=0.1", "application/sparql-results+xml"),
+            ("image/png", "application/sparql-results+json"),
+        ],
+    )
+    def test_formats_of_solutions(self, http, accept, media):
+        answer = http.get("/sparql", params={"query": "SELECT * {}"}, headers={"accept": accept})
+        assert answer.headers["content-type"] == media
+
+    def test_formats_of_others(self, engine, http):
+        engine.load(b"<http://x/a> <http://x/p> 1 .", format="turtle")
+        ask = http.get("/sparql", params={"query": "ASK {}"}, headers={"accept": "application/sparql-results+xml"})
+        assert "<boolean>true</boolean>" in ask.text
+        text = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+        graph = http.get("/sparql", params={"query": text}, headers={"accept": "text/turtle"})
+        assert graph.headers["content-type"].startswith("text/turtle")
+        assert http.get("/sparql", params={"query": text}).headers["content-type"] == "application/n-triples"
+
+    def test_what_a_client_wants_most(self):
+        assert preferred("a/x;q=0.2, a/y", ["a/x", "a/y"]) == "a/y"
+        assert preferred("a/*", ["b/x", "a/y"]) == "a/y"
+        assert preferred("a/y;q=0, nonsense;q=what", ["b/x", "a/y"]) == "b/x"
+
+
+class TestStreams:
+    def test_declared_told_and_dropped(self, http):
+        declared(http)
+        declared(http)
+        assert http.put(PATH, json={"batch_ms": 7}).status_code == 400
+        assert http.get(PATH).json()["batch_ms"] == 1000
+        assert list(http.get("/streams").json()) == [STREAM]
+        assert http.delete(PATH).status_code == 204
+        assert http.get(PATH).status_code == 404
+
+    @pytest.mark.parametrize("body", ["[]", "{", '{"speed": 1}', '{"iri": "http://x/other"}', '{"batch_ms": "x"}'])
+    def test_bad_settings(self, http, body):
+        assert http.put(PATH, content=body).status_code == 400
+
+    def test_events_one_by_one_and_many(self, engine, http):
+        declared(http)
+        pushed(http, (1, "a"))
+        lines = "".join(
+            json.dumps({"timestamp": t, "data": f'<http://x/a> <http://x/p> "{t}" .'}) + "\n" for t in (2, 3)
+        )
+        answer = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
+        assert (answer.status_code, answer.json()) == (202, {"events": 2})
+        turtle = '@prefix x: <http://x/> . x:a x:p "t" .'
+        assert (
+            http.post(f"{PATH}/events?timestamp=4", content=turtle, headers={"content-type": "text/turtle"}).status_code
+            == 202
+        )
+        assert engine.stats()["streams"][STREAM]["events"] == 4
+
+    def test_bad_events(self, http):
+        declared(http)
+        lines = {"content-type": "application/x-ndjson"}
+        assert http.post(f"{PATH}/events", content="{}", headers=lines).json()["message"].startswith("line 1")
+        assert http.post(f"{PATH}/events?timestamp=1", content="no triple").status_code == 400
+        assert http.post(f"{PATH}/events", content="").status_code == 400
+        assert http.post("/streams/http%3A%2F%2Fx%2Fnone/events?timestamp=1", content="").status_code == 404
+        letters = http.post("/dead-letters").json()
+        assert base64.b64decode(letters[0]["data"]) == b"no triple"
+
+    def test_late_events_are_told_once(self, http):
+        declared(http)
+        http.post(f"{PATH}/advance?timestamp=5000")
+        pushed(http, (1000, "late"))
+        (late,) = http.post(f"{PATH}/late").json()
+        assert (late["timestamp"], late["watermark"]) == (1000, 5000)
+        assert http.post(f"{PATH}/late").json() == []
+
+
+class TestQueries:
+    def test_registered_told_and_stopped(self, http):
+        declared(http)
+        first = http.put("/queries/q", content=QUERY)
+        assert first.json()["name"] == "q"
+        assert http.put("/queries/q", content=QUERY).json() == first.json()
+        assert http.put("/queries/q", content=QUERY.replace("1s", "2s")).status_code == 400
+        assert list(http.get("/queries").json()) == ["q"]
+        assert http.get("/queries/q").json()["text"] == QUERY
+        assert http.delete("/queries/q").status_code == 204
+        assert http.get("/queries/q").status_code == 404
+        assert http.get("/queries/q/results").status_code == 404
+
+    def test_a_bad_one_is_told_with_its_place(self, http):
+        told = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()
+        assert (told["error"], told["line"]) == ("QueryError", "2")
+
+    def test_explain_and_stored_data(self, http):
+        data = http.post(
+            "/data?graph=http://x/g", content="<http://x/a> <http://x/p> 1 .", headers={"content-type": "text/turtle"}
+        )
+        assert data.json()["triples"] == 1
+        assert http.post("/update", content="INSERT DATA { <http://x/b> <http://x/p> 2 }").status_code == 204
+        assert "scan" in http.get("/explain", params={"query": "SELECT * { ?s ?p ?o }"}).text
+        assert http.get("/explain").status_code == 400
+
+
+class TestFeeds:
+    def register(self, engine):
+        engine.declare_stream(STREAM, batch_ms=1000, timing="all")
+        engine.advance(STREAM, 0)
+        return engine.register(QUERY)
+
+    def test_what_is_kept_then_what_comes(self, engine):
+        feed = Feed(self.register(engine))
+        engine.advance(STREAM, 3000)
+        assert [data_of(m)["time"] for m in heard(feed, 3)] == [1000, 2000, 3000]
+        assert [data_of(m)["time"] for m in heard(feed, 2, after=1000)] == [2000, 3000]
+
+    def test_evaluations_before_the_feed_are_not_lost(self, engine):
+        query = self.register(engine)
+        engine.advance(STREAM, 2000)
+        assert [data_of(m)["time"] for m in heard(Feed(query), 2)] == [1000, 2000]
+
+    def test_a_listener_is_woken(self, engine):
+        feed = Feed(self.register(engine))
+
+        async def listen():
+            messages = events(feed)
+            waiting = asyncio.ensure_future(anext(messages))
+            await asyncio.sleep(0.05)
+            await asyncio.to_thread(engine.advance, STREAM, 1000)
+            return await asyncio.wait_for(waiting, 10)
+
+        assert data_of(asyncio.run(listen()))["time"] == 1000
+
+    def test_a_slow_listener_is_told_what_it_missed(self, engine):
+        feed = Feed(self.register(engine), kept=2)
+        engine.advance(STREAM, 1000)
+
+        async def listen():
+            messages = events(feed)
+            first = await anext(messages)
+            await asyncio.to_thread(engine.advance, STREAM, 6000)
+            return [first, await anext(messages), await anext(messages), await anext(messages)]
+
+        first, lost, *rest = asyncio.run(listen())
+        assert data_of(first)["time"] == 1000
+        assert lost == "event: lost\ndata: 3\n\n"
+        assert [data_of(m)["time"] for m in rest] == [5000, 6000]
+
+    def test_all_feeds_at_once_begin_with_the_last_answers(self, engine):
+        query = self.register(engine)
+        feeds = {"q": Feed(query)}
+        engine.advance(STREAM, 2000)
+
+        async def listen():
+            messages = all_events(feeds)
+            found = [await anext(messages)]
+            feeds["r"] = Feed(engine.register(QUERY.replace("QUERY q", "QUERY r")))
+            await asyncio.to_thread(engine.advance, STREAM, 3000)
+            found += [await asyncio.wait_for(anext(messages), 10) for _ in range(2)]
+            query.stop()
+            feeds.pop("q").end()
+            await asyncio.to_thread(engine.advance, STREAM, 4000)
+            return [*found, await asyncio.wait_for(anext(messages), 10)]
+
+        found = [(data["query"], data["time"]) for data in map(data_of, asyncio.run(listen()))]
+        assert found == [("q", 2000), ("q", 3000), ("r", 3000), ("r", 4000)]
+
+    def test_the_end_is_told(self, engine):
+        query = self.register(engine)
+        feed = Feed(query)
+        engine.advance(STREAM, 1000)
+        query.stop()
+        feed.end()
+        assert [m.startswith("event: end") for m in heard(feed, 2)] == [False, True]
+
+
+class TestTheEngine:
+    def test_page_stats_metrics_health(self, http):
+        declared(http)
+        http.post(f"{PATH}/advance?timestamp=0")
+        http.put("/queries/q", content=QUERY)
+        pushed(http, (500, "a"))
+        http.post(f"{PATH}/advance?timestamp=1000")
+        assert "<title>Penstock</title>" in http.get("/").text
+        assert http.get("/stats").json()["evaluations"] == 1
+        metrics = http.get("/metrics").text
+        assert "penstock_evaluations_total 1.0" in metrics
+        assert f'penstock_stream_events_total{{stream="{STREAM}"}} 1.0' in metrics
+        assert 'penstock_query_last{query="q"} 1000.0' in metrics
+        assert http.get("/health/live").json()["alive"] is True
