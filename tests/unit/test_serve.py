@@ -240,6 +240,17 @@ class TestFeeds:
         assert lost == "event: lost\ndata: 3\n\n"
         assert [data_of(m)["time"] for m in rest] == [5000, 6000]
 
+    def test_what_is_kept_is_bounded_by_rows_too(self, engine):
+        feed = Feed(self.register(engine), kept_rows=5)
+        for second in range(4):
+            data = "".join(f"<http://x/a> <http://x/p> {n} .\n" for n in range(2))
+            engine.push(STREAM, data, timestamp=1000 * second + 500, format="turtle")
+        engine.push(STREAM, "".join(f"<http://x/a> <http://x/p> {n} .\n" for n in range(9)), 4500, format="turtle")
+        engine.advance(STREAM, 4000)
+        assert [data_of(m)["time"] for m in heard(feed, 2)] == [3000, 4000]
+        engine.advance(STREAM, 5000)
+        assert len(data_of(heard(feed, 1)[0])["results"]["bindings"]) == 9
+
     def test_all_feeds_at_once_begin_with_the_last_answers(self, engine):
         query = self.register(engine)
         feeds = {"q": Feed(query)}

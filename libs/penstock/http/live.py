@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 KEPT = 100
 """Evaluations that a feed keeps: what a listener that comes late, or back, still gets."""
+KEPT_ROWS = 1_000_000
+"""Rows that those have at most, but for the last one's."""
 _QUIET_S = 15.0  # proxies cut connections on which nothing is said
 _LOOK_S = 1.0  # how often a listener to all feeds looks for new ones
 _QUIET = ": nothing new\n\n"
@@ -32,8 +34,10 @@ _QUIET = ": nothing new\n\n"
 class Feed:
     """The last evaluations of one query. Any thread may add to it."""
 
-    def __init__(self, query: Query, kept: int = KEPT) -> None:
-        self._kept: deque[tuple[int, Evaluation]] = deque(maxlen=kept)
+    def __init__(self, query: Query, kept: int = KEPT, kept_rows: int = KEPT_ROWS) -> None:
+        self._kept: deque[tuple[int, Evaluation]] = deque()
+        self._most, self._most_rows = kept, kept_rows
+        self._rows = 0
         self._count = 0
         self._lock = Lock()
         self._wakers: set[Callable[[], None]] = set()
@@ -44,6 +48,9 @@ class Feed:
         with self._lock:
             self._kept.append((self._count, evaluation))
             self._count += 1
+            self._rows += _rows(evaluation)
+            while len(self._kept) > 1 and (len(self._kept) > self._most or self._rows > self._most_rows):
+                self._rows -= _rows(self._kept.popleft()[1])
         self._wake()
 
     def end(self) -> None:
@@ -152,6 +159,11 @@ async def all_events(feeds: Mapping[str, Feed]) -> AsyncIterator[str]:
     finally:
         for feed in places:
             feed.leave(news)
+
+
+def _rows(evaluation: Evaluation) -> int:
+    answer = True if evaluation.error is not None else evaluation.raw
+    return 1 if isinstance(answer, bool) else len(answer)
 
 
 async def _data(evaluation: Evaluation) -> str:
