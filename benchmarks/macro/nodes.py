@@ -6,20 +6,17 @@ machine's cores serve the nodes too; what the remote node's process takes of a c
 
 from __future__ import annotations
 
-import json
-import secrets
-import subprocess
-import sys
-import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row
+from benchmarks.macro import crossing
 from benchmarks.macro.closed_loop import AT_MS, QUERIES, Loop, expected, mean_rates
 from benchmarks.macro.sample import Events, Sample
-from penstock.node import Address, Nodes
+from benchmarks.macro.store_nodes import SECRET, store_node
+from penstock.node import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +58,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
                 if "tcp" in transports:
                     share = (_cpu_s(remote) - before) / (time.perf_counter() - began)
                     yield Row("- share of a core that the remote node took meanwhile", share, "", COMMAND)
+    yield from crossing.run(tiny=tiny)
 
 
 _SETTINGS: dict[str, list[Transport]] = {
@@ -75,9 +73,9 @@ def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Itera
     """Loops over an engine in that setting, and the process that the last node is."""
     with ExitStack() as stack:
         nodes = None
-        processes = [stack.enter_context(_node(number, len(transports))) for number in range(len(transports))]
+        processes = [stack.enter_context(store_node(number, len(transports))) for number in range(len(transports))]
         if processes:
-            addresses, secret = [address for _, address in processes], _SECRET
+            addresses, secret = [address for _, address in processes], SECRET
             nodes = Nodes(addresses, secret, transport=transports)
         engine = stack.enter_context(sample.open(nodes))
         feed = events.encoded(engine)
@@ -87,27 +85,6 @@ def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Itera
         parts = expected(sample, events)
         loops = [Loop(engine, query, *part) for query, part in zip(queries, parts, strict=True)]
         yield loops, processes[-1][0] if processes else 0
-
-
-_SECRET = secrets.token_hex(16).encode()
-
-
-@contextmanager
-def _node(number: int, count: int) -> Iterator[tuple[int, Address]]:
-    """A node that has every count-th of as many shards: its process and its address."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        secret = Path(folder) / "secret"
-        secret.write_bytes(_SECRET)
-        command = [sys.executable, "-m", "penstock.node", f"--directory={folder}/regions", f"--secret-file={secret}"]
-        command += [f"--shards={count}", f"--own={number}"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            assert process.stdout is not None
-            yield process.pid, Address("127.0.0.1", json.loads(process.stdout.readline())["port"])
-        finally:
-            process.kill()
-            process.wait()
 
 
 def _cpu_s(process: int) -> float:

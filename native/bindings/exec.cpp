@@ -17,8 +17,10 @@
 
 #include "arrays.hpp"
 #include "exec/executor.hpp"
+#include "exec/forking.hpp"
 #include "exec/rows.hpp"
 #include "spec.hpp"
+#include "store/sharding.hpp"
 #include "store/store.hpp"
 #include "term_tuples.hpp"
 
@@ -83,7 +85,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign, bool profile,
-                                bool cpu_time) {
+                                bool cpu_time, exec::Forker* forker) {
     auto result = std::make_unique<Result>(dictionary);
     Table parameters = seed_table(plan, seed, seed_rows);
     std::vector<std::int64_t> starts, ends;
@@ -94,7 +96,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     Budget budget(timeout_s, memory_bytes);
     ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign));
-    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr};
+    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr, forker};
     {
         nb::gil_scoped_release released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -105,6 +107,50 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     }
     return result;
 }
+
+/// Hands the rows of a fork to Python, which takes them to the nodes. Called without the GIL, by the thread that
+/// evaluates.
+class PythonForker final : public exec::Forker {
+public:
+    PythonForker(std::vector<std::uint32_t> owners, nb::object run) : owners_(std::move(owners)), run_(std::move(run)) {
+        if (owners_.empty()) throw DataError("a forker needs the shards' nodes");
+        nodes_ = std::size_t{*std::max_element(owners_.begin(), owners_.end())} + 1;
+    }
+    std::size_t nodes() const override { return nodes_; }
+    std::size_t node_of(TermId vertex) const override { return owners_[shard_number(vertex, owners_.size())]; }
+
+    std::vector<Table> run(std::uint32_t fork, std::vector<Table> rows, const Budget& budget) override {
+        nb::gil_scoped_acquire acquired;
+        nb::list parts;
+        for (Table& table : rows) {
+            if (table.rows == 0) {
+                parts.append(nb::none());
+                continue;
+            }
+            nb::list columns;
+            for (Column& column : table.columns) columns.append(to_numpy(std::move(column)));
+            parts.append(nb::make_tuple(std::vector<std::uint32_t>(table.slots.begin(), table.slots.end()), columns));
+        }
+        std::vector<Table> found;
+        for (nb::handle part : run_(fork, parts, budget.seconds_left(), budget.bytes_left()))
+            found.push_back(part.is_none() ? Table() : table_of(part));
+        return found;
+    }
+
+private:
+    static Table table_of(nb::handle part) {
+        auto [slots, columns] = nb::cast<std::pair<std::vector<std::uint32_t>, std::vector<IdsIn>>>(part);
+        if (slots.size() != columns.size()) throw DataError("a fork's columns are not those of its slots");
+        Table table;
+        table.rows = columns.empty() ? 0 : columns[0].size();
+        for (const std::uint32_t slot : slots) table.slots.push_back(static_cast<Slot>(slot));
+        for (const IdsIn& column : columns) table.columns.emplace_back(column.data(), column.data() + column.size());
+        return table;
+    }
+    std::vector<std::uint32_t> owners_;  // by shard
+    nb::object run_;
+    std::size_t nodes_;
+};
 
 nb::ndarray<nb::numpy, const TermId, nb::ndim<1>> column(nb::handle_t<Result> self, std::size_t i) {
     const Table& table = nb::cast<const Result&>(self).table;
@@ -177,9 +223,13 @@ void bind_exec(nb::module_& m) {
             "sort_by", [](Result& r, std::uint64_t slot) { exec::sort_by(r.table, r.column_of(slot)); }, "slot"_a,
             "Sorts the rows by the ids of that slot, keeping the order of equals.");
 
+    nb::class_<exec::Forker>(m, "StepForker", "Runs steps of a plan on nodes.");
+    nb::class_<PythonForker, exec::Forker>(m, "Forker", "Steps of a plan that `run` takes to the nodes.")
+        .def(nb::init<std::vector<std::uint32_t>, nb::object>(), "owners"_a, "run"_a);
+
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, "cpu_time"_a = false,
-          nb::keep_alive<0, 3>());
+          "forker"_a = nb::none(), nb::keep_alive<0, 3>());
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

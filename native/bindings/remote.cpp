@@ -2,6 +2,7 @@
 #include "remote/part_publisher.hpp"
 #include "remote/remote_slices.hpp"
 #include "remote/remote_store.hpp"
+#include "remote/remote_view.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -51,6 +52,13 @@ std::vector<std::optional<std::int64_t>> stable_vts(RemoteStore& store, const st
     std::vector<std::optional<std::int64_t>> batches;
     for (const std::int64_t batch : stable) batches.push_back(batch == kNever ? std::nullopt : std::optional(batch));
     return batches;
+}
+
+/// The snapshot that a view began on, and the commits that it leaves out: what a node needs to see the same.
+std::pair<Snapshot, std::vector<Snapshot>> visible_in(const Source& source) {
+    const auto* const view = dynamic_cast<const remote::RemoteView*>(&source);
+    if (view == nullptr) throw DataError("not a view over nodes");
+    return {view->snapshot(), view->excluded()};
 }
 
 /// Python's time.monotonic() is the same clock.
@@ -113,5 +121,6 @@ void bind_remote(nb::module_& m) {
         .def("edge_count", &RemoteStore::edge_count, unlocked)
         .def("refresh", &RemoteStore::refresh, unlocked)
         .def("rounds", &RemoteStore::rounds);
+    m.def("visible_in", &visible_in, "view"_a);
     bind_slices(m);
 }

@@ -186,6 +186,8 @@ void bind_store(nb::module_& m) {
         .def("latest", &Store::latest)
         .def("shard_count", &Store::shard_count)
         .def("view", &view, "bounds"_a = std::vector<std::pair<std::uint32_t, std::int64_t>>{}, nb::keep_alive<0, 1>())
+        .def("view_part", &Store::view_part, "snapshot"_a, "excluded"_a = std::vector<penstock::Snapshot>{},
+             nb::keep_alive<0, 1>())
         .def("release", &Store::release, "stream"_a, "batch"_a)
         .def("edge_count", &Store::edge_count)
         .def("used_bytes", &Store::used_bytes)

@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=0, help="run the engine over so many store nodes")
     parser.add_argument("--node-at", action="append", help="NAMESPACE=HOST: a node there, in place of --nodes")
     parser.add_argument("--transport", default="auto", help="of the nodes' data plane: auto, shm, tcp, rdma")
+    parser.add_argument("--execution", default="auto", help="of steps over nodes: auto, in-place, fork-join")
     parser.add_argument("--quiet", action="store_true", help="one line a case")
     arguments = parser.parse_args()
     places = [Place(*at.split("=")) for at in arguments.node_at or []] or [Place()] * arguments.nodes
@@ -28,16 +29,16 @@ def main() -> int:
     for number in _numbers(arguments.numbers):
         count += 1
         if places:
-            failed += not _over_nodes(number, tally, places, arguments.transport)
+            failed += not _over_nodes(number, tally, places, arguments.transport, arguments.execution)
         else:
             failed += not _one(number, tally, shrink=arguments.shrink, quiet=arguments.quiet)
     print(f"{failed} of {count} cases differ; {tally.evaluations} evaluations, {len(tally.disputed)} disputed")
     return min(failed, 1)
 
 
-def _over_nodes(number: int, tally: Tally, places: list[Place], transport: str) -> bool:
+def _over_nodes(number: int, tally: Tally, places: list[Place], transport: str, execution: str) -> bool:
     with NodeCluster(places) as cluster:
-        nodes = cluster.open(transport=transport)
+        nodes = cluster.open(transport=transport, execution=execution)
         if transport != "auto" and set(nodes.transports()) != {transport}:
             raise SystemExit(f"reads go by {nodes.transports()}, not by {transport}")
         found = running.run(cases.make(number), tally, nodes)

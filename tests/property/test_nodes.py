@@ -19,11 +19,11 @@ from support.nodes import NodeCluster
 PORTION = 10
 
 
-def _hold(first: int, transport: str) -> None:
+def _hold(first: int, transport: str, execution: str = "auto") -> None:
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
         with NodeCluster() as cluster:
-            difference = running.run(cases.make(seed), tally, cluster.open(transport=transport))
+            difference = running.run(cases.make(seed), tally, cluster.open(transport=transport, execution=execution))
         if difference is not None:
             found.append(f"case {seed}, {difference}")
     assert not found, "\n\n".join(found)
@@ -37,6 +37,17 @@ def test_cases_over_three_nodes_in_shared_memory_agree_with_the_model(first: int
 @pytest.mark.parametrize("first", range(20_040, 20_060, PORTION))
 def test_cases_over_three_nodes_by_tcp_agree_with_the_model(first: int) -> None:
     _hold(first, "tcp")
+
+
+@pytest.mark.parametrize("first", range(20_060, 20_100, PORTION))
+def test_cases_over_three_nodes_by_fork_join_agree_with_the_model(first: int) -> None:
+    _hold(first, "tcp", "fork-join")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(26_000, 28_000, PORTION))
+def test_two_thousand_more_cases_by_fork_join_agree_with_the_model(first: int) -> None:
+    _hold(first, "tcp", "fork-join")
 
 
 @pytest.mark.long
@@ -88,7 +99,8 @@ def _survives(seed: int, kills: int, *, durable: bool) -> int:
     killed, case = 0, seed
     while killed < kills:
         with NodeCluster(durable=durable) as cluster:
-            nodes = cluster.open(transport="tcp" if case % 2 else "shm", checkpoint_mb=0)
+            execution = ("fork-join", "auto")[case // 2 % 2]
+            nodes = cluster.open(transport="tcp" if case % 2 else "shm", checkpoint_mb=0, execution=execution)
             killer = Killer(cluster, case, kills - killed)
             killer.start()
             try:

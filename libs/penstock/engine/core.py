@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.node import Nodes
     from penstock.node.graph import RemoteGraph
     from penstock.query.algebra import Literal
+    from penstock.query.planner import PhysicalPlan
     from penstock.store import _native as native
 
 
@@ -36,6 +37,10 @@ class Core:
     attempt: int = 1
     last_load: str = ""
     nodes: Nodes | None = None
+
+    def forker(self, view: native.Source, physical: PhysicalPlan) -> native.Forker | None:
+        """Return what takes the forks of a plan to the nodes, over their stored graph as that view shows it."""
+        return None if self.nodes is None else self.nodes.forking.forker(view, physical.fragments)
 
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""

@@ -186,6 +186,7 @@ class _Run:
             random_seed=self._core.random.getrandbits(63),
             foreign=self._core.foreign,
             profile=self.profiled,
+            forker=self._core.forker(self._sources[0], physical),
         )
         self.profile = result.profile
         assert physical.member is not None

@@ -88,18 +88,20 @@ class OneShot:
 
     def _execute(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
         limits, core = self._core.limits, self._core
+        view = core.store.view()
         try:
             return native.execute(
                 asked.planned.native,
                 core.store,
                 core.dictionary,
-                [core.store.view()],
+                [view],
                 now_ms=core.clock(),
                 timeout_s=limits.query_timeout_s if timeout_s is None else timeout_s,
                 memory_bytes=(limits.evaluation_memory_mb if memory_mb is None else memory_mb) << 20,
                 random_seed=core.random.getrandbits(63),
                 foreign=core.foreign,
                 profile=True,
+                forker=core.forker(view, asked.planned.physical),
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error

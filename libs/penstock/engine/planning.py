@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.streams import Streams
     from penstock.query.algebra import Iri, Literal
     from penstock.query.ir import ContinuousQuery
+    from penstock.query.planning.placement import Placement
     from penstock.query.templates import Constant, Template
 
 T = TypeVar("T")
@@ -36,6 +37,11 @@ class EngineCatalogue:
         self._streams = streams
         self._windows = windows
         self.constants: dict[Iri | Literal, int] = {}
+
+    @property
+    def placement(self) -> Placement | None:
+        """How steps may be executed where the engine works over nodes."""
+        return None if self._core.nodes is None else self._core.nodes.placement
 
     def is_stream(self, iri: str) -> bool:
         """Whether a stream of that name is declared (or derived)."""

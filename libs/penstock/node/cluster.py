@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node.control import Address, Connection, ControlError
+from penstock.node.forking import Forking
 from penstock.node.graph import RemoteGraph
 from penstock.node.journal import Journal
 from penstock.node.stream import RemoteStream
+from penstock.query.planning.placement import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.dataplane import Transport
     from penstock.node.control import Columns
     from penstock.node.stream import StreamSettings
+    from penstock.query.planning.placement import Execution
     from penstock.store import _native as native
 
 T = TypeVar("T")
@@ -62,7 +65,7 @@ class Nodes:
     last heard of. patience_s: how long it waits for a node that has gone. journal_mb: bound of the log that is kept for
     nodes that come back. checkpoint_mb: nodes that keep checkpoints are asked for one whenever that log has grown by so
     much, and it begins there from then on. limits: of the plane to each node. rdma_device: empty is the first that can
-    be used.
+    be used. execution: of steps over the stored graph, in place or by fork-join; "auto" takes what costs less (ADR 18).
 
     Pass it to `penstock.Engine(nodes=…)`, which closes it. Raises DataPlaneError where a node cannot be reached.
     """
@@ -79,8 +82,10 @@ class Nodes:
         checkpoint_mb: int = 256,
         limits: PlaneLimits = _LIMITS,
         rdma_device: str = "",
+        execution: Execution = "auto",
     ) -> None:
         self._secret = secret
+        self._execution: Execution = execution
         self._limits = limits
         self._rdma_device = rdma_device
         self._lease_s = lease_ms / 1000
@@ -112,12 +117,18 @@ class Nodes:
         self.graph = RemoteGraph(self, int(hello[0]["shards"]))
         for node, status in zip(self._nodes, hello, strict=True):
             self._attach(node, int(status["data_port"]))
+        owners = {shard: node.number for node in self._nodes for shard in node.own}
+        by_shard = [owners[shard] for shard in range(len(owners))]
+        addresses = [node.address for node in self._nodes]
+        self.forking = Forking(addresses, self._secret, by_shard, self._patience_s)
+        self.placement = Placement(self._execution, tuple(self.transports()))
         self._renew()
 
     def close(self) -> None:
         """Let go of leases and connections. The nodes go on."""
         self._stop.set()
         self._keeper.join()
+        self.forking.close()
         for node in self._nodes:
             if node.leases is not None:
                 with contextlib.suppress(DataPlaneError):

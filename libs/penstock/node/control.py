@@ -11,6 +11,7 @@ import json
 import secrets
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,12 @@ MAX_HEADER_BYTES = 1 << 20
 MAX_COLUMNS_BYTES = 1 << 32
 _CHALLENGE_BYTES = 32
 _VERSION = b"penstock-control-1"
-_TYPES: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<i8"), "u32": np.dtype("<u4")}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "u64": np.dtype("<u8"),
+    "i64": np.dtype("<i8"),
+    "u32": np.dtype("<u4"),
+    "u8": np.dtype("u1"),
+}
 _NAMES = {dtype: name for name, dtype in _TYPES.items()}
 
 Columns = dict[str, np.ndarray]
@@ -51,6 +57,7 @@ class Connection:
 
     def __init__(self, stream: socket.socket, secret: bytes, *, calling: bool) -> None:
         self._socket = stream
+        self._deadline: float | None = None
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._authenticate(secret, calling=calling)
@@ -71,14 +78,19 @@ class Connection:
         """Hang up."""
         self._socket.close()
 
+    def expire_at(self, moment: float) -> None:
+        """From now on the other side is taken for gone where it is silent until that moment of time.monotonic()."""
+        self._deadline = moment
+
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:
-        """Send a message with its columns (u64, i64 or u32)."""
+        """Send a message with its columns (u64, i64, u32 or u8)."""
         arrays = {name: np.ascontiguousarray(column) for name, column in (columns or {}).items()}
         shapes = [[name, _NAMES[array.dtype], len(array)] for name, array in arrays.items()]
         header = json.dumps({**message, "columns": shapes}).encode()
         if len(header) > MAX_HEADER_BYTES:
             raise DataError("a control message is too large")
         try:
+            self._set_timeout()
             self._socket.sendall(struct.pack("<I", len(header)) + header)
             for array in arrays.values():
                 self._socket.sendall(array.view(np.uint8).data)
@@ -117,6 +129,10 @@ class Connection:
         if not hmac.compare_digest(self._exactly(32), hmac.digest(secret, roles[1] + ours, "sha256")):
             raise ControlError("the other side does not hold the secret", "refused")
 
+    def _set_timeout(self) -> None:
+        if self._deadline is not None:
+            self._socket.settimeout(max(1e-3, self._deadline - time.monotonic()))
+
     def _send_raw(self, data: bytes) -> None:
         try:
             self._socket.sendall(data)
@@ -128,7 +144,10 @@ class Connection:
         view = memoryview(data)
         while view:
             try:
+                self._set_timeout()
                 got = self._socket.recv_into(view)
+            except TimeoutError as error:
+                raise ControlError("the other side does not answer in time", "timed-out") from error
             except OSError as error:
                 raise ControlError(f"the control connection broke: {error}") from error
             if not got:

@@ -97,20 +97,25 @@ class ControlServer(Generic[N]):
             connection = Connection(stream, self._secret, calling=False)
             stream.settimeout(None)
             while True:
-                connection.send(self._answer(*connection.receive()))
+                connection.send(*self._answer(*connection.receive()))
         except ControlError as error:
             _log.info("an engine has gone: %s", error)
         finally:
             stream.close()
             self._places.release()
 
-    def _answer(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    def _answer(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
         try:
-            return self._do(message, columns)
+            return self._do_with_columns(message, columns)
         except PenstockError as error:
-            return {"error": str(error), "kind": type(error).__name__}
+            return {"error": str(error), "kind": type(error).__name__}, {}
+        except MemoryError:
+            return {"error": "the node ran out of memory", "kind": "LimitError"}, {}
         except (KeyError, TypeError, ValueError) as error:
-            return {"error": f"not a request: {error!r}", "kind": "DataError"}
+            return {"error": f"not a request: {error!r}", "kind": "DataError"}, {}
+
+    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        return self._do(message, columns), {}
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         raise NotImplementedError
@@ -118,6 +123,11 @@ class ControlServer(Generic[N]):
 
 class NodeServer(ControlServer[StoreNode]):
     """Speaks for a node."""
+
+    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        if message["do"] == "fork":
+            return {}, {"rows": self._node.fragments.run(message, columns["rows"])}
+        return super()._do_with_columns(message, columns)
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         match message["do"]:

@@ -13,6 +13,7 @@ import numpy as np
 from penstock.dataplane import RegionKind
 from penstock.errors import DataError, StorageError
 from penstock.node.checkpoints import Progress
+from penstock.node.fragments import Fragments
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class StoreNode:
         self._publishing = threading.Lock()  # slices; taken last: a lease must not wait for a checkpoint
         self._leasing = threading.Lock()
         self._store = self._open()
+        self.fragments = Fragments(self._store)
         for shard in self.own:
             self._publish_shard(shard)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from penstock.query.algebra import Iri, Literal
+    from penstock.query.planning.placement import Placement
 
 STORED_GRAPH = "urn:x-penstock:stored"
 """The stored default graph, under a name (SEMANTICS §4)."""
@@ -19,6 +20,10 @@ class Catalogue(Protocol):
 
     Graphs are ids (0 = default graph). Windows take graph 0. Counts may be zeros where a window is not yet built.
     """
+
+    @property
+    def placement(self) -> Placement | None:
+        """How steps over the stored graph may be executed where nodes own it; None where it is all here."""
 
     def is_stream(self, iri: str) -> bool:
         """Whether a stream of that name is declared (or derived)."""

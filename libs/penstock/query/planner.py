@@ -50,6 +50,7 @@ class PhysicalPlan:
 
     `outputs`: (name, slot) of SELECT's variables in order; of CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
     for ASK, which is true where the answer has a row. `member`: slot of the hidden member column of a group's plan.
+    `fragments`: of each fork the plan of its steps, as nodes take it.
     """
 
     spec: Spec
@@ -59,6 +60,7 @@ class PhysicalPlan:
     parameters: tuple[int, ...]
     labels: dict[int, tuple[str, float]]
     counts: dict[CountKey, Counts]
+    fragments: dict[int, str]
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
         """Whether counts have left the range for which the plan was chosen (DESIGN §6.3)."""
@@ -112,6 +114,7 @@ def plan(
         tuple(seed[1:] if grouped else seed),
         context.labels,
         context.estimator.counts,
+        context.fragments,
     )
 
 

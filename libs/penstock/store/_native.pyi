@@ -115,6 +115,7 @@ class Store(Labelled):
     def latest(self) -> int: ...
     def shard_count(self) -> int: ...
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> Source: ...
+    def view_part(self, snapshot: int, excluded: Sequence[int] = ()) -> Source: ...  # own shards, as chosen elsewhere
     def release(self, stream: int, batch: int) -> None: ...
     def edge_count(self) -> int: ...
     def used_bytes(self) -> int: ...
@@ -241,7 +242,17 @@ def execute(
     foreign: Foreign | None = None,
     profile: bool = False,
     cpu_time: bool = False,
+    forker: Forker | None = None,              # None: every step is done in place
 ) -> Result: ...
+
+ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, the rows' numbers first; None: no rows
+
+class Forker:
+    """Steps of a plan that `run` takes to the nodes: called with the fork's number in the plan, a part for each node,
+    seconds and bytes that are left (0 = no limit); returns a part for each node."""
+    def __init__(
+        self, owners: Sequence[int], run: Callable[[int, list[ForkPart], float, int], Sequence[ForkPart]]
+    ) -> None: ...  # owners: of each shard its node
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
     """Row numbers of a that remain when b's rows are taken away one for one (ISTREAM, DSTREAM)."""
@@ -335,6 +346,8 @@ class RemoteStore(Labelled):
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> Source: ...  # at: that snapshot
     def edge_count(self) -> int: ...
     def rounds(self) -> int: ...                                  # of reads so far
+
+def visible_in(view: Source) -> tuple[int, list[int]]: ...  # of a RemoteStore: its snapshot, commits it leaves out
 
 class PartPublisher:
     """A node's slices of one stream."""

@@ -2,6 +2,7 @@
 // that evaluation, never of the engine.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -33,6 +34,16 @@ public:
         used_ += bytes;
         if (bytes > 0 && limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))
             throw LimitError("the evaluation exceeded its memory limit");
+    }
+    /// Seconds that are left, never less than nothing; 0 where the time is not limited.
+    double seconds_left() const {
+        if (deadline_ == Clock::time_point::max()) return 0;
+        return std::max(1e-3, std::chrono::duration<double>(deadline_ - Clock::now()).count());
+    }
+    /// Bytes that may still be charged; 0 where they are not limited.
+    std::size_t bytes_left() const {
+        const auto limit = static_cast<std::ptrdiff_t>(limit_bytes_);
+        return limit == 0 ? 0 : static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, limit - used_));
     }
     void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
     std::ptrdiff_t used() const { return used_; }

@@ -20,6 +20,7 @@ Factory factory(const std::string& op) {
         {"lateral", make_lateral},    {"semijoin", make_semijoin},   {"group", make_group},
         {"distinct", make_distinct},  {"reduced", make_reduced},     {"order", make_order},
         {"slice", make_slice},        {"construct", make_construct}, {"describe", make_describe},
+        {"fork", make_fork},
     };
     auto found = factories.find(op);
     if (found == factories.end()) throw Error("plan: unknown operator '" + op + "'");

@@ -90,6 +90,7 @@ OperatorPtr make_minus(const Spec&, Compiler&);
 OperatorPtr make_optional(const Spec&, Compiler&);  // correlated.cpp
 OperatorPtr make_lateral(const Spec&, Compiler&);
 OperatorPtr make_semijoin(const Spec&, Compiler&);
+OperatorPtr make_fork(const Spec&, Compiler&);      // fork.cpp
 OperatorPtr make_group(const Spec&, Compiler&);     // group.cpp
 OperatorPtr make_distinct(const Spec&, Compiler&);  // distinct.cpp
 OperatorPtr make_reduced(const Spec&, Compiler&);

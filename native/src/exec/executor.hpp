@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/budget.hpp"
+#include "exec/forking.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
 #include "rdf/dictionary.hpp"
@@ -30,6 +31,7 @@ struct RunInput {
     const LabelTable* labels = nullptr;
     ExprContext* expressions = nullptr;               // its exists/timestamp are set by the executor
     std::vector<OperatorProfile>* profile = nullptr;  // filled where not null
+    exec::Forker* forker = nullptr;                   // where steps can be run on nodes
 };
 
 /// A compiled plan: immutable, shareable between threads; run() keeps its state in locals.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exec/budget.hpp"
+#include "exec/forking.hpp"
 #include "exec/profiler.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
@@ -47,14 +48,21 @@ protected:
 /// What all operators of one run share.
 struct Run {
     Run(const Table& seed, std::span<const Source* const> sources, const LabelTable& labels, ExprContext& expressions,
-        Profiler* profiler, std::uint64_t number)
-        : seed(seed), sources(sources), labels(labels), expressions(expressions), profiler(profiler), number(number) {}
+        Profiler* profiler, Forker* forker, std::uint64_t number)
+        : seed(seed),
+          sources(sources),
+          labels(labels),
+          expressions(expressions),
+          profiler(profiler),
+          forker(forker),
+          number(number) {}
 
     const Table& seed;
     std::span<const Source* const> sources;
     const LabelTable& labels;
     ExprContext& expressions;
     Profiler* profiler;
+    Forker* forker;        // nullptr: every step is done in place
     std::uint64_t number;  // of this run; marks what may be kept until it is over
 
     Budget& budget() { return expressions.budget; }

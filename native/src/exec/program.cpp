@@ -59,7 +59,7 @@ Table Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
     std::unique_ptr<Profiler> profiler;
     if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
-    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), ++runs_);
+    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), input.forker, ++runs_);
     std::optional<ContextCallbacks> callbacks;
     if (compiler_.has_expressions()) {
         callbacks.emplace(*input.expressions);

@@ -30,6 +30,7 @@ public:
     }
 
     Snapshot snapshot() const { return snapshot_; }
+    const std::vector<Snapshot>& excluded() const { return visibility_.excluded; }
 
     void expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const override;
     void contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,

@@ -202,7 +202,7 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
         Region region = Region::load(file, region_path(directory, number), options.reserve_bytes);
         if (region.header().shard != number || region.header().shards != all_shards)
             throw StorageError("the saved store " + saved + " has a region of another store");
-        impl->shards.push_back(std::make_unique<Shard>(std::move(region), impl->history, i));
+        impl->add(std::move(region));
     }
     get_labels(manifest, impl->labels);
     get_history(manifest, shards, impl->history);

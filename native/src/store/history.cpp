@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -121,6 +122,20 @@ Visibility CommitHistory::lease(std::span<const StreamBound> bounds) {
     visibility.first_excluded = excluded.empty() ? visibility.snapshot + 1 : excluded.front();
     leases_.emplace(visibility.first_excluded, visibility.snapshot);
     readers_.insert(visibility.snapshot);
+    return visibility;
+}
+
+Visibility CommitHistory::lease_at(Snapshot snapshot, std::vector<Snapshot> excluded) {
+    if (!std::is_sorted(excluded.begin(), excluded.end()) || (!excluded.empty() && excluded.back() > snapshot))
+        throw DataError("the commits that a view excludes are not ascending, or later than its snapshot");
+    Visibility visibility{snapshot, excluded.empty() ? snapshot + 1 : excluded.front(), std::move(excluded)};
+    std::scoped_lock lock(mutex_);
+    if (snapshot > latest_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(snapshot) + " is not here yet");
+    if (visibility.first_excluded < floor_.load(std::memory_order_relaxed))
+        throw StorageError("snapshot " + std::to_string(snapshot) + " cannot be read any more");
+    leases_.emplace(visibility.first_excluded, snapshot);
+    readers_.insert(snapshot);
     return visibility;
 }
 

@@ -65,6 +65,9 @@ public:
 
     // -- any thread
     Visibility lease(std::span<const StreamBound> bounds);
+    /// The same for a view whose snapshot and excluded commits (ascending) were chosen elsewhere. StorageError where
+    /// the snapshot is not here yet, or cannot be read any more.
+    Visibility lease_at(Snapshot snapshot, std::vector<Snapshot> excluded);
     void unlease(const Visibility& visibility);
     /// For a reader elsewhere that may come to read `snapshot` or any later one. Returns the snapshot leased: that one,
     /// or the latest where that is older. StorageError where a later commit has no log any more.

@@ -33,6 +33,8 @@ public:
     // -- reading, any thread
     const Region& region() const { return region_; }
     const layout::Header& header() const { return region_.header(); }
+    /// Its place among the shards that are here: that of its log in a commit's record.
+    std::uint32_t number() const { return number_; }
     layout::Offset bucket_of(TermId vertex, Dir dir) const {
         return lookup::current_bucket(region_, layout::record_hash(header().seed, vertex, dir));
     }

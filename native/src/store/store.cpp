@@ -64,9 +64,15 @@ Store::Store(const std::string& directory, const StoreOptions& options) : impl_(
     for (const std::uint32_t number : own_shards(options)) {
         Region region = Region::create(region_path(directory, number), options.reserve_bytes, number,
                                        static_cast<std::uint32_t>(options.shards));
-        const auto local = static_cast<std::uint32_t>(impl_->shards.size());
-        impl_->shards.push_back(std::make_unique<Shard>(std::move(region), impl_->history, local));
+        impl_->add(std::move(region));
     }
+}
+
+void Store::Impl::add(Region region) {
+    const std::uint32_t number = region.header().shard, local = static_cast<std::uint32_t>(shards.size());
+    shards.push_back(std::make_unique<Shard>(std::move(region), history, local));
+    by_number.resize(all_shards);
+    by_number[number] = shards.back().get();
 }
 
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -191,7 +197,12 @@ void Store::set_vts(std::uint32_t stream, std::int64_t batch) {
 
 std::unique_ptr<Source> Store::view(std::span<const StreamBound> bounds) {
     if (!impl_->whole()) throw Error("a part of a store cannot be viewed as the whole");
-    return std::make_unique<StoreView>(impl_->shards, impl_->history, bounds);
+    return std::make_unique<StoreView>(impl_->by_number, impl_->history, impl_->history.lease(bounds));
+}
+
+std::unique_ptr<Source> Store::view_part(Snapshot snapshot, std::vector<Snapshot> excluded) {
+    auto& history = impl_->history;
+    return std::make_unique<StoreView>(impl_->by_number, history, history.lease_at(snapshot, std::move(excluded)));
 }
 
 std::unique_ptr<StoreLease> Store::lease(Snapshot snapshot) {

@@ -62,6 +62,11 @@ public:
     /// Thread-safe.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {});
 
+    /// What is here of the graph at a snapshot that was chosen elsewhere, less those commits (ascending): vertices of
+    /// own shards can be looked up, others are a DataError. StorageError where the snapshot is not here yet, or cannot
+    /// be read any more. Otherwise as view().
+    std::unique_ptr<Source> view_part(Snapshot snapshot, std::vector<Snapshot> excluded = {});
+
     /// A lease of `snapshot`, or of the latest one where that is older. Destroyed before the store. StorageError where
     /// logs that it needs have gone. Thread-safe.
     std::unique_ptr<StoreLease> lease(Snapshot snapshot);

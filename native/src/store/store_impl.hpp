@@ -22,6 +22,7 @@ struct Store::Impl {
     CommitHistory history;
     std::size_t all_shards = 1;                  // of the whole store
     std::vector<std::unique_ptr<Shard>> shards;  // those that are here, in order
+    std::vector<const Shard*> by_number;         // all; nullptr: elsewhere
     bool publish_logs = false;
 
     // The running commit
@@ -31,6 +32,7 @@ struct Store::Impl {
     bool loading = false;  // a BulkLoad is open
 
     bool whole() const { return shards.size() == all_shards; }
+    void add(Region region);
     void commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty);
     void distribute(std::vector<Keyed>& ends);
     void refuse_while_loading() const;  // DataError

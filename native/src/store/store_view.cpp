@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "errors.hpp"
 #include "store/edges_by_block.hpp"
 
 namespace penstock {
@@ -101,7 +102,7 @@ private:
 
 // Returns the length at this view's snapshot, with what is excluded.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
-    const ListLogs logs(history_, list.shard->header().shard, list.entry);
+    const ListLogs logs(history_, list.shard->number(), list.entry);
     return visible_ranges(visibility_, logs, list.state, ranges);
 }
 
@@ -130,9 +131,39 @@ void StoreView::for_each_visible(const List& list, Visit visit) const {
         lookup::for_each_piece(list.shard->region(), list.head, range.begin, range.end, visit);
 }
 
+// ---- a part of a store
+
+bool StoreView::all_here(std::span<const TermId> vertices) const {
+    return !part_ || std::all_of(vertices.begin(), vertices.end(), [this](TermId vertex) { return here(vertex); });
+}
+
+void StoreView::check_here(std::span<const TermId> vertices) const {
+    if (!all_here(vertices)) throw DataError("a vertex was looked up whose shard is on another node");
+}
+
+void StoreView::check_whole() const {
+    if (part_) throw DataError("a part of a store does not know all edges");
+}
+
+/// From the end whose lists are here, whatever their length.
+void StoreView::contains_in_part(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                                 std::span<std::uint8_t> found) const {
+    const bool out = all_here(subjects);
+    if (!out) check_here(objects);
+    const std::span<const TermId> from = out ? subjects : objects, to = out ? objects : subjects;
+    List lists[kGroup];
+    for (std::size_t at = 0; at < from.size(); at += kGroup) {
+        const std::size_t n = std::min(kGroup, from.size() - at);
+        find_lists(from.subspan(at, n), label, out ? Dir::Out : Dir::In, lists);
+        for (std::size_t i = 0; i < n; ++i)
+            if (found[at + i] == 0) found[at + i] = list_contains(lists[i], to[at + i]) ? 1 : 0;
+    }
+}
+
 // ---- Source
 
 void StoreView::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const {
+    check_here(keys);
     List lists[kGroup];
     for (std::size_t at = 0; at < keys.size(); at += kGroup) {
         const std::size_t n = std::min(kGroup, keys.size() - at);
@@ -166,6 +197,7 @@ bool StoreView::list_contains(const List& list, TermId value) const {
 
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
+    if (part_) return contains_in_part(subjects, label, objects, found);
     // What an expansion repeated stands together, and every edge lies in two lists: look up the end that repeats more.
     if (2 * runs_of(objects) <= runs_of(subjects))
         contains_from(objects, label, Dir::In, subjects, found);
@@ -232,7 +264,8 @@ void StoreView::append_hidden_vertices(const List& index, const Ranges& visible,
 }
 
 void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
-    for (const auto& shard : shards_) {
+    check_whole();
+    for (const Shard* shard : shards_) {
         const Offset row = shard->label_row(label);
         if (row == 0) continue;
         const List index = load(*shard, index_entry(row, dir));
@@ -248,6 +281,7 @@ void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
 
 void StoreView::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
                           std::vector<Label>& labels) const {
+    check_here(keys);
     Offset records[kGroup];
     for (std::size_t at = 0; at < keys.size(); at += kGroup) {
         const std::size_t n = std::min(kGroup, keys.size() - at);
@@ -269,9 +303,10 @@ void StoreView::edges(Label label, std::vector<TermId>& subjects, std::vector<Te
 
 void StoreView::labels(std::vector<Label>& out) const {
     Label end = 0;
-    for (const auto& shard : shards_) end = std::max(end, shard->label_end());
+    for (const Shard* shard : shards_) end = std::max(end, shard == nullptr ? 0 : shard->label_end());
     for (Label label = 1; label < end; ++label) {
-        const auto has_edges = [&](const auto& shard) {
+        const auto has_edges = [&](const Shard* shard) {
+            if (shard == nullptr) return false;
             const Offset row = shard->label_row(label);
             return row != 0 && visible(load(*shard, index_entry(row, Dir::Out)));
         };
@@ -285,7 +320,8 @@ void StoreView::labels(std::vector<Label>& out) const {
 
 LabelStats StoreView::stats(Label label) const {
     LabelStats stats;
-    for (const auto& shard : shards_) {
+    for (const Shard* shard : shards_) {
+        if (shard == nullptr) continue;
         const Offset offset = shard->label_row(label);
         if (offset == 0) continue;
         const auto& row = shard->region().at<LabelRow>(offset);
@@ -297,6 +333,7 @@ LabelStats StoreView::stats(Label label) const {
 }
 
 std::uint64_t StoreView::degree(TermId vertex, Label label, Dir dir) const {
+    check_here(std::span(&vertex, 1));
     return visible_length(find_list(vertex, label, dir));
 }
 

@@ -1,8 +1,10 @@
 // The stored graph at one snapshot, for one evaluation.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "store/history.hpp"
@@ -12,13 +14,18 @@
 
 namespace penstock {
 
-/// Reads without locks, from any number of threads. Holds its lease until it is destroyed.
+/// Reads without locks, from any number of threads. Holds its lease until it is destroyed. Where shards are elsewhere
+/// it is a view of a part: it finds what begins at vertices of those that are here, and refuses all else by DataError.
 class StoreView final : public Source {
 public:
-    using Shards = std::vector<std::unique_ptr<Shard>>;
+    using Shards = std::span<const Shard* const>;  // by number; nullptr: elsewhere
 
-    StoreView(const Shards& shards, CommitHistory& history, std::span<const StreamBound> bounds)
-        : shards_(shards), history_(history), visibility_(history.lease(bounds)) {}
+    /// `visibility` is a lease of that history, which the view gives back.
+    StoreView(Shards shards, CommitHistory& history, Visibility visibility)
+        : shards_(shards),
+          part_(std::find(shards.begin(), shards.end(), nullptr) != shards.end()),
+          history_(history),
+          visibility_(std::move(visibility)) {}
     ~StoreView() override { history_.unlease(visibility_); }
     StoreView(const StoreView&) = delete;
     StoreView& operator=(const StoreView&) = delete;
@@ -52,6 +59,13 @@ private:
     using Ranges = std::vector<PositionRange>;
 
     const Shard& shard_for(TermId vertex) const { return *shards_[shard_number(vertex, shards_.size())]; }
+    bool here(TermId vertex) const { return shards_[shard_number(vertex, shards_.size())] != nullptr; }
+    /// Whether that holds for all; a view of the whole does not look.
+    bool all_here(std::span<const TermId> vertices) const;
+    void check_here(std::span<const TermId> vertices) const;
+    void check_whole() const;
+    void contains_in_part(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                          std::span<std::uint8_t> found) const;
     void find_records(std::span<const TermId> keys, Dir dir, layout::Offset* records) const;
     void find_lists(std::span<const TermId> keys, Label label, Dir dir, List* lists) const;
     List find_list(TermId vertex, Label label, Dir dir) const;
@@ -72,7 +86,8 @@ private:
     void append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,
                                 std::vector<TermId>& out) const;
 
-    const Shards& shards_;
+    Shards shards_;
+    bool part_;
     CommitHistory& history_;
     Visibility visibility_;
 };

@@ -31,6 +31,7 @@ class MadeUpCatalogue:
         self.ids = {}
         self.stats = stats or {}
         self.degrees = degrees or {}
+        self.placement = None
 
     def is_stream(self, iri):
         return "stream" in iri

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.query.datasets import Parts, QueryDataset
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cardinality import Estimator
+    from penstock.query.planning.forks import Chain
     from penstock.query.scope import Names
 
 Spec = dict[str, Any]
@@ -55,6 +56,8 @@ class PlanContext:
     substituted: Names = frozenset()  # outer names that an EXISTS being planned sees as constants
     subplans: list[Spec] = field(default_factory=list)
     labels: dict[int, tuple[str, float]] = field(default_factory=dict)  # node id -> description, expected rows
+    chains: dict[int, Chain] = field(default_factory=dict)  # by fork
+    fragments: dict[int, str] = field(default_factory=dict)  # by fork: the plan of its steps, for nodes
     _slots: dict[str, int] = field(default_factory=dict)
 
     def slot(self, name: str) -> int:

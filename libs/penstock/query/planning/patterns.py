@@ -39,6 +39,7 @@ from penstock.query.planning import modifiers
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import expression_spec, path_spec, render_term, term_spec
 from penstock.query.planning.flatten import Element, binds_graph, components, conjuncts, flatten, graph_scope
+from penstock.query.planning.forks import scan_node
 from penstock.query.planning.ordering import best_order
 from penstock.query.scope import (
     binding_variables,
@@ -242,7 +243,8 @@ def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sc
     else:
         label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
         predicate = term_spec(pattern.predicate, context)
-        node = context.node("scan", label, rows, **{"in": left.node}, **ends, p=predicate, dataset=dataset, graph=graph)
+        members = {**ends, "p": predicate, "dataset": dataset, "graph": graph}
+        node = scan_node(context, left, pattern, scope, members, label, rows)
     own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
     return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
 

@@ -1,0 +1,86 @@
+"""In place against fork-join (DESIGN §6.6): one step over rows of which half, or all, lie on other nodes.
+
+The step looks up one neighbour of each of so many vertices; what is timed is the core's execution, by the wall, since
+both ways wait for nodes. From how many rows on a fork takes less is what the planner should say (`least`, in EXPLAIN).
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import penstock
+from benchmarks.core_time import core_times
+from benchmarks.harness import Row
+from benchmarks.macro.store_nodes import SECRET, store_node
+from penstock.node import Nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+    from penstock.dataplane import Transport
+    from penstock.query.planning.placement import Execution
+
+COMMAND = "python -m benchmarks nodes"
+SIZES = (16, 64, 256, 1_024, 4_096, 16_384, 65_536)
+_NODES = 2
+_REPETITIONS = 15
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Both ways over TCP and over shared memory, and where they cross."""
+    sizes = SIZES[:2] if tiny else SIZES
+    for transport in ("tcp", "shm"):
+        times = {way: _times(transport, way, sizes) for way in ("in-place", "fork-join")}
+        for size in sizes:
+            for way, found in times.items():
+                yield Row(
+                    f"one step of {size} rows over {_NODES} nodes by {transport}, {way}", found[size], "µs", COMMAND
+                )
+        slower = [n for n in sizes if times["fork-join"][n] >= times["in-place"][n]]
+        crossing = {
+            "rows from which on fork-join takes less": next((n for n in sizes if n > max(slower, default=0)), 0),
+            "rows from which on the planner forks": _planned(transport),
+        }
+        for what, rows in crossing.items():
+            if rows:  # else it never does
+                yield Row(f"- {what} by {transport}", rows, "rows", COMMAND)
+
+
+def _times(transport: Transport, way: Execution, sizes: tuple[int, ...]) -> dict[int, float]:
+    with _engine(transport, way, sizes) as engine, core_times() as seen:
+        times = {}
+        for size in sizes:
+            for _ in range(_REPETITIONS):
+                (row,) = engine.query(_text(size))
+                assert int(row["n"]) == size, (row, size, way)
+            (spent,) = seen.values()
+            times[size] = statistics.median(spent.wall)
+            seen.clear()
+        return times
+
+
+def _planned(transport: Transport) -> int:
+    with _engine(transport, "auto", SIZES[-1:]) as engine:
+        found = re.search(r"nodes from (\d+) rows on", engine.explain(_text(SIZES[-1])))
+        return int(found.group(1)) if found else 0
+
+
+def _text(size: int) -> str:
+    return f"SELECT (COUNT(*) AS ?n) {{ ?x <urn:in> <urn:set-{size}> . ?x <urn:next> ?y }}"
+
+
+@contextmanager
+def _engine(transport: Transport, way: Execution, sizes: tuple[int, ...]) -> Iterator[penstock.Engine]:
+    """An engine over nodes with sets of vertices of those sizes, each vertex with one neighbour."""
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(store_node(number, _NODES))[1] for number in range(_NODES)]
+        engine = penstock.Engine(nodes=Nodes(addresses, SECRET, transport=transport, execution=way))
+        stack.callback(engine.close)
+        lines = [f"<urn:v{i}> <urn:next> <urn:v{i + 1}> .\n" for i in range(sizes[-1])]
+        lines += [f"<urn:v{i}> <urn:in> <urn:set-{size}> .\n" for size in sizes for i in range(size)]
+        engine.load("".join(lines).encode(), format="nt")
+        yield engine

@@ -1,0 +1,132 @@
+"""Scans over the stored graph that nodes own: which run in place, and which are put into forks (docs/plan-format.md).
+
+Steps that follow one another and look up the same variable are one fork: their lists lie on the same node.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.query.algebra import Term, Triple, Variable
+from penstock.query.planning.placement import Step
+
+if TYPE_CHECKING:
+    from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
+    from penstock.query.planning.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One scan as the plan writes it (without its input), what it binds, and how many rows come out of it."""
+
+    members: dict[str, Any]
+    label: str
+    uses: frozenset[str]
+    binds: frozenset[str]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Scans that look up `key`, over the rows of `left`."""
+
+    left: Relation
+    key: str
+    scans: tuple[Scan, ...]
+
+
+def scan_node(
+    context: PlanContext,
+    left: Relation,
+    pattern: Triple,
+    scope: Scope,
+    members: dict[str, Any],
+    label: str,
+    rows: float,
+) -> Spec:
+    """The node of a scan: alone, in a fork of its own, or as one more step of the fork on its left."""
+    terms = [pattern.subject, pattern.predicate, pattern.object]
+    if scope.variable is not None:
+        terms.append(Variable(scope.variable))
+    names = frozenset(term.name for term in terms if isinstance(term, Variable))
+    bound = names & left.certain
+    scan = Scan(members, label, bound, names - left.certain, rows)
+    why = ""
+    placement = context.catalogue.placement
+    if placement is not None and all(part.source == 0 for part in scope.parts):
+        chain: Chain | None
+        begun = context.chains.get(left.node["id"])
+        if begun is not None and begun.key in _ends(pattern, bound):
+            chain = Chain(begun.left, begun.key, (*begun.scans, scan))
+        else:
+            key = _key(context, pattern, scope, bound)
+            chain = Chain(left, key, (scan,)) if key else None
+        if chain is not None:
+            forked, why = _fork(context, placement, chain)
+            if forked is not None:
+                return forked
+    return context.node("scan", f"{label}{why}", rows, **{"in": left.node}, **members)
+
+
+def _ends(pattern: Triple, bound: frozenset[str]) -> list[str]:
+    ends: list[Term] = [pattern.subject, pattern.object]
+    return [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
+
+
+def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
+    """The bound variable to look up; of two the one whose lists are shorter. Empty where none is bound."""
+    ends = _ends(pattern, bound)
+    fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]
+    return ends[fanouts.index(min(fanouts))] if ends else ""
+
+
+def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spec | None, str]:
+    """The fork of a chain, or why there is none."""
+    each = max(chain.left.rows, 1e-9)
+    entering = [chain.left.rows, *(scan.rows for scan in chain.scans[:-1])]
+    steps = tuple(Step(rows / each, scan.rows / each) for rows, scan in zip(entering, chain.scans, strict=True))
+    binds = list(dict.fromkeys(name for scan in chain.scans for name in sorted(scan.binds)))
+    uses = sorted(frozenset[str]().union(*(scan.uses for scan in chain.scans)) - set(binds))
+    widths = 1 + len(uses), 1 + len(binds)
+    least = placement.least_rows(steps, *widths)
+    if least is None:
+        return None, "" if placement.execution == "in-place" else ", in place: forks never pay"
+    rows = chain.left.rows
+    costs = placement.in_place_us(rows, steps), placement.forked_us(rows, steps, *widths)
+    # The rows of a group's plan are estimated for one member, of which there may be any number.
+    if placement.execution == "auto" and context.member is None and rows < least:
+        return None, f", in place: {_ms(costs[0])}, by fork-join {_ms(costs[1])}"
+    label = f"at ?{chain.key}'s nodes from {least} rows on (in place {_ms(costs[0])}, by fork-join {_ms(costs[1])})"
+    return _fork_node(context, chain, least, label, uses, binds), ""
+
+
+def _fork_node(context: PlanContext, chain: Chain, least: int, label: str, uses: list[str], binds: list[str]) -> Spec:
+    row = context.fresh("row")
+    inner, there = context.outer(chain.left).node, {"op": "seed", "id": 0}
+    for scan in chain.scans:
+        inner = context.node("scan", scan.label, scan.rows, **{"in": inner}, **scan.members)
+        there = {**inner, "in": there}
+    used, bound = [context.slot(name) for name in uses], [context.slot(name) for name in binds]
+    node = context.node(
+        "fork",
+        label,
+        chain.scans[-1].rows,
+        **{"in": chain.left.node},
+        inner=inner,
+        row=row,
+        key=context.slot(chain.key),
+        uses=used,
+        least=least,
+    )
+    root = {"op": "project", "id": 0, "in": there, "slots": [row, *bound]}
+    seed = [row, *used]
+    fragment = {"slots": context.slots, "seed": seed, "root": root, "subplans": []}
+    context.fragments[node["id"]] = json.dumps(fragment)
+    context.chains[node["id"]] = chain
+    return node
+
+
+def _ms(us: float) -> str:
+    return f"{us / 1000:.2g} ms"
