@@ -103,8 +103,10 @@ class Driver:
                 ask(lambda c: c.declare(iri, **source.settings))
                 producers.begin(source)
             case Load(data, graph):
+                self.catch_up()
                 ask(lambda c: c.load(data.encode(), "nt", graph))
             case Update(text):
+                self.catch_up()
                 ask(lambda c: c.update(text))
             case Register(name, text, _):
                 self.register(operation, name, text)
@@ -131,7 +133,8 @@ class Driver:
     def catch_up(self) -> None:
         """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them.
 
-        P of a query depends on which of its streams comes first, and where it had come (ADR 35).
+        P of a query depends on which of its streams comes first, and where it had come (ADR 35); and what is stored now is
+        seen by instants that the derived stream has yet to make due (SEMANTICS §3).
         """
         if self.derived:
             self.cluster.rest()
