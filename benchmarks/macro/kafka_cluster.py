@@ -148,7 +148,8 @@ class Paced:
 class Results:
     """When each instant's result of one query was read, committed."""
 
-    def __init__(self, log: KafkaLog, query: str) -> None:
+    def __init__(self, log: KafkaLog, query: str, patience_s: float = _PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self.read: dict[int, float] = {}
         self.lines: dict[int, dict[str, object]] = {}
         self._stop = threading.Event()
@@ -169,7 +170,7 @@ class Results:
 
     def wait(self, instant: int) -> bool:
         """Wait until an instant has come, as long as that may take."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while instant not in self.read and time.monotonic() < deadline:
             time.sleep(0.05)
         return instant in self.read

@@ -6,6 +6,7 @@ query over the last second, every 100 ms. Every result's count is checked.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check, quantile
@@ -18,16 +19,27 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks kafka_latency"
 PAPER_RATE = 133_500
-SHARES = (0.001, 0.01, 0.05, 0.2, 0.4)
-SECONDS, WARM_S = 20.0, 5.0
+SHARES = (0.001, 0.01, 0.05, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5)
+SECONDS, WARM_S = 12.0, 4.0
 P50_MS, P99_MS = 50.0, 200.0
+BEHIND_S = 1.0  # of the schedule
+SURE = 0.4  # up to here the targets are kept; beyond, the limit is looked for
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rows by share, until one is not kept up with."""
+    """Rows by share, until one is not kept up with; then the highest that was."""
+    held = 0.0
     with running() as here:
         for i, share in enumerate(SHARES[:1] if tiny else SHARES):
-            yield from _at(here, i, share, 3.0 if tiny else SECONDS, 2.0 if tiny else WARM_S)
+            rows = list(_at(here, i, share, 3.0 if tiny else SECONDS, 2.0 if tiny else WARM_S))
+            met = bool(rows) and all(row.met is not False for row in rows)
+            if share > SURE and not met:
+                break  # one higher than is asked for
+            yield from rows
+            held = share if met else held
+    title = "Cluster: highest share of the paper's rate tried with p50 ≤ 50 ms and p99 ≤ 200 ms"
+    if held:
+        yield Row(title, held * 100, "%", COMMAND, lower_is_better=False, clock="wall")
 
 
 def _at(here: Running, number: int, share: float, seconds: float, warm_s: float) -> Iterator[Row]:
@@ -41,13 +53,16 @@ def _at(here: Running, number: int, share: float, seconds: float, warm_s: float)
         paced.play(warm_s)
         results.wait(max(paced.passed))
         paced.passed.clear()
-        sent, cpu_s = paced.sent, here.cpu_s()
+        sent, cpu_s, began = paced.sent, here.cpu_s(), time.perf_counter()
         paced.play(seconds)
+        behind_s = time.perf_counter() - began - seconds
         came = results.wait(max(paced.passed))
         cpu_s = here.cpu_s() - cpu_s
     finally:
         results.close()
     here.client.stop(query)
+    if share > SURE and (not came or behind_s > BEHIND_S):
+        return  # services or producer have fallen behind
     rate = (paced.sent - sent) * TRIPLES / seconds
     title = f"Cluster: event that passes t to its committed result, {rate:,.0f} tuples/s ({share:.1%} of the paper's)"
     check(came, True, f"{title}: the last result comes")

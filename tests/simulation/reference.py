@@ -171,6 +171,8 @@ class Reference:
             message = source.partitions[number][offset]
             if message != type(message)(EVENT, event.time_ms, event.data):
                 self.wrong.append(f"<{iri}>[{number}] offset {offset}: a late event is not what was sent")
+            if event.time_ms > event.watermark_ms:
+                self.wrong.append(f"<{iri}>[{number}] offset {offset}: late, and after the watermark that it met")
             if not source.idles and event.time_ms > min(event.watermark_ms, source.own_ms(number, offset)):
                 self.wrong.append(f"<{iri}>[{number}] offset {offset}: late without reason")
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration, StreamDeclaration
 
 T = TypeVar("T")
+CONFIRM_MS = 2_000
+"""How long an instance that writes nothing believes that it is still the active one."""
 
 
 class NotActiveError(PenstockError):
@@ -56,6 +58,8 @@ class Coordinator:
         self._requests: Requests | None = None
         self._active: Active | None = None
         self._opening: Opening | None = None
+        self._clock = clock
+        self._sure = 0, 0  # transactions, and when there were so many
 
     @property
     def active(self) -> bool:
@@ -80,6 +84,7 @@ class Coordinator:
                 return True
             stores, engines = self._ear.alive("store"), self._ear.alive("query-engine")
             moved = self._active.place(stores, engines)
+            self._confirm(self._active)
             return self._ask(self._active) or moved
         except FencedError:
             self._step_back()
@@ -95,6 +100,15 @@ class Coordinator:
             active.tell(outdated)
         self._status.checked()
         return self._requests is not None and self._requests.step(active)
+
+    def _confirm(self, active: Active) -> None:
+        """Write something once in a while: one that was deposed while it was cut off learns it so (FencedError)."""
+        written, since_ms = self._sure
+        now_ms = self._clock.now_ms()
+        if active.written == written and now_ms - since_ms >= CONFIRM_MS:
+            active.confirm()
+        if active.written != written:
+            self._sure = active.written, now_ms
 
     def _step_back(self) -> None:
         if self._requests is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.lateness import watermarks_met
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.streams import NEVER
 from penstock.errors import DataError
@@ -46,7 +47,8 @@ class Intake:
             self._accept(stream, events, fates == _ACCEPTED if len(refused) else None, watermark)
         letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
         if len(refused):
-            letters += self._refuse(stream, events, refused, fates, max(before, wall) + setting.max_ahead_ms)
+            met = watermarks_met(events.times, fates == _ACCEPTED, before, setting.lateness_ms)
+            letters += self._refuse(stream, events, refused, fates, met, max(before, wall) + setting.max_ahead_ms)
         for letter in letters:
             self._dead.put(letter)
         return letters
@@ -67,14 +69,19 @@ class Intake:
         stream.record(times)
 
     def _refuse(
-        self, stream: LiveStream, events: Events, refused: NDArray[np.intp], fates: NDArray[np.uint8], limit: int
+        self,
+        stream: LiveStream,
+        events: Events,
+        refused: NDArray[np.intp],
+        fates: NDArray[np.uint8],
+        met: NDArray[np.int64],
+        limit: int,
     ) -> list[DeadLetter]:
         letters = []
         for i in refused.tolist():
             time, data = int(events.times[i]), events.original(i)
             if fates[i] == _LATE:
-                assert stream.watermark is not None
-                stream.late.put(LateEvent(stream.iri, time, stream.watermark, data))
+                stream.late.put(LateEvent(stream.iri, time, int(met[i]), data))
             else:
                 reason = f"its time {time} is further ahead than {limit} (max_ahead_ms)"
                 letters.append(DeadLetter(stream.iri, time, reason, data))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.lateness import watermarks_met
 from penstock.engine.streams import NEVER
 from penstock.ingest.open_batches import OpenBatches, Origin, Rows
 from penstock.store import _native as native
@@ -27,7 +28,7 @@ _LAST = (1 << 63) - 1
 
 
 class Refused(NamedTuple):
-    """An event that was not accepted. `bound_ms`: the watermark if it is late, else how far ahead it might be."""
+    """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be."""
 
     partition: int
     offset: int
@@ -83,14 +84,12 @@ class StreamTime:
         if tuples.advance_ms is not None:
             self._advance_part(part, tuples.advance_ms, wall_ms)
         self._raise()
-        return [Refused(number, offset, time, late, self._bound(late, wall_ms)) for offset, time, late in refused]
+        return refused
 
-    def _decide(
-        self, part: SourcePartition, events: _Events, origin: Origin, wall_ms: int
-    ) -> list[tuple[int, int, bool]]:
+    def _decide(self, part: SourcePartition, events: _Events, origin: Origin, wall_ms: int) -> list[Refused]:
         if len(events.offsets) == 0:
             return []
-        set_ = self.declaration
+        set_, own_ms = self.declaration, part.own_ms
         others = min((p.own_ms for p in self.partitions if p is not part and not p.idle), default=_LAST)
         fates, part.own_ms = native.Stream.decide_partition(
             events.times, self.watermark_ms, part.own_ms, others, set_.lateness_ms, wall_ms, set_.max_ahead_ms
@@ -103,16 +102,18 @@ class StreamTime:
             self._begin(batch_start(int(times[0]), set_.batch_ms))
             self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
             self.open.add(events.rows(accepted), origin)
-        refused = [
-            (int(events.offsets[i]), int(events.times[i]), bool(fates[i] == _LATE))
-            for i in np.flatnonzero(~accepted).tolist()
-        ]
-        part.refused.update((offset, (origin.position, time)) for offset, time, _ in refused)
-        self.changed = self.changed or bool(refused)
+        if accepted.all():
+            return []
+        self.changed = True
+        own = watermarks_met(events.times, accepted, own_ms, set_.lateness_ms)
+        met = np.maximum(self.watermark_ms, np.minimum(own, others))
+        refused = []
+        for i in np.flatnonzero(~accepted).tolist():
+            offset, time, late = int(events.offsets[i]), int(events.times[i]), bool(fates[i] == _LATE)
+            bound = int(met[i]) if late else max(int(met[i]), wall_ms) + set_.max_ahead_ms
+            refused.append(Refused(origin.partition, offset, time, late, bound))
+            part.refused[offset] = origin.position, time
         return refused
-
-    def _bound(self, late: bool, wall_ms: int) -> int:
-        return self.watermark_ms if late else max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms
 
     def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
         if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:

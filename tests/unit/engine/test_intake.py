@@ -34,6 +34,14 @@ def test_an_event_moves_the_watermark_to_just_before_it(bench, query):
     assert bench.engine.late("urn:s") == []
 
 
+def test_a_late_event_is_told_the_watermark_that_it_met(bench, query):
+    bench.engine.push_events(
+        "urn:s", [(250, "<urn:a> <urn:p> <urn:b> ."), (60, "<urn:c> <urn:p> <urn:d> ."), (900, "")]
+    )
+    [late] = bench.engine.late("urn:s")
+    assert (late.timestamp, late.watermark) == (60, 249)
+
+
 def test_lateness_holds_the_watermark_back(bench):
     bench.declare("s", lateness_ms=100)
     bench.push("s", 250, "a p b")

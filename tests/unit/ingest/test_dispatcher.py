@@ -180,6 +180,17 @@ def test_late_events_go_out_with_their_bytes_and_change_nothing():
     assert world.content() == {10: [1050]}
 
 
+def test_a_late_event_is_told_the_watermark_that_it_met_not_that_of_its_record():
+    world = World()
+    world.declare(declaration())
+    for time in (1_250, 1_060, 5_000):
+        world.writer.append([Record(NAMES.events("s"), b"event at %d" % time)])
+    world.adapt(0, [0, 1, 2], [1_250, 1_060, 5_000])
+    world.dispatcher().step()
+    [late] = world.read(NAMES.late)
+    assert (late.time_ms, late.watermark_ms) == (1_060, 1_249)
+
+
 def test_one_bad_clock_closes_no_window():
     world = World()
     world.declare(declaration())

@@ -1,0 +1,41 @@
+"""How long an engine that was killed takes to be at the end of the log again, by the log's length.
+
+From the whole log, and from a checkpoint with the same tail behind it each time. What was committed is not evaluated
+again; that nothing is doubled is counted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.harness import Row, check
+from benchmarks.macro.kafka_spine import BATCH_MS, Spine, kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.harness import Finding
+
+COMMAND = "python -m benchmarks kafka_recovery"
+LENGTHS = (500, 2_000, 8_000)
+TAIL, QUERIES, PER_BATCH = 100, 20, 25
+
+
+def run(*, tiny: bool = False) -> Iterator[Finding]:
+    """Rows by the number of batches in the log."""
+    with kafka() as log, tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        spine = Spine(log, QUERIES, PER_BATCH)
+        for length in (20,) if tiny else LENGTHS:
+            tail = length // 5 if tiny else TAIL
+            spine.extend(length - tail - spine.batches)
+            spine.run("e", Path(folder))  # which leaves a checkpoint
+            spine.extend(tail)
+            spine.run("e")  # commits the tail's results
+            seconds = length * BATCH_MS // 1000
+            for how, directory in (("the whole log", None), (f"a checkpoint and {tail} batches", Path(folder))):
+                took = spine.run("e", directory, save=False)
+                name = f"Recovery: {length:,} batches ({seconds} s, {length * spine.tuples_a_batch:,} tuples), {how}"
+                yield Row(name, took.wall_s, "s", COMMAND, clock="wall", other_clock=took.cpu_s)
+        check(spine.results(), QUERIES * spine.batches, "evaluations: none lost, none doubled")

@@ -1,0 +1,20 @@
+"""Which watermark each event of a push met: what a late one is told (the rule is the core's, `Stream.decide`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NEVER = -(1 << 63)
+
+
+def watermarks_met(
+    times: NDArray[np.int64], accepted: NDArray[np.bool_], before: int, lateness_ms: int
+) -> NDArray[np.int64]:
+    """Return the watermark (ms) at the arrival of each event: `before`, raised by accepted ones ahead of it."""
+    moved = np.where(accepted, times - 1 - lateness_ms, _NEVER)
+    return np.maximum(before, np.maximum.accumulate(np.concatenate([[_NEVER], moved[:-1]])))
