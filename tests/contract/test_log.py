@@ -181,6 +181,18 @@ def test_creating_again_changes_nothing(log: Log, topic: str) -> None:
     assert log.topics()[f"{topic}-more"] == 3
 
 
+def test_a_topic_gains_partitions_and_never_loses_any(log: Log, topic: str) -> None:
+    log.writer().append([Record(topic, b"before", None, 1)])
+    for wanted in (4, 3):
+        log.grow(topic, wanted)
+        assert log.topics()[topic] == 4
+    log.writer().append([Record(topic, b"after", None, 3)])
+    spans = log.spans([Partition(topic, i) for i in range(4)])
+    assert [span.end - span.start for span in spans.values()] == [0, 1, 0, 1]
+    with pytest.raises(UnknownTopicError):
+        log.grow("nobody-made-this", 2)
+
+
 def test_unknown_topics_are_an_error(log: Log, topic: str) -> None:
     for use in (
         lambda: log.spans([Partition("nobody-made-this")]),

@@ -45,6 +45,7 @@ class Adaptor:
         self._reader = log.join(group, [])
         self._work: list[Message] = []
         self._committed: dict[Partition, int] = {}
+        self._partitions: dict[str, int] = {}  # of events topics, as far as those of tuples have as many
         self._subscribe()
 
     def step(self, timeout_s: float = 0.0) -> bool:
@@ -57,11 +58,28 @@ class Adaptor:
         if not self._work:
             self._work = self._reader.poll(POLL_RECORDS, timeout_s)
         if self._work:
+            self._make_room()
             self._writer.append(self.adapting.records(self._work))
         worked = bool(self._work)
         self._work = []
         self._commit()
         return worked
+
+    def _make_room(self) -> None:
+        """Give tuples topics the partitions that their events topics have gained."""
+        wanted: dict[str, int] = {}
+        for message in self._work:
+            if message.partition >= self._partitions.get(message.topic, 0):
+                wanted[message.topic] = max(message.partition + 1, wanted.get(message.topic, 0))
+        if not wanted:
+            return
+        topics, declared = self._log.topics(), self._declared.by_topic()
+        for topic in wanted.keys() & declared.keys():
+            count = max(wanted[topic], topics.get(topic, 0))
+            tuples = self._names.tuples(declared[topic].name)
+            if topics.get(tuples, 0) < count:
+                self._log.grow(tuples, count)
+            self._partitions[topic] = count
 
     def lag(self) -> dict[str, int]:
         """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""

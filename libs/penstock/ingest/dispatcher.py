@@ -30,6 +30,8 @@ POLL_RECORDS = 1_000
 """Records of tuples that one step takes in: with the adaptor's bound on each, this bounds a transaction."""
 OPEN_BYTES = 256 << 20
 """Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
+GROWTH_MS = 5_000
+"""How often it is asked whether a topic has gained partitions."""
 ADAPTOR_GROUP = "adaptor"
 OPENING_S = 60.0
 """How long opening may read each of its topics before it is a TransientError."""
@@ -60,6 +62,7 @@ class Dispatcher:
         self._streams: dict[str, StreamTime] = {}
         self._by_topic: dict[str, StreamTime] = {}
         self._silence = Silence(log, names, adaptor_group)
+        self._next_growth_ms = 0
         self._touched: dict[str, StreamTime] = {}  # since what they closed was last collected
         self._highest_ms = NEVER  # watermark of all streams
         self._fresh: dict[Partition, int] = {}  # from where tuples of new streams are to be read
@@ -84,6 +87,8 @@ class Dispatcher:
             self._commit()
         if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
             self._follow()
+        wall_ms = self._clock.now_ms()
+        self._look_for_growth(wall_ms)
         self._read_on()
         messages = self._reader.poll(POLL_RECORDS, timeout_s)
         wall_ms = self._clock.now_ms()
@@ -169,6 +174,18 @@ class Dispatcher:
             if iri not in self._streams and partitions:
                 self._add(declaration, partitions)
         self._read_on()
+
+    def _look_for_growth(self, wall_ms: int) -> None:
+        """Take in the partitions that a stream has gained. What they get before this counts as any event does."""
+        if wall_ms < self._next_growth_ms:
+            return
+        self._next_growth_ms = wall_ms + GROWTH_MS
+        topics = self._log.topics()
+        for topic, stream in self._by_topic.items():
+            if topics.get(topic, 0) > (before := len(stream.partitions)):
+                stream.grow(topics[topic], wall_ms)
+                self._fresh |= dict.fromkeys(self._partitions(stream)[before:], 0)
+                self._silence.over(stream)
 
     def _read_on(self) -> None:
         """Read the tuples of streams that are new."""

@@ -72,6 +72,10 @@ class StreamTime:
         self.events = self.duplicates = self.far_advances = 0
         self.changed = False
 
+    def grow(self, partitions: int, wall_ms: int) -> None:
+        """Take in partitions that the source has gained: they are waited for like any other."""
+        self.partitions += [SourcePartition(heard_ms=wall_ms) for _ in range(len(self.partitions), partitions)]
+
     # ---- input
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
         """Take in one record of the tuples topic; returns the events that are late or too far ahead."""

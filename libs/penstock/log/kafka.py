@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from penstock.log.errors import LogError, TransientError, UnknownTopicError
 from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
@@ -87,13 +87,26 @@ class KafkaLog:
         if missing:
             for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
                 self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
+        self._wait_for({topic.name: 1 for topic in missing})
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        self.check(Partition(topic, 0))
+        if self.topics().get(topic, 0) >= partitions:
+            return
+        for future in self._admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            self._answered(future.result, KafkaError.INVALID_PARTITIONS)  # another process was first
+        self._wait_for({topic: partitions})
+
+    def _wait_for(self, wanted: Mapping[str, int]) -> None:
+        """Wait until topics have so many partitions: metadata spreads among brokers, there is no event to wait for."""
         deadline = time.monotonic() + _ANSWER_S
-        while missing:
+        while wanted:
             known = self.topics()
-            missing = [topic for topic in missing if not known.get(topic.name)]
-            if missing and time.monotonic() > deadline:
+            wanted = {name: count for name, count in wanted.items() if known.get(name, 0) < count}
+            if wanted and time.monotonic() > deadline:
                 raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
-            time.sleep(_RETRY_S if missing else 0.0)  # metadata spreads among brokers; there is no event to wait for
+            time.sleep(_RETRY_S if wanted else 0.0)
 
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""

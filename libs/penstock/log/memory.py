@@ -56,6 +56,15 @@ class MemoryLog:
             self.reshare()
             self.changed.notify_all()
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        with self.changed:
+            self.partition(Partition(topic, 0))
+            there = self._topics[topic][1]
+            there += [PartitionLog(Partition(topic, i)) for i in range(len(there), partitions)]
+            self.reshare()
+            self.changed.notify_all()
+
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         with self.changed:

@@ -194,6 +194,10 @@ class Log(Protocol):
         """Create those that do not exist yet; an existing topic is left as it is."""
         ...
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        ...
+
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         ...

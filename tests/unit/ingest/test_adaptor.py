@@ -95,6 +95,19 @@ def test_every_format_gives_the_same_tuples(content_type, data):
     assert world.terms(record) == [("http://x/a", "http://x/p", "a long literal that is not inline")]
 
 
+def test_a_topic_of_events_may_gain_partitions():
+    world = World()
+    world.produce(NT)
+    adaptor = world.adaptor()
+    assert adaptor.step()
+    world.log.grow(NAMES.events("s"), 3)
+    world.produce(NT, 2)
+    assert adaptor.step()
+    assert world.log.topics()[NAMES.tuples("s")] == 3
+    [record] = world.tuples(2)
+    assert (record.partition, record.offsets.tolist()) == (2, [0])
+
+
 def test_the_header_says_the_time_before_the_record_does():
     world = World()
     world.produce(NT, timestamp="1234")

@@ -233,6 +233,28 @@ def test_a_silent_partition_is_left_out_until_it_speaks():
     assert list(world.content()) == [10], "it speaks again, so it is waited for"
 
 
+def test_a_stream_may_gain_partitions_which_are_waited_for_then():
+    world = World()
+    world.declare(declaration())
+    dispatcher = world.dispatcher()
+    world.produce([1050, 1150])
+    dispatcher.step()
+    for topic in (NAMES.events("s"), NAMES.tuples("s")):
+        world.log.grow(topic, 2)
+    world.clock.advance(5_001)
+    dispatcher.step()
+    world.produce([1250])
+    dispatcher.step()
+    assert world.content() == {10: [1050]}, "the new partition may have earlier events"
+    world.produce([1160, 1300], 1)
+    world.produce([1310])
+    dispatcher.step()
+    dispatcher.close()
+    world.dispatcher().step()
+    assert world.content() == {10: [1050], 11: [1150, 1160]}, "a restart knows it too"
+    assert world.read(NAMES.late) == []
+
+
 def test_a_partition_with_events_on_the_way_is_waited_for_however_long():
     world = World(2)
     world.declare(declaration(idle_timeout_ms=1000))
