@@ -118,7 +118,7 @@ TEST_F(Fork, collects_more_and_more_rows_and_all_are_shipped_once) {
     const std::size_t rows = 20'000;
     rows_by(fork(1), starting_from(rows), &nodes);
     EXPECT_EQ(nodes.shipped, rows);
-    EXPECT_EQ(nodes.forks, 3u);  // 1,024, 4,096, and the rest
+    EXPECT_EQ(nodes.forks, 3u);  // 1,024, 16,384, and the rest
 }
 
 TEST_F(Fork, does_not_believe_a_node_that_sends_back_something_else) {

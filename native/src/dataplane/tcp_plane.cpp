@@ -213,7 +213,13 @@ void TcpPlane::progress(Clock::time_point deadline) {
     const bool sent = send_requests();
     if (receive_answers() || sent) return;
     const bool sending = output_begin_ < output_.size();
-    if (!wait_for(socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline)) late();
+    const auto sleep = [&] {
+        if (!wait_for(socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline)) late();
+    };
+    if (sending)
+        sleep();
+    else
+        awake_.wait([this] { return receive_answers(); }, sleep);
 }
 
 bool TcpPlane::send_requests() {

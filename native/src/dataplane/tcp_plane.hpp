@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dataplane/awake.hpp"
 #include "dataplane/plane.hpp"
 #include "dataplane/socket.hpp"
 #include "dataplane/wire.hpp"
@@ -98,6 +99,7 @@ private:
     const Address address_;
     const TcpOptions options_;
 
+    Awake awake_;
     Descriptor socket_;
     wire::Welcome welcome_{};
     Clock::time_point retry_at_{};

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "dataplane/awake.hpp"
 #include "errors.hpp"
 
 namespace penstock::dataplane {
@@ -90,6 +91,7 @@ private:
     const Descriptor& stop_;
     Descriptor epoll_;
     std::unordered_map<int, Connection> connections_;
+    Awake awake_;
     // Written by the loop's thread alone, read by whoever asks: figures, that nothing else depends on.
     std::atomic<std::uint64_t> accepted_{0}, open_{0}, reads_{0}, read_bytes_{0}, failures_{0};
 };
@@ -98,8 +100,13 @@ void TcpServer::Loop::run() {
     std::array<epoll_event, kEvents> events{};
     auto swept = Clock::now();
     for (;;) {
-        const int wait_ms = connections_.empty() ? -1 : static_cast<int>(kSweep.count());
-        const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+        int n = 0;
+        const auto look = [&](int wait_ms) {
+            n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+            return n != 0;
+        };
+        awake_.wait([&] { return look(0); },
+                    [&] { look(connections_.empty() ? -1 : static_cast<int>(kSweep.count())); });
         for (int i = 0; i < n; ++i) {
             const int socket = events[static_cast<std::size_t>(i)].data.fd;
             if (socket == stop_.get()) return;

@@ -33,7 +33,8 @@ public:
 
 private:
     static constexpr std::size_t kMostRows = std::size_t{1} << 17;  // that are collected
-    static constexpr std::size_t kGrowth = 4;  // of what is collected, from flush to flush: LIMIT may want few rows
+    static constexpr std::size_t kFirst = 4;    // times `least` are collected first: then a fork pays clearly
+    static constexpr std::size_t kGrowth = 16;  // of what is collected, from flush to flush: LIMIT may want few rows
 
     struct FromInner final : Sink {
         explicit FromInner(Fork& self) : self(self) {}
@@ -51,7 +52,7 @@ private:
         Correlated::begin();
         more_ = true;
         waiting_.begin(*run_, in_->schema());
-        enough_ = std::min(std::max(least_, kMorsel), kMostRows);
+        enough_ = std::min(std::max(kFirst * least_, kMorsel), kMostRows);
     }
 
     bool push(Table& rows) override {

@@ -40,12 +40,12 @@ class ForkCosts:
 
 
 READS = {
-    "shm": ReadCosts(round_us=0.0, key_us=0.07, cold_key_us=0.55, warm_keys=32_768),
-    "tcp": ReadCosts(round_us=20.0, key_us=0.35, cold_key_us=1.5, warm_keys=2_048),
+    "shm": ReadCosts(round_us=0.0, key_us=0.05, cold_key_us=0.1, warm_keys=8_192),
+    "tcp": ReadCosts(round_us=10.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
     # A projection (ADR 15): three dependent READs of 2 µs, 32 by a doorbell; copying as over TCP.
-    "rdma": ReadCosts(round_us=4.0, key_us=0.35, cold_key_us=0.8, warm_keys=2_048),
+    "rdma": ReadCosts(round_us=4.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
 }
-FORK = ForkCosts(fork_us=900.0, cell_us=0.01, step_us=0.13)
+FORK = ForkCosts(fork_us=650.0, cell_us=0.006, step_us=0.045)
 
 
 @dataclass(frozen=True, slots=True)
