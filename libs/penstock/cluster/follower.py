@@ -88,7 +88,7 @@ class Follower:
         self.replica.news.clear()  # engines tell registration points
         commitments.forget_stopped(self.replica)
         needs = commitments.needs(self.replica)
-        self.graph.release(needs)
+        self.graph.release(needs, self.step)
         self.replica.history.prune(needs.step)
 
     def take(self, shard: ShardStore) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.cluster.shard_store import ShardStore
     from penstock.cluster.stored_graph import StoredGraph
 
-VERSION = 1
+VERSION = 2
 
 
 class ShardCheckpoints:
@@ -112,6 +112,7 @@ def _state(replica: Replica[StoredGraph]) -> dict[str, Any]:
         "step": replica.history.step,
         "history": replica.history.save(),
         "snapshot": graph.snapshot,
+        "gone": graph.gone,
         "next_stream": graph.streams.next_number,
         "streams": [
             {
@@ -135,6 +136,7 @@ def _restore(state: dict[str, Any], partitions: int, folder: Path) -> tuple[Repl
         replica = empty_replica(partitions)
         graph = replica.runtime
         graph.snapshot = int(state["snapshot"])
+        graph.gone = [(int(step), int(number), int(batch)) for step, number, batch in state["gone"]]
         for saved in state["streams"]:
             timing = None if saved["timing"] is None else tuple(saved["timing"])
             absorption = Absorption(timing, int(saved["graph"]))

@@ -7,6 +7,7 @@ heartbeats, so two stores that take one shard for their own do no harm: both hol
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ class Store:
         self._instance = instance
         self._checkpoints = checkpoints
         self._followers: list[Follower] = []  # that is furthest first
-        self._made = 0
+        self._made, self._token = 0, secrets.token_hex(4)  # no region is ever where another one was
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
         self._heart = Heart(log, topics, clock, "store", instance, None if address is None else str(address))
@@ -129,7 +130,7 @@ class Store:
 
     def _gain(self, number: int) -> None:
         self._made += 1
-        directory = self._directory / f"{number}-{self._made}"
+        directory = self._directory / f"{number}-{self._made}-{self._token}"
         shard, follower = self._begin(number, directory)
         follower.take(shard)
         self.leases.add(shard)

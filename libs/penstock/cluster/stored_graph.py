@@ -82,7 +82,7 @@ class StoredStreams:
         self._by_iri: dict[str, StoredStream] = {}
         self._learnt: tuple[Declaration, Absorption] | None = None
         self.next_number = 1
-        self.dropped: list[StoredStream] = []  # since the shards were last told
+        self.dropped: list[StoredStream] = []  # since the graph last looked
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri
@@ -126,6 +126,7 @@ class StoredGraph:
         self.streams = StoredStreams()
         self.shards: dict[int, ShardStore] = {}
         self.snapshot = 0
+        self.gone: list[tuple[int, int, int]] = []  # (step, number, batch) of dropped streams that may be bounded yet
         self.tuples = 0
         self.batches = 0
 
@@ -161,16 +162,19 @@ class StoredGraph:
         for shard in self.shards.values():
             shard.batch(self.snapshot if commits else None, stream, waiting.batch, waiting.s, waiting.p, waiting.o)
 
-    def release(self, needs: Needs) -> None:
-        """Let append logs go that no query of the cluster will ask for: leases keep what is being read."""
+    def release(self, needs: Needs, step: int) -> None:
+        """Let append logs go that no query of the cluster will ask for, `step` being the present one: leases keep what
+        is being read. What dropped streams stored is told apart as long as somebody may look at the graph before.
+        """
         bounds = {INSERTIONS: needs.insertions}
         for stream in self.streams:
             if stream.closed_ms is not None:
                 asked = min(stream.closed_ms, needs.asked.get(stream.iri, stream.closed_ms))
                 bounds[stream.number] = batch_of(max(asked, _NEVER), stream.batch_ms)
-        for stream in self.streams.dropped:
-            if stream.closed_ms is not None:
-                bounds[stream.number] = stream.closed_ms // stream.batch_ms
+        closed = ((s.number, s.closed_ms // s.batch_ms) for s in self.streams.dropped if s.closed_ms is not None)
+        self.gone += [(step, number, batch) for number, batch in closed]
         self.streams.dropped.clear()
+        bounds |= {number: batch for dropped, number, batch in self.gone if dropped <= needs.step}
+        self.gone = [found for found in self.gone if found[0] > needs.step]
         for shard in self.shards.values():
             shard.release(bounds)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 EX = "http://ex.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 SHARDS = 4
+OVER_S = (
+    f"SELECT ?o FROM NAMED WINDOW <urn:w> ON <{EX}s> [RANGE PT1S STEP PT1S] "
+    f"WHERE {{ WINDOW <urn:w> {{ ?x <{EX}at> ?o }} }}"
+)
 Quad = tuple[str, str, str, str]
 
 
@@ -182,11 +186,36 @@ def test_logs_go_when_queries_and_leases_need_them_no_more(cluster: SmallCluster
     assert kept() == 0
     with pytest.raises(StorageError, match="cannot be read any more"):
         store.leases.grant("reader", 6, 60_000)
-    cluster.coordinator.register(
-        "q",
-        f"SELECT ?o FROM NAMED WINDOW <w> ON <{EX}s> [RANGE PT1S STEP PT1S] WHERE {{ WINDOW <w> {{ ?x <{EX}at> ?o }} }}",
-    )
+    cluster.coordinator.register("q", OVER_S)
     cluster.run()
     cluster.kill("e0")  # nobody evaluates: what is due stays readable
     feed(cluster, 11, 20)
     assert kept() > 0
+
+
+def test_what_a_dropped_stream_stored_is_told_apart_while_somebody_may_look_at_the_graph_before(
+    cluster: SmallCluster, tmp_path: Path
+):
+    store = cluster.start_store("s0", tmp_path)
+    cluster.coordinator.declare(EX + "t", "t", batch_ms=100)
+    cluster.coordinator.register("q", OVER_S)
+    cluster.advance("s", 1_000)
+    cluster.run()
+    cluster.kill("e0")  # nobody evaluates
+    cluster.push("t", 1, f"<{EX}a> <{EX}p> <{EX}b> .")
+    cluster.advance("t", 1_000)
+    feed(cluster, 10, 20)
+    cluster.coordinator.drop(EX + "t")
+    cluster.run()
+    [follower] = store.followers()
+    assert [number for _, number, _ in follower.graph.gone] == [2]
+    assert store.checkpoint()
+    cluster.kill_store("s0")
+    store = cluster.start_store("s0", tmp_path)
+    cluster.run()
+    [follower] = store.followers()
+    assert [number for _, number, _ in follower.graph.gone] == [2]
+    cluster.start_engine("e1")
+    feed(cluster, 20, 40)
+    [follower] = store.followers()
+    assert follower.graph.gone == []
