@@ -43,15 +43,15 @@ class ShardCheckpoints:
         """Put a checkpoint of every shard in force; False where the replica is in the middle of an insertion."""
         if not replica.whole:
             return False
-        state = json.dumps(_state(replica))
+        state, step = json.dumps(_state(replica)), replica.history.step
         for shard in replica.runtime.shards.values():
             try:
-                self._save(shard, state)
+                self._save(shard, state, step)
             except OSError as error:
                 raise StorageError(f"{self._root}: no checkpoint could be written: {error}") from error
         return True
 
-    def _save(self, shard: ShardStore, state: str) -> None:
+    def _save(self, shard: ShardStore, state: str, step: int) -> None:
         directory = self._directory(shard.number)
         folder = directory.begin()
         (folder / "state.json").write_text(state, encoding="utf-8")
@@ -59,10 +59,14 @@ class ShardCheckpoints:
         shard.store.save(str(folder / "store"))
         directory.publish(folder)
         for other in directory.path.parent.iterdir():  # those of stores that had the shard before are older
-            if other.name != self._instance:
+            if other.name != self._instance and _step_of(other) < step:
                 shutil.rmtree(other, ignore_errors=True)
 
     def _directory(self, shard: int) -> DataDirectory:
+        """Return this store's folder of a shard, made anew where a store that is ahead has removed it."""
+        known = self._open.get(shard)
+        if known is not None and not (known.path / "LOCK").exists():
+            self.let_go(shard)
         if shard not in self._open:
             self._open[shard] = DataDirectory(self._root / f"shard-{shard}" / self._instance, read_only=False)
         return self._open[shard]
@@ -98,6 +102,15 @@ class ShardCheckpoints:
             return None
         folder, state = max(states, key=lambda found: int(found[1].get("step", -1)))
         return folder / "store", *_restore(state, self._partitions, folder)
+
+
+def _step_of(path: Path) -> int:
+    """Return the step of the checkpoint in a store's folder; -1 where there is none that can be read."""
+    try:
+        name, _, _ = DataDirectory(path, read_only=True).pointer().decode().partition(" ")
+        return int(read_json(path / name / "state.json")["step"])
+    except (StorageError, KeyError, TypeError, ValueError):
+        return -1
 
 
 def _state(replica: Replica[StoredGraph]) -> dict[str, Any]:

@@ -155,6 +155,28 @@ def test_a_checkpoint_takes_the_place_of_those_of_earlier_stores(cluster: SmallC
     assert {path.name for path in (tmp_path / "checkpoints").glob("shard-*/*")} == {"s1"}
 
 
+def test_a_store_that_was_cut_off_neither_removes_newer_checkpoints_nor_ends_its_own(
+    cluster: SmallCluster, tmp_path: Path
+):
+    cut_off = cluster.start_store("s0", tmp_path)
+    cluster.run()
+    feed(cluster, 0, 5)
+    assert cut_off.checkpoint()
+    del cluster.stores["s0"]  # it lives, and stands still
+    cluster.start_store("s1", tmp_path)
+    cluster.run()
+    feed(cluster, 5, 10)
+    folders = tmp_path / "checkpoints" / "shard-1"
+    assert cluster.stores["s1"].checkpoint()
+    assert [path.name for path in folders.iterdir()] == ["s1"]
+    assert cut_off.checkpoint()
+    assert sorted(path.name for path in folders.iterdir()) == ["s0", "s1"]
+    found = ShardCheckpoints(tmp_path / "checkpoints", "s2", SHARDS).last(1)
+    assert found is not None
+    assert found[0].is_relative_to(folders / "s1")
+    cut_off.close()
+
+
 def test_a_damaged_checkpoint_is_an_error(cluster: SmallCluster, tmp_path: Path):
     cluster.start_store("s0", tmp_path)
     cluster.run()
