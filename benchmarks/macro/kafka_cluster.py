@@ -85,7 +85,7 @@ def running() -> Iterator[Running]:
         except StorageError as error:
             raise LeftOutError(str(error)) from error
         log = KafkaLog(broker.bootstrap_servers)
-        counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "shards": 2, "buckets": 2}
+        counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "stores": 1, "shards": 2, "buckets": 2}
         try:
             with (
                 LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), prefix=PREFIX, **counts) as cluster,

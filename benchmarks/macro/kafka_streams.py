@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 COMMAND = "python -m benchmarks kafka_streams"
 STREAMS = (1, 100, 1_000)
 SILENT_S, SECONDS, SETTLE_S, IDLE_MS = 5.0, 10.0, 3.0, 3_000
-SERVICES = ("adaptor", "dispatcher", "engine", "coordinator")
+DECLARING_S = 60.0
+SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator")
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
@@ -31,17 +32,20 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     settings = {"batch_ms": STEP_MS, "timing": "all", "idle_timeout_ms": IDLE_MS}
     with running() as here:
         for count in (1, 5) if tiny else STREAMS:
-            began = time.perf_counter()
+            began, before = time.perf_counter(), len(names)
             fresh = [f"n{i}" for i in range(len(names), count)]
             topics = [f"{PREFIX}.{kind}.{name}" for name in fresh for kind in ("events", "tuples")]
             here.log.create([Topic(topic) for topic in topics])
             made_ms, began = (time.perf_counter() - began) * 1000 / len(fresh), time.perf_counter()
             for name in fresh:
                 here.client.declare_stream(f"http://x/{name}", name, **settings)
-            names += fresh
-            took_ms = (time.perf_counter() - began) * 1000 / len(fresh)
-            yield Row(f"Cluster of {count} streams: making a stream's topics", made_ms, "ms", COMMAND, clock="wall")
-            yield Row(f"Cluster of {count} streams: declaring one", took_ms, "ms", COMMAND, clock="wall")
+                names.append(name)
+                if time.perf_counter() - began > DECLARING_S:
+                    break  # what could be declared in time is measured
+            took_ms = (time.perf_counter() - began) * 1000 / (len(names) - before)
+            title = f"Cluster of {len(names)} streams"
+            yield Row(f"{title}: making a stream's topics, all at once", made_ms, "ms", COMMAND, clock="wall")
+            yield Row(f"{title}: declaring a stream", took_ms, "ms", COMMAND, clock="wall")
             yield from _cost(here, names, 1.0 if tiny else SILENT_S, 2.0 if tiny else SECONDS)
 
 

@@ -53,7 +53,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
         "Cluster: events a second, from the first to its last result", events / took_s, "/s", COMMAND, clock="wall"
     )
     yield Row("Cluster: tuples a second, the same", events * TRIPLES / took_s, "/s", COMMAND, clock="wall")
-    for service in ("adaptor", "dispatcher", "engine", "dictionary"):
+    for service in ("adaptor", "dispatcher", "engine", "store", "dictionary"):
         title = f"Cluster: an event of {TRIPLES} triples in a backlog, {service}"
         yield Row(title, cpu[service] / events * 1e6, "µs", COMMAND, clock="cpu")
 
