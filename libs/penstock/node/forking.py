@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.node.control import Address
+    from penstock.node.control import Address, Columns
     from penstock.store._native import ForkPart, Ids
 
 MAX_ROWS_BYTES = 1 << 30
@@ -86,13 +86,14 @@ class Forking:
         """What runs the forks of one plan over a view of the nodes' graph; None where the plan has none."""
         if not fragments:
             return None
-        snapshot, excluded = native.visible_in(view)
-        seen = {"snapshot": snapshot, "excluded": excluded}
+        snapshot, commits = native.visible_in(view)
+        excluded = np.array(commits, np.uint32)
 
         def run(fork: int, parts: list[ForkPart], seconds_left: float, bytes_left: int) -> list[ForkPart]:
-            asked = {"do": "fork", "plan": fragments[fork], **seen, "timeout_s": seconds_left, "memory": bytes_left}
+            asked = {"do": "fork", "plan": fragments[fork], "snapshot": snapshot}
+            asked |= {"timeout_s": seconds_left, "memory": bytes_left}
             with self._using:
-                return self._run(asked, parts, seconds_left or self._timeout_s)
+                return self._run(asked, excluded, parts, seconds_left or self._timeout_s)
 
         return native.Forker(self._owners, run)
 
@@ -101,14 +102,17 @@ class Forking:
         with self._using:
             self._drop(list(self._connections))
 
-    def _run(self, asked: dict[str, Any], parts: Sequence[ForkPart], seconds: float) -> list[ForkPart]:
+    def _run(
+        self, asked: dict[str, Any], excluded: NDArray[np.uint32], parts: Sequence[ForkPart], seconds: float
+    ) -> list[ForkPart]:
         deadline = time.monotonic() + seconds + _GRACE_S
         waiting = [node for node, part in enumerate(parts) if part is not None]
         found: list[ForkPart] = [None] * len(parts)
         try:
             for node, part in enumerate(parts):
                 if part is not None:
-                    self._connection(node, deadline).send(asked, {"rows": rows_to_arrow(*part)})
+                    columns: Columns = {"excluded": excluded, "rows": rows_to_arrow(*part)}
+                    self._connection(node, deadline).send(asked, columns)
                     self.rows += len(part[1][0])
             for node in list(waiting):
                 found[node] = self._receive(node, deadline)

@@ -31,8 +31,8 @@ class Fragments:
         self._plans: OrderedDict[str, native.Plan] = OrderedDict()
         self._caching = threading.Lock()
 
-    def run(self, asked: dict[str, Any], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the rows extended by what the fragment's steps find at that snapshot.
+    def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the rows extended by what the fragment's steps find at that snapshot without the excluded commits.
 
         DataError for what is no fragment, StorageError where the snapshot is not (or no longer) here, LimitError where
         time or memory are over.
@@ -41,7 +41,7 @@ class Fragments:
         slots, columns = rows_from_arrow(rows)
         if slots != seed:
             raise DataError(f"a fragment starts from slots {seed}, not {slots}")
-        view = self._store.view_part(int(asked["snapshot"]), [int(commit) for commit in asked["excluded"]])
+        view = self._store.view_part(int(asked["snapshot"]), excluded.tolist())
         seconds, memory = float(asked["timeout_s"]), int(asked["memory"])
         result = native.execute(
             plan,

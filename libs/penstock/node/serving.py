@@ -126,7 +126,7 @@ class NodeServer(ControlServer[StoreNode]):
 
     def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
         if message["do"] == "fork":
-            return {}, {"rows": self._node.fragments.run(message, columns["rows"])}
+            return {}, {"rows": self._node.fragments.run(message, columns["excluded"], columns["rows"])}
         return super()._do_with_columns(message, columns)
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:

@@ -37,6 +37,8 @@ def _tree(
     if node["id"] in actual:
         rows, nanos = actual[node["id"]]
         figures += f", actual {rows} rows, {nanos / 1000:.1f} µs"
+        if node["op"] == "fork":  # its steps gave the others here
+            figures += f", {rows - actual[node['inner']['id']][0]} rows from nodes"
     yield f"{line}  ({figures})"
     for key in _SIDES:
         if key in node:

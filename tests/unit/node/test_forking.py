@@ -78,14 +78,15 @@ def fragment(**changes: Any) -> dict[str, Any]:
 
 
 def ask(plan: Any, **changes: Any) -> dict[str, Any]:
-    return {"plan": json.dumps(plan), "snapshot": 1, "excluded": [], "timeout_s": 1.0, "memory": 0} | changes
+    return {"plan": json.dumps(plan), "snapshot": 1, "timeout_s": 1.0, "memory": 0} | changes
 
 
 SEED = [ids(0, 1, 2), ids(101, 999, 100)]
+NONE = np.empty(0, np.uint32)
 
 
 def test_a_node_extends_rows_by_what_it_finds(node: StoreNode) -> None:
-    slots, columns = rows_from_arrow(node.fragments.run(ask(fragment()), rows_to_arrow([ROWS, KEYS], SEED)))
+    slots, columns = rows_from_arrow(node.fragments.run(ask(fragment()), NONE, rows_to_arrow([ROWS, KEYS], SEED)))
     assert slots == [ROWS, FOUND]
     assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [(0, 202), (2, 200), (2, 201)]
 
@@ -94,7 +95,6 @@ def test_a_node_extends_rows_by_what_it_finds(node: StoreNode) -> None:
     ("asked", "error"),
     [
         (ask(fragment(), snapshot=2), StorageError),
-        (ask(fragment(), excluded=[1, 2]), DataError),
         (ask(fragment(seed=[ROWS])), PenstockError),
         (ask(fragment(root={"op": "seed"})), PenstockError),
         (ask(fragment(root={"op": "filter", "in": {"op": "seed"}})), DataError),
@@ -107,7 +107,23 @@ def test_a_node_extends_rows_by_what_it_finds(node: StoreNode) -> None:
 def test_a_node_refuses_what_is_no_fragment(node: StoreNode, asked: dict[str, Any], error: type[Exception]) -> None:
     many = [np.arange(100_000, dtype=np.uint64), np.full(100_000, 100, np.uint64)]
     with pytest.raises(error):
-        node.fragments.run(asked, rows_to_arrow([ROWS, KEYS], many))
+        node.fragments.run(asked, NONE, rows_to_arrow([ROWS, KEYS], many))
+
+
+def test_commits_that_the_engine_leaves_out_are_left_out(node: StoreNode) -> None:
+    lease = node._store.lease(1)
+    node.apply(1, {"kind": "commit", "snapshot": 2}, {"s": ids(101), "absorbed": np.ones(1, np.uint32), "o": ids(7)})
+    rows = rows_to_arrow([ROWS, KEYS], SEED)
+
+    def found(*excluded: int) -> list[int]:
+        answer = node.fragments.run(ask(fragment(), snapshot=2), np.array(excluded, np.uint32), rows)
+        return sorted(rows_from_arrow(answer)[1][1].tolist())
+
+    assert found() == [7, 200, 201, 202]
+    assert found(2) == [200, 201, 202]
+    with pytest.raises(DataError, match="ascending"):
+        found(2, 1)
+    assert lease.snapshot == 1
 
 
 STREAM = "urn:s"
@@ -172,6 +188,7 @@ def test_a_node_that_does_not_answer_costs_the_time_of_one_evaluation(cluster: N
         engine.load("".join(f"<urn:{i}> <urn:next> <urn:{(i + 1) % 50}> .\n" for i in range(50)).encode(), format="nt")
         text = "SELECT ?x ?z { ?x <urn:next> ?y . ?y <urn:next> ?z }"
         assert len(list(engine.query(text))) == 50
+        assert "50 rows from nodes" in engine.explain(text)
         late = nodes.forking._connection
 
         def silent(node: int, deadline: float) -> Any:
