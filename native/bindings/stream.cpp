@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <span>
@@ -56,9 +57,10 @@ void make_stream(Stream* self, Store& store, Dictionary& dictionary, std::uint32
     new (self) Stream(store, dictionary, std::move(options));
 }
 
-std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide(const TimesIn& ts, std::int64_t watermark,
-                                                        std::int64_t lateness_ms, std::int64_t wall_ms,
-                                                        std::int64_t max_ahead_ms) {
+/// Fates, or none where every event is accepted: nearly always, and then Python has nothing to look through.
+std::pair<std::optional<ColumnOut<std::uint8_t>>, std::int64_t> decide(const TimesIn& ts, std::int64_t watermark,
+                                                                       std::int64_t lateness_ms, std::int64_t wall_ms,
+                                                                       std::int64_t max_ahead_ms) {
     static_assert(sizeof(Fate) == 1);
     std::vector<std::uint8_t> fates(ts.size());
     {
@@ -66,6 +68,8 @@ std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide(const TimesIn& ts, std::
         const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
         watermark = Stream::decide(view(ts), watermark, lateness_ms, wall_ms, max_ahead_ms, rows);
     }
+    const auto is_accepted = [](std::uint8_t fate) { return fate == static_cast<std::uint8_t>(Fate::Accepted); };
+    if (!fates.empty() && std::all_of(fates.begin(), fates.end(), is_accepted)) return {std::nullopt, watermark};
     return {to_numpy(std::move(fates)), watermark};
 }
 

@@ -219,8 +219,7 @@ class Engine:
         with self._writing() as runtime:
             stream = runtime.streams.get(iri)
             native.Stream.check(runtime.core.dictionary, times, s, p, o, MAX_TIME_MS)
-            ones = np.ones(len(times), np.int64)
-            runtime.take(stream, Events(times, ones, s, p, o, _Tuples(self, s, p, o), single=True), ())
+            runtime.take(stream, Events(times, None, s, p, o, _Tuples(self, s, p, o)), ())
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: bool = False) -> None:

@@ -33,20 +33,19 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 class Events:
     """Parsed events: `times[i]` and `counts[i]` triples of event i, whose triples follow one another in the columns.
 
-    `single`: every count is 1.
+    `counts` is None where every event is one triple.
     """
 
     times: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | None
     s: Ids
     p: Ids
     o: Ids
     originals: Sequence[EventData]
-    single: bool = False
 
     def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
         """Return values of events as values of their triples."""
-        return of_events if self.single else np.repeat(of_events, self.counts)
+        return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
         """Return an event as its producer wrote it (N-Triples where it came as rdflib terms)."""

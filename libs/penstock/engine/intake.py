@@ -42,12 +42,14 @@ class Intake:
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         fates, watermark = native.Stream.decide(events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms)
-        refused = np.flatnonzero(fates)
-        if len(refused) < len(fates):
-            self._accept(stream, events, fates == _ACCEPTED if len(refused) else None, watermark)
         letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
-        if len(refused):
-            met = watermarks_met(events.times, fates == _ACCEPTED, before, setting.lateness_ms)
+        if fates is None:
+            self._accept(stream, events, None, watermark)
+        elif len(refused := np.flatnonzero(fates)):
+            accepted = fates == _ACCEPTED
+            if len(refused) < len(fates):
+                self._accept(stream, events, accepted, watermark)
+            met = watermarks_met(events.times, accepted, before, setting.lateness_ms)
             letters += self._refuse(stream, events, refused, fates, met, max(before, wall) + setting.max_ahead_ms)
         for letter in letters:
             self._dead.put(letter)
@@ -90,6 +92,8 @@ class Intake:
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
     """Return a column of integers; DataError where it is none, or a number does not fit."""
+    if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
+        return values  # nearly always
     column = np.asarray(values)
     if column.ndim != 1 or (len(column) and column.dtype.kind not in "iu"):
         raise DataError(f"not a column of integers: {column.ndim} dimensions of {column.dtype}")

@@ -94,6 +94,7 @@ class Adapting:
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
+        assert good.counts is not None, "parsed events come with counts"
         whole = Tuples(stream.iri, source.number, offsets, good.times, good.counts, good.s, good.p, good.o, advance_ms)
         if len(whole.subjects) <= MAX_TUPLES:
             return [whole], dead

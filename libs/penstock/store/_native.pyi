@@ -174,7 +174,9 @@ class Stream(SliceSource):
         timing: Ids | None, absorb_graph: int = 0, memory_bytes: int = 0,   # timing None = all timing
     ) -> None: ...
     @staticmethod
-    def decide(ts: Times, watermark: int, lateness_ms: int, wall_ms: int, max_ahead_ms: int) -> tuple[NDArray[np.uint8], int]: ...
+    def decide(  # None: all are accepted
+        ts: Times, watermark: int, lateness_ms: int, wall_ms: int, max_ahead_ms: int
+    ) -> tuple[NDArray[np.uint8] | None, int]: ...
     @staticmethod
     def decide_partition(  # one of several source partitions; returns the fates and its own progress
         ts: Times, watermark: int, own: int, others: int, lateness_ms: int, wall_ms: int, max_ahead_ms: int

@@ -51,6 +51,7 @@ def shape(events, dictionary):
     decode = native.LocalTerms(dictionary).decode
     columns = [decode(column) for column in (events.s, events.p, events.o)]
     out, row = [], 0
+    assert events.counts is not None
     for count in events.counts.tolist():
         names: dict[str, int] = {}
         triples = []

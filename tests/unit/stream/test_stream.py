@@ -57,10 +57,13 @@ def world(tmp_path: Path) -> World:
 
 def test_fates_come_with_the_watermark_after_the_last_row() -> None:
     fates, watermark = _native.Stream.decide(np.array([100, 100, 95, 10_000, 120]), 50, 10, 0, 1000)
+    assert fates is not None
     assert fates.tolist() == [ACCEPTED, ACCEPTED, ACCEPTED, TOO_FAR_AHEAD, ACCEPTED]
     assert watermark == 109
     fates, watermark = _native.Stream.decide(np.array([109, 110]), watermark, 10, 0, 1000)
+    assert fates is not None
     assert fates.tolist() == [LATE, ACCEPTED]
+    assert _native.Stream.decide(np.array([110, 111]), watermark, 10, 0, 1000)[0] is None
 
 
 def test_a_closed_batch_is_absorbed_and_seen_by_windows(world: World) -> None:
