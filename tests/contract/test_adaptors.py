@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +16,7 @@ from penstock.log import Partition, Record, TransientError
 from penstock.log.topics import TopicNames
 from penstock.spark import stream_task
 from penstock.spark.stream_task import TaskSettings, adapt
+from penstock.wire import StreamWanted
 from support import adaptors
 
 NAMES = TopicNames()
@@ -88,6 +90,31 @@ def test_the_cuts_of_large_records_are_the_same(dictionary, monkeypatch):
     plain, _ = adaptors.by_plain(NAMES, dictionary, adaptors.messages(NAMES))
     assert "more than 3 triples" in {reason for reason, *_ in plain.dead.values()}.__str__()
     assert run(dictionary, settings(dictionary), 50)[0] == plain
+
+
+@pytest.mark.parametrize("wanted", [(), ("http://x/p",), ("http://x/q", "http://x/r", "http://x/unheard-of")])
+def test_what_nobody_wants_is_discarded_by_both_and_every_event_stays(dictionary, wanted):
+    messages = adaptors.messages(NAMES)
+    plain, adaptor = adaptors.by_plain(NAMES, dictionary, messages, wanted)
+    records = {iri: StreamWanted(iri, 1, wanted, np.ones(len(wanted), np.int64)) for iri in adaptors.STREAMS}
+    found, made = run(dictionary, settings(dictionary, wanted=records), 50)
+    assert found == plain
+    assert found.versions == {1}
+    every, all_of_it = adaptors.by_plain(NAMES, dictionary, messages)
+    assert plain.dead == every.dead
+    assert made[0] == adaptor.adapting.events == all_of_it.adapting.events
+    assert made[1] == adaptor.adapting.tuples == all_of_it.adapting.tuples - adaptor.adapting.discarded
+    assert adaptor.adapting.discarded > 0
+    for name, events in every.events.items():
+        assert [event[:3] for event in plain.events[name]] == [event[:3] for event in events]
+        for (_, kind, *_, terms), cut in zip(events, plain.events[name], strict=True):
+            if kind != "heartbeat":
+                kept = [triple for triple in triples(terms) if triple[1][1] in wanted]
+                assert len(triples(cut[-1])) == len(kept)
+
+
+def triples(terms):
+    return [terms[i : i + 3] for i in range(0, len(terms), 3)]
 
 
 def test_what_is_known_to_be_written_is_not_written_again(dictionary):

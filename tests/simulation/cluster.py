@@ -87,6 +87,7 @@ class Cluster:
         self, seed: int, *, engine: type = QueryEngine, adaptor: type = Adaptor, dispatcher: type = Dispatcher
     ) -> None:
         self.rng = rng = random.Random(seed)
+        self.discard_after_ms = random.Random(~seed).choice([None, 0, 0, 300])
         self.clock = VirtualClock(1_700_000_000_000)
         self.faults = SeededFaults(rng, rng.choice(RATES))
         self.faults.meanwhile = self.meanwhile
@@ -117,7 +118,7 @@ class Cluster:
         return self._dispatcher(self.log, names, shards, self.clock, ADAPTOR_GROUP, opening_s=0.0)
 
     def _coordinator_starter(self, i: int) -> Callable[[], Coordinator]:
-        return lambda: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock)
+        return lambda: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock, self.discard_after_ms)
 
     def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:
         keeps = self.rng.random() < 0.7
@@ -259,7 +260,7 @@ class Cluster:
                     except Crash:
                         self._kill(process)
                     except Exception as error:
-                        if type(error).__name__ != "NotActiveError":
+                        if type(error).__name__ not in ("NotActiveError", "NotYetError"):
                             raise
                     finally:
                         self._running.remove(process)

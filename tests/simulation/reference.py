@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
@@ -26,7 +27,7 @@ from property.script import Load, Register
 from simulation.producers import EVENT, FAR, HEARTBEAT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.ingest.refused import LateEvent
     from simulation.producers import Producers, Sent, Source
@@ -55,6 +56,7 @@ class Reference:
         self._producers = producers
         self._handles: dict[str, Any] = {}
         self._cursor: Counter[str] = Counter()  # streams of one partition: messages taken; of several: closed until
+        self._ends: dict[str, int] = {}  # of streams' last batches in the spine
         self._said_late = {(event.stream, event.partition, event.offset): event for event in late}
         self.expected: dict[Key, dict[str, Any]] = {}
         self.wrong: list[str] = []
@@ -92,7 +94,8 @@ class Reference:
                 self._engine.declare_stream(iri, **self._producers.sources[iri].settings)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand
-                self._handles[name] = self._engine.register(text, name=name)
+                with self._not_before(record.not_before_ms):
+                    self._handles[name] = self._engine.register(text, name=name)
             case QueryStop(name=name):
                 self._collect()
                 self._handles.pop(name).stop()
@@ -103,10 +106,27 @@ class Reference:
                     self._engine.update(demand.text)
             case ShardBatch(stream=iri) if iri in self._producers.sources:
                 source = self._producers.sources[iri]
+                self._ends[iri] = (record.last + 1) * source.batch_ms
                 if len(source.partitions) == 1:
                     self._follow(source, record, state)
                 else:
                     self._feed(source, record)
+
+    @contextmanager
+    def _not_before(self, time_ms: int | None) -> Iterator[None]:
+        """Registration points that are no earlier: adaptors had discarded what the query looks at (ADR 45)."""
+        registry = self._engine._runtime.registry
+
+        def point(streams: Any) -> int | None:
+            # A stream may begin behind what its first batches end (ADR 26): there the reference is ahead.
+            closed = [self._ends.get(s.iri) if s.iri in self._producers.sources else s.closed_ms for s in streams]
+            return max((end for end in (*closed, time_ms) if end is not None), default=None)
+
+        registry.registration_point = point
+        try:
+            yield
+        finally:
+            registry.__dict__.pop("registration_point", None)
 
     # ---- one partition: the same messages in the same order close the same batches
     def _follow(self, source: Source, batch: ShardBatch, state: DispatcherState | None) -> None:

@@ -18,7 +18,7 @@ from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.refused import DeadLetter
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
-from penstock.wire import StreamDeclaration, Tuples, encode
+from penstock.wire import StreamDeclaration, StreamWanted, Tuples, encode
 from support.records import record_of
 
 if TYPE_CHECKING:
@@ -108,11 +108,21 @@ def declare(log: Log, names: TopicNames, *streams: str) -> None:
     )
 
 
-def by_plain(names: TopicNames, dictionary: Dictionary, produced: Sequence[Record]) -> tuple[Written, Adaptor]:
-    """What the plain adaptor makes of messages."""
+def want(log: Log, names: TopicNames, version: int, *predicates: str) -> None:
+    """Let only these predicates through, of every stream."""
+    records = [StreamWanted(iri, version, predicates, np.full(len(predicates), version)) for iri in STREAMS]
+    log.writer().append([Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in records])
+
+
+def by_plain(
+    names: TopicNames, dictionary: Dictionary, produced: Sequence[Record], wanted: Sequence[str] | None = None
+) -> tuple[Written, Adaptor]:
+    """What the plain adaptor makes of messages; `wanted`: the only predicates that are."""
     log = MemoryLog()
     create(log, names)
     declare(log, names)
+    if wanted is not None:
+        want(log, names, 1, *wanted)
     log.writer().append(produced)
     adaptor = Adaptor(log, names, dictionary.service, "adaptor")
     while adaptor.step():
@@ -132,10 +142,13 @@ def messages(names: TopicNames) -> list[Record]:
 
 @dataclass(slots=True)
 class Written:
-    """What an adaptor wrote: per source partition its events and heartbeats in order, and dead letters by source."""
+    """What an adaptor wrote: per source partition its events and heartbeats in order, dead letters by source, and the
+    versions of what was wanted.
+    """
 
     events: dict[Partition, list[tuple]] = field(default_factory=dict)
     dead: dict[tuple[str, int, int], tuple] = field(default_factory=dict)
+    versions: set[int] = field(default_factory=set)
 
 
 def written(messages: Iterable[Message | Record], decoded) -> Written:
@@ -149,6 +162,7 @@ def written(messages: Iterable[Message | Record], decoded) -> Written:
         else:
             assert isinstance(record, Tuples)
             assert record.partition == name.number
+            found.versions.add(record.wanted)
             found.events.setdefault(name, []).extend(_events(record, decoded))
     return found
 

@@ -12,6 +12,8 @@ from penstock.cluster.placement import KEY as PLACEMENT
 from penstock.cluster.placement import share_out
 from penstock.cluster.registrar import Registrar
 from penstock.cluster.status import stopped_record
+from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, version_of
+from penstock.engine.streams import NEVER
 from penstock.errors import LimitError
 from penstock.log import START, Partition, Record, Topic
 from penstock.store import _native as native
@@ -21,6 +23,7 @@ from penstock.wire import (
     QueryRegistration,
     ShardInsertion,
     StreamDeclaration,
+    StreamWanted,
     decode,
     encode,
 )
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.cluster.registrar import Change
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
+    from penstock.cluster.wanted import Needs
     from penstock.engine.answers import Ids
     from penstock.log import Log, TransactionalWriter
     from penstock.wire import Heartbeat
@@ -68,15 +72,22 @@ class Opening:
 
 
 class Active:
-    """The active instance's state, and its writer. A verb is one transaction; what raises has changed nothing."""
+    """The active instance's state, and its writer. A verb is one transaction; what raises has changed nothing.
 
-    def __init__(self, log: Log, topics: ClusterTopics, opening: Opening) -> None:
+    `discard_after_ms`: how long nothing must have been asked for before adaptors may discard more; None = nothing.
+    """
+
+    def __init__(self, log: Log, topics: ClusterTopics, opening: Opening, discard_after_ms: int | None = None) -> None:
         self._log = log
         self._topics = topics
         self._writer = opening.writer
         self.registrar = Registrar()
         self.placement = Placement(0, {}, {})
         self._insertions = 0
+        self.wanted: dict[str, StreamWanted] = {}
+        self._known = KnownVersions(log, topics.names)
+        self._narrowing = None if discard_after_ms is None else Narrowing(discard_after_ms)
+        self._needs: dict[int, Needs] = {}  # by number of the query
         self.written = 0  # transactions
         self._riding: tuple[Sequence[Record], Mapping[Partition, int], str] = (), {}, ""
         self._restore(opening.records())
@@ -86,6 +97,8 @@ class Active:
         for record in records:
             if isinstance(record, Placement):
                 self.placement = record
+            if isinstance(record, StreamWanted):
+                self.wanted[record.stream] = record
             if isinstance(record, CoordinatorState):
                 self._insertions = record.insertions
                 for graph in record.graphs:
@@ -108,18 +121,76 @@ class Active:
         return record
 
     def drop(self, iri: str) -> None:
-        """Drop a stream that no query reads."""
-        self._command(self.registrar.drop(iri))
+        """Drop a stream that no query reads; of one declared by that name again nothing is discarded at first."""
+        change = self.registrar.drop(iri)
+        wanted = self.wanted.get(iri)
+        self._command(change, [] if wanted is None else [grown(iri, wanted, None)])
 
     def register(
         self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
     ) -> QueryRegistration:
-        """Register a query; `replace`: in place of another one of that name."""
+        """Register a query; `replace`: in place of another one of that name. NotYetError: adaptors must learn first."""
+        not_before_ms = self._await_adaptors(name, text, base)
         if topic is not None:
             self._log.create([Topic(topic)])
         verb = self.registrar.replace if replace else self.registrar.register
-        self._command(verb(name, text, base, topic))
+        self._command(verb(name, text, base, topic, not_before_ms))
         return self.registrar.queries[name]
+
+    # ---- what adaptors discard
+    def _await_adaptors(self, name: str, text: str, base: str | None) -> int | None:
+        """Let all through that a query looks at; NotYetError until all adaptors do. Returns the end of what is open
+        now, and was cut before they did.
+        """
+        standing = self.registrar.queries.get(name)
+        if standing is not None and (standing.text, standing.base) == (text, base):
+            return None
+        more, waits, ends = [], [], []
+        for iri, needed in needs_of(text, base).items():
+            stream, wanted = self.registrar.streams.get(iri), self.wanted.get(iri)
+            if stream is None or wanted is None or not stream.may_discard:
+                continue
+            version = version_of(wanted, needed)
+            if version is None:
+                more.append(grown(iri, wanted, needed))
+            end_ms = None if version is None else self._known.cut_until(stream, version)
+            if end_ms is None:
+                waits.append(iri)
+                if self._narrowing is not None:
+                    self._narrowing.asked(iri, needed)
+            else:
+                ends.append(end_ms)
+        if more:
+            self._want(more)
+        if waits:
+            told = ", ".join(f"<{iri}>" for iri in waits)
+            raise NotYetError(f"adaptors of {told} do not let through yet what the query looks at")
+        found = max(ends, default=NEVER)
+        return None if found == NEVER else found
+
+    def narrow(self, now_ms: int) -> bool:
+        """Let adaptors discard what no query has looked at for a while."""
+        if self._narrowing is None:
+            return False
+        numbers = {record.number for record in self.registrar.queries.values()}
+        self._needs = {number: needs for number, needs in self._needs.items() if number in numbers}
+        by_stream: dict[str, list[frozenset[str] | None]] = {}
+        for record in self.registrar.queries.values():
+            if record.number not in self._needs:
+                self._needs[record.number] = needs_of(record.text, record.base)
+            for iri, needed in self._needs[record.number].items():
+                by_stream.setdefault(iri, []).append(needed)
+        less = self._narrowing.due(self.registrar.streams.values(), self.wanted, by_stream, now_ms)
+        if less:
+            self._want(less)
+        return bool(less)
+
+    def _want(self, records: Sequence[StreamWanted]) -> None:
+        """Tell adaptors; a transaction of its own, whatever verb it is for."""
+        control = self._topics.names.control
+        self._writer.commit([Record(control, encode(r), f"wanted:{r.stream}".encode()) for r in records])
+        self.wanted |= {record.stream: record for record in records}
+        self.written += 1
 
     def stop(self, name: str) -> bool:
         """Stop a query; False where there is none of that name."""
@@ -197,7 +268,7 @@ class Active:
         """Write records of the status topic."""
         self._commit(records)
 
-    def _command(self, change: Change) -> None:
+    def _command(self, change: Change, wanted: Sequence[StreamWanted] = ()) -> None:
         if not change.commands:
             return
         names = self._topics.names
@@ -208,7 +279,10 @@ class Active:
             for key, record in change.kept.items()
         ]
         gone = [stopped_record(names, record.name, record.number) for record in change.stopped]
-        self._commit([*records, *kept, *gone, self._state()])
+        told = [Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in wanted]
+        # In the control topic before the drop itself: who reads that the stream is gone knows of it.
+        self._commit([*records, *told, *kept, *gone, self._state()])
+        self.wanted |= {record.stream: record for record in wanted}
 
     def _state(self) -> Record:
         graphs = tuple(sorted(self.registrar.graphs))
@@ -218,3 +292,4 @@ class Active:
     def close(self) -> None:
         """Let go."""
         self._writer.close()
+        self._known.close()

@@ -16,6 +16,7 @@ from penstock.cluster.election import Election
 from penstock.cluster.heartbeats import Ear, Heart
 from penstock.cluster.requests import REFUSALS, Requests
 from penstock.cluster.status import StatusView
+from penstock.cluster.wanted import NotYetError
 from penstock.engine.storing import quads_of
 from penstock.errors import PenstockError, QueryError
 from penstock.log import FencedError, TransientError
@@ -45,10 +46,22 @@ class NotActiveError(PenstockError):
 
 
 class Coordinator:
-    """One instance. Verbs raise NotActiveError while it is on standby; TransientError: nothing happened, try again."""
+    """One instance. Verbs raise NotActiveError while it is on standby; TransientError: nothing happened, try again.
 
-    def __init__(self, log: Log, topics: ClusterTopics, instance: str, terms: TermService, clock: Clock) -> None:
+    `discard_after_ms`: adaptors may discard what no query has looked at for so long; None = they keep everything.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        instance: str,
+        terms: TermService,
+        clock: Clock,
+        discard_after_ms: int | None = None,
+    ) -> None:
         self.topics = topics
+        self._clock, self._discard_after_ms = clock, discard_after_ms
         self._log = log
         self._terms = terms
         self._election = Election(log, topics, "coordinator")
@@ -78,13 +91,17 @@ class Coordinator:
                 self._opening = self._opening or Opening(self._log, self.topics)
                 if not self._opening.read():
                     return False
-                self._active, self._opening = Active(self._log, self.topics, self._opening), None
+                self._active, self._opening = (
+                    Active(self._log, self.topics, self._opening, self._discard_after_ms),
+                    None,
+                )
                 self._status.check_all()
                 self._requests = Requests(self._log, self.topics, self._status)
                 return True
             stores, engines = self._ear.alive("store"), self._ear.alive("query-engine")
             moved = self._active.place(stores, engines)
             self._confirm(self._active)
+            moved |= self._active.narrow(self._clock.now_ms())
             return self._ask(self._active) or moved
         except FencedError:
             self._step_back()
@@ -131,7 +148,9 @@ class Coordinator:
         self._do(lambda active: active.drop(iri))
 
     def register(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> QueryRegistration:
-        """Register a standing query; the same again changes nothing. QueryError with line and column."""
+        """Register a standing query; the same again changes nothing. QueryError with line and column. NotYetError:
+        adaptors discard something that it looks at, and have been told to stop that; ask again.
+        """
         return self._do(lambda active: active.register(name, text, base, topic))
 
     def stop(self, name: str) -> bool:
@@ -186,7 +205,7 @@ class Coordinator:
         try:
             try:
                 found = verb(active)
-            except REFUSALS:
+            except (*REFUSALS, NotYetError):
                 active.confirm()
                 raise
             if active.written == written:

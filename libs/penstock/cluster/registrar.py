@@ -91,7 +91,9 @@ class Registrar:
         return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
     # ---- queries
-    def register(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> Change:
+    def register(
+        self, name: str, text: str, base: str | None = None, topic: str | None = None, not_before_ms: int | None = None
+    ) -> Change:
         """Register a query; nothing where it stands so already. QueryError where it cannot be one."""
         if self._stands(name, text, base, topic):
             return Change()
@@ -103,7 +105,7 @@ class Registrar:
         group = self._groups.setdefault(member.group, number)
         streams = tuple(stream.iri for stream in member.group.streams)
         publishes = None if member.group.publishes is None else member.group.publishes.iri
-        record = QueryRegistration(number, name, text, group, streams, base, topic, publishes)
+        record = QueryRegistration(number, name, text, group, streams, base, topic, publishes, not_before_ms)
         self.queries[name] = record
         change.add(Change([record], {f"query:{name}": record}))
         return change
@@ -126,17 +128,19 @@ class Registrar:
         self.streams[stream.iri] = record
         return Change([record], {f"stream:{stream.iri}": record})
 
-    def replace(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> Change:
+    def replace(
+        self, name: str, text: str, base: str | None = None, topic: str | None = None, not_before_ms: int | None = None
+    ) -> Change:
         """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
         known, before = self.queries.get(name), self.commands
         if known is None or self._stands(name, text, base, topic):
-            return self.register(name, text, base, topic)
+            return self.register(name, text, base, topic, not_before_ms)
         if known.publishes is not None:
             message = f"query {name} publishes a stream: stop it before another takes its name"
             raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:
-            change.add(self.register(name, text, base, topic))
+            change.add(self.register(name, text, base, topic, not_before_ms))
         except PenstockError:
             self.commands = before
             self.restore(known)

@@ -249,10 +249,12 @@ class Replica(Generic[W]):
             self._drop(iri)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """P: the latest closed batch boundary, of ended streams the one at their end."""
+        """P: the latest closed batch boundary, of ended streams the one at their end; later where adaptors had
+        discarded what the query looks at.
+        """
         streams = [self.runtime.streams.get(iri) for iri in record.streams]
         closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]
-        return max((end for end in closed if end is not None), default=None)
+        return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
         """Whether a batch's stream is still there: the dispatcher hears of a drop a little later than the log."""

@@ -16,6 +16,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.status import accepted_record, refused_record
+from penstock.cluster.wanted import NotYetError
 from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
 from penstock.log import START, Partition, Record
 
@@ -69,6 +70,7 @@ class Requests:
         self._names = topics.names
         self._status = status
         self._group = f"{topics.names.prefix}.requests"
+        self._held: list[Message] = []  # queries whose turn has not come: the first waits for adaptors
         self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
 
     def _reader(self, topic: str) -> Reader:
@@ -76,16 +78,23 @@ class Requests:
         return self._log.reader({partition: self._log.committed(self._group, [partition]).get(partition, START)})
 
     def step(self, active: Active) -> bool:
-        """Do what was asked for; a query after the streams that were declared before it. LogError: begin anew."""
-        streams, queries = self._streams.poll(_POLL), self._queries.poll(_POLL)
+        """Do what was asked for; a query after the streams that were declared before it, and once adaptors let through
+        what it looks at: those behind it wait. LogError: begin anew.
+        """
+        streams, queries = self._streams.poll(_POLL), [] if self._held else self._queries.poll(_POLL)
         self._declare(active, streams)
         if queries:
             partition = Partition(self._names.streams)
             end = self._log.spans([partition])[partition].end
             while self._streams.positions()[partition] < end and not self._streams.caught_up():
                 self._declare(active, self._streams.poll(_POLL, _CATCH_UP_S))
-        for message in queries:
-            self._take(active, message, "query", lambda name, m: _register(active, name, m))
+        self._held += queries
+        while self._held:
+            try:
+                self._take(active, self._held[0], "query", lambda name, m: _register(active, name, m))
+            except NotYetError:
+                break
+            del self._held[0]
         return bool(streams or queries)
 
     def _declare(self, active: Active, messages: list[Message]) -> None:

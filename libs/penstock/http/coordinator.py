@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from penstock.cluster.requests import declaration_of_json
+from penstock.cluster.wanted import NotYetError
 from penstock.errors import DataError
 from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 2.0
 """How long an answer to a registration waits for the query's registration point, where the asker does not say."""
+ADAPTORS_WAIT_S = 20.0
+"""How long it waits at least for adaptors that discard what the query looks at (ADR 45)."""
 _MAX_WAIT_S = 60.0
 _LOOK_S = 0.02
 
@@ -92,13 +95,27 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
-            record = await self._do(lambda c: c.register(name, text, asked.get("base"), asked.get("topic")))
+            base, topic = asked.get("base"), asked.get("topic")
+            record = await self._registered(lambda c: c.register(name, text, base, topic), max(wait_s, ADAPTORS_WAIT_S))
             return JSONResponse(_told(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
             return Response(status_code=204) if stopped else _missing("query", name)
         record = (await self._do(lambda c: c.queries)).get(name)
         return _missing("query", name) if record is None else JSONResponse(_told(record, await self._standing(name)))
+
+    async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
+        """Register, waiting for adaptors; NotYetError (503), and no query, where they take longer."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                record: QueryRegistration = await self._do(verb)
+            except NotYetError:
+                if time.monotonic() >= deadline:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return record
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
         """What engines have said of a query, within a time."""

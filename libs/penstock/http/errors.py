@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 
 from penstock.cluster.coordinator import NotActiveError
+from penstock.cluster.wanted import NotYetError
 from penstock.errors import DataError, LimitError, PenstockError, QueryError, UnknownStreamError
 from penstock.log import TransientError
 
@@ -22,6 +23,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
     (QueryError, 400),
     (UnknownStreamError, 404),
     (NotActiveError, 503),
+    (NotYetError, 503),
     (TransientError, 503),
     (LimitError, 413),
     (DataError, 400),

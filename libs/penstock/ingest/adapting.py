@@ -5,6 +5,7 @@ Records for a source partition come in the order of its events, each a stretch o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from penstock.errors import DataError
 from penstock.ingest.message import Event, read_event
 from penstock.ingest.outgoing import OutgoingTerms
 from penstock.ingest.refused import DeadLetter, dead_letter_record
+from penstock.ingest.wanted import Sieve
 from penstock.log import Partition, Record
 from penstock.wire import Tuples, encode
 
@@ -25,32 +27,42 @@ if TYPE_CHECKING:
     from penstock.ingest.outgoing import TermEncoder
     from penstock.log import Message
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration
+    from penstock.wire import StreamDeclaration, StreamWanted
 
 MAX_TUPLES = 1_000_000
 """Tuples in one record, and so in one event."""
 
 
 class Adapting:
-    """Parses events and gives their terms the cluster's ids. `events`, `tuples`, `dead`: what it has made so far."""
+    """Parses events, discards what nobody wants, and gives terms the cluster's ids. `events`, `tuples`, `dead`,
+    `discarded` (tuples): what it has made so far.
+    """
 
     def __init__(self, names: TopicNames, terms: TermEncoder, limits: Limits | None = None) -> None:
         self._names = names
         self._max_bytes = (limits or Limits()).max_event_bytes
         self._terms = OutgoingTerms(terms)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
-        self.events = self.tuples = self.dead = 0
+        self._wanted: Mapping[str, StreamWanted] = {}
+        self._sieves: dict[str, Sieve] = {}
+        self.events = self.tuples = self.dead = self.discarded = 0
 
-    def follow(self, declared: Mapping[str, StreamDeclaration]) -> None:
-        """Know these streams from now on, by the topic of their events; messages of other topics are dropped."""
-        self._by_topic = declared
+    def follow(
+        self, declared: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted] | None = None
+    ) -> None:
+        """Know these streams from now on, by the topic of their events, and what is wanted of them, by IRI; messages of
+        other topics are dropped.
+        """
+        self._by_topic, self._wanted = declared, wanted or {}
+        self._sieves.clear()
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
         """Return the records for some messages: parsed partition by partition, their terms asked for together.
 
         TransientError: the dictionary is away; nothing has happened, call again.
         """
-        self._terms.trim()
+        if self._terms.trim():
+            self._sieves.clear()
         parser = EventParser(self._terms.dictionary, self._max_bytes)
         drafts: list[Tuples] = []
         dead: list[Record] = []
@@ -95,13 +107,30 @@ class Adapting:
         usable = [event for i, event in enumerate(run) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
         assert good.counts is not None, "parsed events come with counts"
-        whole = Tuples(stream.iri, source.number, offsets, good.times, good.counts, good.s, good.p, good.o, advance_ms)
+        sieve = self._sieve(stream)
+        columns = good.counts, good.s, good.p, good.o
+        whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, sieve.version)
         if len(whole.subjects) <= MAX_TUPLES:
-            return [whole], dead
+            return [self._sifted(whole, sieve)], dead
         large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
         reason = f"more than {MAX_TUPLES} triples in one event"
         dead += [self._letter(stream, source, usable[i], reason) for i in large]
-        return list(_cut(whole)), dead
+        return [self._sifted(part, sieve) for part in _cut(whole)], dead
+
+    def _sieve(self, stream: StreamDeclaration) -> Sieve:
+        if stream.iri not in self._sieves:
+            self._sieves[stream.iri] = Sieve(self._terms.dictionary, stream, self._wanted.get(stream.iri))
+        return self._sieves[stream.iri]
+
+    def _sifted(self, tuples: Tuples, sieve: Sieve) -> Tuples:
+        """Without tuples that nobody wants; all events stay, as they move the stream on."""
+        mask = sieve.chosen(tuples.predicates)
+        if mask is None:
+            return tuples
+        self.discarded += len(mask) - int(mask.sum())
+        ends = np.concatenate([[0], np.cumsum(mask)])[np.concatenate([[0], np.cumsum(tuples.counts)])]
+        columns = {name: getattr(tuples, name)[mask] for name in ("subjects", "predicates", "objects")}
+        return replace(tuples, counts=np.diff(ends), **columns)
 
     def _letter(self, stream: StreamDeclaration, source: Partition, event: Event, reason: str) -> Record:
         letter = DeadLetter(source.topic, source.number, event.offset, reason, event.data, stream.iri, event.time_ms)
@@ -116,17 +145,7 @@ class Adapting:
         names = {stream.iri: stream.name for stream in self._by_topic.values()}
         for i, draft in enumerate(drafts):
             subjects, predicates, objects = parts[3 * i : 3 * i + 3]
-            final = Tuples(
-                draft.stream,
-                draft.partition,
-                draft.offsets,
-                draft.times,
-                draft.counts,
-                subjects,
-                predicates,
-                objects,
-                draft.advance_ms,
-            )
+            final = replace(draft, subjects=subjects, predicates=predicates, objects=objects)
             records.append(Record(self._names.tuples(names[draft.stream]), encode(final), None, draft.partition))
         return records
 
@@ -143,5 +162,5 @@ def _cut(whole: Tuples) -> Iterator[Tuples]:
             columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
             events = slice(first, last)
             head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
-            yield Tuples(*head, *columns, whole.advance_ms)
+            yield Tuples(*head, *columns, whole.advance_ms, whole.wanted)
         first = max(last, first + 1)

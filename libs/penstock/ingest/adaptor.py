@@ -1,5 +1,8 @@
 """The plain adaptor: users' events to tuples of term ids (DESIGN §2). Stateless: all it knows is in the log.
 
+Tuples of timing predicates that no query wants are discarded. Before progress is told, the coordinator's log is read to
+its end: where more is wanted by now, the step's records are written again (ADR 45).
+
 Tuples are durable before the group's progress is. So after a crash, or when a partition moves to another member, they
 may be written again; each record says from which source offsets it comes, and the dispatcher drops what it has seen.
 Dead letters may come twice too: their key says where they come from.
@@ -11,10 +14,14 @@ from typing import TYPE_CHECKING
 
 from penstock.ingest.adapting import Adapting
 from penstock.ingest.declared import DeclaredStreams
-from penstock.log import RebalancedError
+from penstock.ingest.wanted import marker, versions
+from penstock.log import RebalancedError, Record
 from penstock.log.view import records_behind
+from penstock.wire import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.engine.limits import Limits
     from penstock.ingest.outgoing import TermEncoder
     from penstock.log import Log, Message, Partition
@@ -46,31 +53,34 @@ class Adaptor:
         self._work: list[Message] = []
         self._committed: dict[Partition, int] = {}
         self._partitions: dict[str, int] = {}  # of events topics, as far as those of tuples have as many
-        self._subscribe()
+        self._marked: dict[Partition, int] = {}
+        self._followed = -1
+        self._follow()
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Take in what has come within the time, and write it as tuples. Returns whether there was anything.
 
         TransientError: the log or the dictionary is away; nothing is lost, call again.
         """
-        if self._declared.refresh():
-            self._subscribe()
+        self._declared.refresh()
+        self._follow()
         if not self._work:
             self._work = self._reader.poll(POLL_RECORDS, timeout_s)
+        self._mark()
         if self._work:
-            self._make_room()
-            self._writer.append(self.adapting.records(self._work))
+            self._make_room((message.topic, message.partition) for message in self._work)
+            self._write()
         worked = bool(self._work)
         self._work = []
         self._commit()
         return worked
 
-    def _make_room(self) -> None:
+    def _make_room(self, sources: Iterable[tuple[str, int]]) -> None:
         """Give tuples topics the partitions that their events topics have gained."""
         wanted: dict[str, int] = {}
-        for message in self._work:
-            if message.partition >= self._partitions.get(message.topic, 0):
-                wanted[message.topic] = max(message.partition + 1, wanted.get(message.topic, 0))
+        for topic, number in sources:
+            if number >= self._partitions.get(topic, 0):
+                wanted[topic] = max(number + 1, wanted.get(topic, 0))
         if not wanted:
             return
         topics, declared = self._log.topics(), self._declared.by_topic()
@@ -85,10 +95,44 @@ class Adaptor:
         """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""
         return records_behind(self._log, dict(self._committed))
 
-    def _subscribe(self) -> None:
+    def _follow(self) -> None:
+        if self._declared.changes == self._followed:
+            return
         by_topic = self._declared.by_topic()
-        self.adapting.follow(by_topic)
+        self.adapting.follow(by_topic, self._declared.wanted)
         self._reader.subscribe(sorted(by_topic))
+        self._followed = self._declared.changes
+
+    def _write(self) -> None:
+        """Write the work, by what was wanted when it had become durable."""
+        by_topic = self._declared.by_topic()
+        topics = sorted({message.topic for message in self._work})
+        while True:
+            before = versions(by_topic, self._declared.wanted, topics)
+            self._writer.append(self.adapting.records(self._work))
+            if not any(by_topic[topic].may_discard for topic in topics if topic in by_topic):
+                return
+            self._declared.catch_up()
+            if versions(by_topic, self._declared.wanted, topics) == before:
+                return
+            self.adapting.follow(by_topic, self._declared.wanted)
+
+    def _mark(self) -> None:
+        """Say in each partition what it is cut by, also where no event comes."""
+        by_topic = self._declared.by_topic()
+        assigned = {partition for partition in self._reader.assigned() if partition.topic in by_topic}
+        due, marked = [], {}
+        for partition in sorted(assigned):
+            [version] = versions(by_topic, self._declared.wanted, [partition.topic])
+            if version > self._marked.get(partition, 0):
+                stream = by_topic[partition.topic]
+                value = encode(marker(stream, partition.number, version))
+                due.append(Record(self._names.tuples(stream.name), value, None, partition.number))
+                marked[partition] = version
+        if due:
+            self._make_room((partition.topic, partition.number) for partition in marked)
+            self._writer.append(due)
+        self._marked = {name: v for name, v in (self._marked | marked).items() if name in assigned}
 
     def _commit(self) -> None:
         positions = self._reader.positions()

@@ -1,25 +1,33 @@
-"""The streams that users push to: declarations and drops as the coordinator's compacted log says."""
+"""The streams that users push to, as the coordinator's compacted log says: declarations, and what is wanted of them."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from penstock.log import Partition
+from penstock.log import Partition, TransientError
 from penstock.log.view import CompactedView
-from penstock.wire import StreamDeclaration, decode
+from penstock.wire import StreamDeclaration, StreamWanted, decode
 
 if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.topics import TopicNames
 
+_POLL_S = 0.05
+
 
 class DeclaredStreams:
-    """Declarations by IRI. Declared here means: the declaration is in every shard's log before anything written now."""
+    """Declarations by IRI. Declared here means: the declaration is in every shard's log before anything written now.
+
+    `wanted`: by IRI, where something may be discarded.
+    """
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
-        self._names = names
+        self._log, self._names, self._timeout_s = log, names, timeout_s
         self._view = CompactedView(log, [Partition(names.control)])
         self.by_iri: dict[str, StreamDeclaration] = {}
+        self.wanted: dict[str, StreamWanted] = {}
+        self.changes = 0
         self._keys: dict[bytes, str] = {}
         for key, message in self._view.catch_up(timeout_s).items():
             self._note(key, message.value)
@@ -28,25 +36,37 @@ class DeclaredStreams:
         """Return them by the topic of their events."""
         return {self._names.events(declaration.name): declaration for declaration in self.by_iri.values()}
 
-    def refresh(self) -> bool:
+    def refresh(self, timeout_s: float = 0.0) -> bool:
         """Take in what has come; returns whether anything has changed."""
-        messages = self._view.refresh()
-        if not messages:
-            return False
-        before = dict(self.by_iri)
-        for message in messages:
+        before = self.changes
+        for message in self._view.refresh(timeout_s):
             if message.key is not None:
                 self._note(message.key, message.value)
-        return self.by_iri != before
+        return self.changes > before
+
+    def catch_up(self) -> None:
+        """Take in all that is in the log as it is now: a question to the brokers. TransientError: not in time."""
+        partition = Partition(self._names.control)
+        end = self._log.spans([partition])[partition].end
+        deadline = time.monotonic() + self._timeout_s
+        while self._view.positions()[partition] < end:
+            self.refresh(_POLL_S)
+            if time.monotonic() > deadline and self._view.positions()[partition] < end:
+                raise TransientError("the coordinator's log was not read to its end in time")
 
     def _note(self, key: bytes, value: bytes | None) -> None:
+        record = None if value is None else decode(value)
         known = self._keys.pop(key, None)
         if known is not None:
             del self.by_iri[known]
-        record = None if value is None else decode(value)
+            self.changes += 1
         if isinstance(record, StreamDeclaration) and record.publisher is None:
             self._keys[key] = record.iri
             self.by_iri[record.iri] = record
+            self.changes += 1
+        if isinstance(record, StreamWanted):
+            self.wanted[record.stream] = record
+            self.changes += 1
 
     def close(self) -> None:
         """Let go."""

@@ -116,7 +116,11 @@ class Dispatcher:
         stream = self._by_topic.get(message.topic)
         if stream is None:
             return  # dropped while it was on the way
-        refused = stream.take(message.partition, _tuples(message), message.offset, wall_ms)
+        tuples = _tuples(message)
+        if tuples.wanted > stream.known:  # all partitions must have come so far: also those that nobody has counted yet
+            self._next_growth_ms = wall_ms
+            self._look_for_growth(wall_ms)
+        refused = stream.take(message.partition, tuples, message.offset, wall_ms)
         self._silence.over(stream)
         self._note(stream)
         if refused:
@@ -212,8 +216,12 @@ class Dispatcher:
         if state is not None and state.number == declaration.number:
             stream.restore(state)
             self._replay(stream, state)
+            stream.replayed(state)
         elif state is not None:
             stream.begin_after(state)
+        if (state is None or state.number != declaration.number) and declaration.iri in self._declared.wanted:
+            # What was cut for an earlier stream of that name is not this one's.
+            stream.demand(self._declared.wanted[declaration.iri].version)
         self._saved.pop(declaration.iri, None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream

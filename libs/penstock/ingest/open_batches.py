@@ -52,11 +52,14 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic that tuples came with, and the next source offset that was expected before it."""
+    """The record of the tuples topic that tuples came with; the next source offset that was expected before it, and
+    the version of wanted predicates that was reached.
+    """
 
     partition: int
     position: int
     next_offset: int
+    wanted: int
 
 
 class OpenBatches:

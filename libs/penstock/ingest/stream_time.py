@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from penstock.engine.grid import batch_start, closed_until
+from penstock.engine.grid import batch_of, batch_start, closed_until
 from penstock.engine.lateness import watermarks_met
 from penstock.engine.streams import NEVER
 from penstock.ingest.open_batches import OpenBatches, Origin, Rows
@@ -48,13 +48,16 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `heard_ms`: wall clock when it last spoke."""
+    """One partition of the stream's events. `heard_ms`: wall clock when it last spoke. `wanted`: the version of wanted
+    predicates that its tuples are cut by (ADR 45).
+    """
 
     own_ms: int = NEVER
     next_offset: int = 0
     position: int = 0
     heard_ms: int = 0
     idle: bool = False
+    wanted: int = 0
     refused: dict[int, tuple[int, int]] = field(default_factory=dict)  # source offset: (position, time)
 
 
@@ -69,8 +72,10 @@ class StreamTime:
         self.closed: int | None = None
         self.begin_ms: int | None = None
         self.follows_wall = False
-        self.events = self.duplicates = self.far_advances = 0
+        self.events = self.duplicates = self.far_advances = self.outdated = 0
         self.changed = False
+        self.known = 0
+        self._cut: dict[int, int] = {}  # the least version of an open batch's events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
         """Take in partitions that the source has gained: they are waited for like any other."""
@@ -80,14 +85,21 @@ class StreamTime:
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
         """Take in one record of the tuples topic; returns the events that are late or too far ahead."""
         part = self.partitions[number]
+        part.position = position + 1
+        if tuples.wanted < part.wanted:
+            self.outdated += 1  # cut by an older set: whoever wrote it writes it again before its progress (ADR 45)
+            return []
         events = _Events.after(tuples, part.next_offset)
         self.duplicates += len(tuples.offsets) - len(events.offsets)
-        origin = Origin(number, position, part.next_offset)
-        part.position, part.heard_ms, part.idle = position + 1, wall_ms, False
+        origin = Origin(number, position, part.next_offset, part.wanted)
+        if len(tuples.offsets) or tuples.advance_ms is not None:
+            part.heard_ms, part.idle = wall_ms, False
+        part.wanted = tuples.wanted
         refused = self._decide(part, events, origin, wall_ms)
         if tuples.advance_ms is not None:
             self._advance_part(part, tuples.advance_ms, wall_ms)
         self._raise()
+        self._learn()
         return refused
 
     def _decide(self, part: SourcePartition, events: _Events, origin: Origin, wall_ms: int) -> list[Refused]:
@@ -106,6 +118,8 @@ class StreamTime:
             self._begin(batch_start(int(times[0]), set_.batch_ms))
             self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
             self.open.add(events.rows(accepted), origin)
+            for number in np.unique(batch_of(times, set_.batch_ms)).tolist():
+                self._cut[number] = min(self._cut.get(number, part.wanted), part.wanted)
         if accepted.all():
             return []
         self.changed = True
@@ -129,6 +143,19 @@ class StreamTime:
     def _begin(self, point_ms: int) -> None:
         if self.begin_ms is None:
             self.begin_ms = point_ms
+
+    # ---- what was discarded
+    def _learn(self) -> None:
+        """Raise `known`: what comes from now on is cut by that version or a later one."""
+        known = min(part.wanted for part in self.partitions)
+        if known != self.known:
+            self.known, self.changed = known, True
+
+    def demand(self, version: int) -> None:
+        """Take nothing any more that was cut by an older version; it is in the coordinator's log."""
+        for part in self.partitions:
+            part.wanted = max(part.wanted, version)
+        self._learn()
 
     # ---- progress
     def _raise(self) -> None:
@@ -183,12 +210,15 @@ class StreamTime:
             self.closed = number
             yield ClosedBatch(first, number, self.open.take(number), begin)
         self.changed = True
+        self._cut = {number: version for number, version in self._cut.items() if number > target}
 
     # ---- restart
     def state(self) -> DispatcherState:
         """Return what a restart needs, and forget refused events that it does not."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
-        replay = [self.open.oldest(i) or Origin(i, p.position, p.next_offset) for i, p in enumerate(self.partitions)]
+        replay = [
+            self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.wanted) for i, p in enumerate(self.partitions)
+        ]
         for part, origin in zip(self.partitions, replay, strict=True):
             again = origin.position
             part.refused = {o: (at, time) for o, (at, time) in part.refused.items() if at >= again and time > closed_ms}
@@ -208,16 +238,25 @@ class StreamTime:
             self.closed,
             self.begin_ms,
             self.follows_wall,
+            _column(part.wanted for part in self.partitions),
+            _column(origin.wanted for origin in replay),
+            _column(iter(self._cut)),
+            _column(iter(self._cut.values())),
+            self.known,
         )
 
     def restore(self, state: DispatcherState) -> None:
-        """Take over what `state` returned; `replay` must follow for each partition."""
+        """Take over what `state` returned; `replay` must follow for each partition, then `replayed`."""
         self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
         self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
         for i, part in enumerate(self.partitions[: len(state.own_ms)]):
             part.own_ms = int(state.own_ms[i])
             part.next_offset = int(state.replay_offsets[i])
             part.position = int(state.replay_positions[i])
+        for part, wanted in zip(self.partitions, state.replay_wanted.tolist(), strict=False):
+            part.wanted = wanted
+        self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))
+        self.known = state.known
         for number, offset in zip(state.refused_partitions.tolist(), state.refused_offsets.tolist(), strict=True):
             self.partitions[number].refused[offset] = (_LAST, _LAST)
 
@@ -226,15 +265,23 @@ class StreamTime:
         for i, part in enumerate(self.partitions[: len(state.positions)]):
             part.next_offset, part.position = int(state.next_offsets[i]), int(state.positions[i])
 
+    def replayed(self, state: DispatcherState) -> None:
+        """End the replay: what versions had been reached."""
+        for part, wanted in zip(self.partitions, state.wanted.tolist(), strict=False):
+            part.wanted = wanted
+
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
         """Take in again a record that was taken before the restart: what it had for batches that are open.
 
         Nothing is decided again: what was refused is known by its offset, what was closed by its time.
         """
         part = self.partitions[number]
-        events = _Events.after(tuples, part.next_offset)
-        origin = Origin(number, position, part.next_offset)
         part.position = position + 1
+        if tuples.wanted < part.wanted:
+            return
+        events = _Events.after(tuples, part.next_offset)
+        origin = Origin(number, position, part.next_offset, part.wanted)
+        part.wanted = tuples.wanted
         if len(events.offsets) == 0:
             return
         part.next_offset = int(events.offsets[-1]) + 1

@@ -5,11 +5,21 @@ from __future__ import annotations
 import sys
 from threading import Lock
 
+from pydantic import Field
+
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.rpc import FlightTerms
 from penstock.http.coordinator import routes
 from penstock.runtime import Context, run
 from penstock.services.cluster_settings import ClientSettings, topics_of
+
+
+class CoordinatorSettings(ClientSettings):
+    """Settings of a coordinator."""
+
+    discard_after_s: float = Field(
+        0.0, ge=0, description="adaptors discard timing predicates that no query has looked at for so long; 0 = none"
+    )
 
 
 class LockedCoordinator:
@@ -29,19 +39,25 @@ class LockedCoordinator:
         self._coordinator.close()
 
 
-def open_coordinator(context: Context[ClientSettings]) -> LockedCoordinator:
+def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
     """Open the core: on standby until it is elected."""
     settings, lock = context.settings, Lock()
     terms = FlightTerms(settings.dictionaries.split(","))
-    coordinator = Coordinator(context.log, topics_of(context), settings.instance, terms, context.clock)
+    coordinator = Coordinator(
+        context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
+    )
     context.routes.extend(routes(coordinator, lock))
     context.observers.append(lambda: context.metrics.active.set(coordinator.active))
     return LockedCoordinator(coordinator, lock)
 
 
+def _discard_after_ms(settings: CoordinatorSettings) -> int | None:
+    return round(settings.discard_after_s * 1000) or None
+
+
 def main() -> int:
     """Run the service."""
-    return run("coordinator", ClientSettings, open_coordinator)
+    return run("coordinator", CoordinatorSettings, open_coordinator)
 
 
 if __name__ == "__main__":

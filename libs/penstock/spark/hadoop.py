@@ -75,6 +75,13 @@ class HadoopFiles:
                         files.append(FileStatus(_uri(file), file.getLen(), file.getModificationTime()))
         return sorted(files, key=lambda file: file.uri)
 
+    def folders(self, name: str) -> list[str]:
+        """Return the names of a folder's folders; none where it does not exist."""
+        with _naming(name):
+            path, system = self._resolve(name)
+            listed = system.listStatus(path) if system.exists(path) else ()
+            return sorted(status.getPath().getName() for status in listed if status.isDirectory())
+
     def exists(self, name: str) -> bool:
         """Whether there is such a file or folder."""
         with _naming(name):

@@ -1,9 +1,11 @@
 """The stream adaptor on Spark: one streaming query from the topics of events to those of tuples (ADR 32).
 
-The query's checkpoint says how far it has come. What a batch has written is written again when the batch is repeated,
-as at a restart; within a source partition always in order and without gaps, so that the dispatcher can drop what it has
-seen (ADR 22). After a batch its offsets also become progress of the adaptors' group: the dispatcher looks there, and so
-a plain adaptor can go on where Spark has stopped, and the other way round.
+After a batch its offsets become progress of the adaptors' group. There each run of the query begins, so that a plain
+adaptor can go on where Spark has stopped, and the other way round; Spark's own checkpoint is one run's. What a batch
+has written is written again when the batch is repeated, or was not told; within a source partition always in order and
+without gaps, so that the dispatcher can drop what it has seen (ADR 22).
+
+A run cuts by one version of what is wanted (ADR 45). Where there is another, a new run begins behind what was told.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StorageError
 from penstock.ingest.declared import DeclaredStreams
-from penstock.log import START, Partition, TransientError
+from penstock.ingest.wanted import marker, versions
+from penstock.log import START, Partition, Record, TransientError
 from penstock.log.kafka import MAX_RECORD_BYTES
 from penstock.log.view import records_behind
 from penstock.spark.failures import without_frames
 from penstock.spark.hadoop import HadoopFiles
 from penstock.spark.stream_task import READ, RECORDS_DDL, TaskSettings, adapt
+from penstock.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +35,10 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from penstock.wire import StreamDeclaration
 
 _NAME = "penstock adaptor"
+_RUN = "run-"  # begins the name of a run's checkpoint
 _FAILURES = 5
 """Times that a query may end without having finished a batch in between."""
 _EVENTS_PER_PARSE = 10_000
@@ -49,8 +55,9 @@ _WRITING = {
 class StreamSettings:
     """Where and how a stream adaptor works.
 
-    `checkpoint`: a folder of any Hadoop file system, of this adaptor alone. `trigger_ms`: 0 = the next micro-batch as
-    soon as there is something. `max_events`: of a micro-batch. `kafka`: properties of Kafka's Java clients.
+    `checkpoint`: a folder of any Hadoop file system, of this adaptor alone, for its runs' checkpoints. `trigger_ms`:
+    0 = the next micro-batch as soon as there is something. `max_events`: of a micro-batch. `kafka`: properties of
+    Kafka's Java clients.
     `checkpoint_ms`: 0 = each micro-batch waits until its offsets are in the checkpoint; else they get there
     at this pace, and more is written twice after a crash.
     """
@@ -74,7 +81,9 @@ class StreamAdaptor:
         self._declared = DeclaredStreams(log, names)
         self._writer = log.transactional(f"{names.prefix}.spark-adaptor")  # fences a driver that was replaced
         self._query: StreamingQuery | None = None
-        self._topics: tuple[str, ...] = ()
+        self._files = HadoopFiles(spark)
+        self._by_topic: dict[str, StreamDeclaration] = {}
+        self._versions: list[int] = []
         self._batch = -1
         self._failures = 0
         self._written: dict[Partition, int] = {}
@@ -82,9 +91,7 @@ class StreamAdaptor:
         conf = spark.conf
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_PER_PARSE))
         conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BYTES_PER_PARSE))
-        reached = checkpointed(HadoopFiles(spark), settings.checkpoint)
-        self._written |= log.committed(settings.group, reached)
-        self._tell(reached)
+        self._tidy()
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Watch over the query for so long. Returns whether it has finished a batch.
@@ -93,11 +100,12 @@ class StreamAdaptor:
         begun. StorageError: it fails again and again.
         """
         self._declared.refresh()
-        topics = tuple(sorted(self._declared.by_topic()))
-        if topics != self._topics:
+        by_topic = self._declared.by_topic()
+        cut = versions(by_topic, self._declared.wanted, sorted(by_topic))
+        if (by_topic, cut) != (self._by_topic, self._versions):
             self._stop()
-            self._topics = topics
-        if not topics:
+            self._by_topic, self._versions = by_topic, cut
+        if not by_topic:
             time.sleep(timeout_s)
             return False
         if self._query is None:
@@ -109,13 +117,44 @@ class StreamAdaptor:
         """Return how many events of each topic are not yet written as tuples: a question to the brokers."""
         return records_behind(self._log, dict(self._written))
 
+    # ---- what is wanted
+    def _mark(self, sources: list[Partition]) -> None:
+        """Say in each partition what it is cut by from now on. No query runs, so nothing cut by less is on its way."""
+        cut = dict(zip(sorted(self._by_topic), self._versions, strict=True))
+        records = []
+        for source in sources:
+            stream, version = self._by_topic[source.topic], cut[source.topic]
+            if version:
+                value = encode(marker(stream, source.number, version))
+                records.append(Record(self._names.tuples(stream.name), value, None, source.number))
+        if records:
+            self._writer.commit(records)
+
+    def _outdated(self) -> bool:
+        """Whether something else is wanted by now than what the query cuts by: then the dispatcher may have passed over
+        what it wrote, and that is no progress.
+        """
+        if not any(stream.may_discard for stream in self._by_topic.values()):
+            return False
+        self._declared.catch_up()
+        return versions(self._by_topic, self._declared.wanted, sorted(self._by_topic)) != self._versions
+
     # ---- the query
+    def _tidy(self) -> None:
+        """Remove the checkpoints of runs that are over."""
+        for folder in self._files.folders(self._settings.checkpoint):
+            if folder.startswith(_RUN):
+                self._files.delete(f"{self._settings.checkpoint}/{folder}")
+
     def _start(self) -> StreamingQuery:
         counts = self._log.topics()
-        sources = [Partition(topic, n) for topic in self._topics for n in range(counts.get(topic, 0))]
+        sources = [Partition(topic, n) for topic in sorted(self._by_topic) for n in range(counts.get(topic, 0))]
+        self._mark(sources)
+        self._tidy()
         self._written = self._log.committed(self._settings.group, sources)
         self._batch = -1
-        options = {"checkpointLocation": self._settings.checkpoint, **self._kafka(_WRITING)}
+        folder = f"{self._settings.checkpoint}/{_RUN}{time.time_ns()}"
+        options = {"checkpointLocation": folder, **self._kafka(_WRITING)}
         if self._settings.checkpoint_ms:
             options["asyncProgressTrackingEnabled"] = "true"
             options["asyncProgressTrackingCheckpointIntervalMs"] = str(self._settings.checkpoint_ms)
@@ -126,12 +165,12 @@ class StreamAdaptor:
 
     def _records(self, sources: list[Partition]) -> DataFrame:
         """The plan: one task reads whole partitions and writes theirs, so nothing is shuffled and order stays."""
-        starting: dict[str, dict[str, int]] = {topic: {} for topic in self._topics}
+        starting: dict[str, dict[str, int]] = {topic: {} for topic in self._by_topic}
         for source in sources:
             starting[source.topic][str(source.number)] = self._written.get(source, START)
         options = {
-            "subscribe": ",".join(self._topics),
-            "startingOffsets": json.dumps(starting),  # where there is no checkpoint; later, new partitions from START
+            "subscribe": ",".join(sorted(self._by_topic)),
+            "startingOffsets": json.dumps(starting),
             "includeHeaders": "true",
             "failOnDataLoss": "false",  # what retention has removed is gone; the plain adaptor goes on, too
             "maxOffsetsPerTrigger": str(self._settings.max_events),
@@ -142,9 +181,10 @@ class StreamAdaptor:
         settings = TaskSettings(
             self._names,
             self._settings.dictionaries,
-            self._declared.by_topic(),
+            self._by_topic,
             {source: self._written[source] for source in sources if source in self._written},
             self._settings.give_up_s,
+            self._declared.wanted,
         )
         tasks = self._spark.sparkContext.defaultParallelism
         return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)
@@ -198,7 +238,7 @@ class StreamAdaptor:
     def _tell(self, offsets: Mapping[Partition, int]) -> None:
         """Make offsets the group's progress, where it is not there yet: a plain adaptor may have been further."""
         moved = {name: at for name, at in offsets.items() if at > self._written.get(name, -1)}
-        if moved:
+        if moved and not self._outdated():
             self._writer.commit([], moved, self._settings.group)
             self._written |= moved
 
@@ -213,16 +253,3 @@ def offsets_of(text: str) -> dict[Partition, int]:
     """Return the offsets that Spark writes as JSON: topic → partition → the next one."""
     found = json.loads(text)
     return {Partition(topic, int(n)): at for topic, own in found.items() for n, at in own.items()}
-
-
-def checkpointed(files: HadoopFiles, checkpoint: str) -> dict[Partition, int]:
-    """Return the offsets behind the last batch that a checkpoint has as finished; none where there is none.
-
-    A query tells them only when it finishes a batch: after a restart in silence that would never be.
-    """
-    finished = [int(f.name) for f in files.all_files(f"{checkpoint}/commits") if f.name.isdigit()]
-    if not finished:
-        return {}
-    # A version, the batch's own settings, and one line a source.
-    lines = files.read(f"{checkpoint}/offsets/{max(finished)}").decode().splitlines()
-    return offsets_of(lines[2])

@@ -7,7 +7,7 @@ process outlives its tasks, and so do its dictionary and its connection to the s
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Record
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration
+    from penstock.wire import StreamDeclaration, StreamWanted
 
     T = TypeVar("T")
 
@@ -55,8 +55,9 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 class TaskSettings:
     """What tasks must know.
 
-    `declared`: streams by the topic of their events. `written`: per partition, up to where its events are known to be
-    written. `give_up_s`: how long a dictionary that is away is waited for.
+    `declared`: streams by the topic of their events; `wanted`: what to let through of them, by IRI. `written`: per
+    partition, up to where its events are known to be written. `give_up_s`: how long a dictionary that is away is
+    waited for.
     """
 
     names: TopicNames
@@ -64,6 +65,7 @@ class TaskSettings:
     declared: Mapping[str, StreamDeclaration]
     written: Mapping[Partition, int]
     give_up_s: float
+    wanted: Mapping[str, StreamWanted] = field(default_factory=dict)
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], Adapting] = {}
@@ -76,7 +78,7 @@ def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
     if key not in _adapting:
         _adapting[key] = Adapting(settings.names, FlightTerms(settings.dictionaries))
     adapting = _adapting[key]
-    adapting.follow(settings.declared)
+    adapting.follow(settings.declared, settings.wanted)
     for batch in batches:
         before = _counts(adapting)
         records = _patiently(partial(adapting.records, _unwritten(messages_of(batch), settings)), settings.give_up_s)

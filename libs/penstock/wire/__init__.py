@@ -20,6 +20,7 @@ from penstock.wire.records import (
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
+    StreamWanted,
     Tuples,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "StreamDeclaration",
     "StreamDrop",
     "StreamEnd",
+    "StreamWanted",
     "Tuples",
     "WireError",
     "decode",

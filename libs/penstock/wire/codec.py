@@ -34,6 +34,7 @@ _CLASSES: dict[str, type] = {
         records.DictionaryEntry,
         records.StreamDeclaration,
         records.StreamDrop,
+        records.StreamWanted,
         records.StreamEnd,
         records.QueryRegistration,
         records.QueryStop,
@@ -51,6 +52,7 @@ Wire: TypeAlias = (
     | records.DictionaryEntry
     | records.StreamDeclaration
     | records.StreamDrop
+    | records.StreamWanted
     | records.StreamEnd
     | records.QueryRegistration
     | records.QueryStop
@@ -96,7 +98,8 @@ def decode(data: bytes, known: Library | None = None) -> Wire:
     try:
         found = fastavro.schemaless_reader(body, writer.parsed, reader.parsed)
         assert isinstance(found, dict)
-        columns = {name: np.frombuffer(found[name], dtype) for name, dtype in reader.columns.items()}
+        # A column that the writer did not know has the schema's default, which is text in Avro: the empty one.
+        columns = {name: np.frombuffer(found[name] or b"", dtype) for name, dtype in reader.columns.items()}
     except (EOFError, ValueError, IndexError, OverflowError, MemoryError, TypeError) as error:
         raise WireError(f"a damaged {writer.name}: {error!r}") from error
     if body.tell() != len(data):

@@ -8,13 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Ids: TypeAlias = NDArray[np.uint64]
     Numbers: TypeAlias = NDArray[np.int64]
     Positions: TypeAlias = NDArray[np.uint32]
+
+
+def _none() -> Numbers:
+    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +35,7 @@ class Tuples:
     predicates: Ids
     objects: Ids
     advance_ms: int | None = None
+    wanted: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +71,11 @@ class DispatcherState:
     closed: int | None = None
     begin_ms: int | None = None
     follows_wall: bool = False
+    wanted: Numbers = field(default_factory=_none)
+    replay_wanted: Numbers = field(default_factory=_none)
+    cut_batches: Numbers = field(default_factory=_none)
+    cut_wanted: Numbers = field(default_factory=_none)
+    known: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +120,22 @@ class StreamDeclaration:
     slice_mb: int | None = None
     publisher: str | None = None
 
+    @property
+    def may_discard(self) -> bool:
+        """Whether it has tuples that are there for queries alone: timing ones that are not retained."""
+        return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamWanted:
+    """Predicates of a stream that adaptors must let through."""
+
+    stream: str
+    version: int
+    predicates: tuple[str, ...]
+    since: Numbers
+    all_since: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
@@ -138,6 +165,7 @@ class QueryRegistration:
     base: str | None = None
     topic: str | None = None
     publishes: str | None = None
+    not_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""Which predicates a query can look at: what adaptors must let through for it (SEMANTICS §1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    AggregateCall,
+    Alternative,
+    Bgp,
+    Call,
+    Inverse,
+    Iri,
+    Link,
+    OneOrMore,
+    PathTriple,
+    Sequence,
+)
+from penstock.query.ir import CountRange, Form
+from penstock.query.walk import expressions, nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.query.algebra import Expr, Path, Triple
+    from penstock.query.ir import ContinuousQuery
+
+
+class _AnyError(Exception):
+    """The query may look at tuples of any predicate."""
+
+
+def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
+    """Return the IRIs of the predicates that its answers depend on; None where that may be any.
+
+    Any: variables as predicates, negated property sets, paths of length zero (they begin at every node), DESCRIBE, and
+    windows that count tuples.
+    """
+    if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
+        return None
+    try:
+        return frozenset(_of_algebra(query))
+    except _AnyError:
+        return None
+
+
+def _of_algebra(query: ContinuousQuery) -> Iterator[str]:
+    for node in nodes(query.algebra):
+        if isinstance(node, Bgp):
+            for pattern in node.patterns:
+                yield from _of_pattern(pattern)
+        for expr in expressions(node):
+            yield from _of_expression(expr)
+
+
+def _of_pattern(pattern: Triple | PathTriple) -> Iterator[str]:
+    if isinstance(pattern, PathTriple):
+        yield from _of_path(pattern.path)
+    elif isinstance(pattern.predicate, Iri):
+        yield pattern.predicate.value
+    else:
+        raise _AnyError
+
+
+def _of_path(path: Path) -> Iterator[str]:
+    match path:
+        case Link():
+            yield path.iri.value
+        case Inverse() | OneOrMore():
+            yield from _of_path(path.path)
+        case Sequence() | Alternative():
+            for part in path.parts:
+                yield from _of_path(part)
+        case _:
+            raise _AnyError
+
+
+def _of_expression(expr: Expr) -> Iterator[str]:
+    """Predicates named by functions that look tuples up; patterns within EXISTS are nodes of the algebra."""
+    if isinstance(expr, AggregateCall) and expr.expr is not None:
+        yield from _of_expression(expr.expr)
+    if not isinstance(expr, Call):
+        return
+    if expr.name == "timestamp":
+        predicate = expr.args[1]
+        if not isinstance(predicate, Iri):
+            raise _AnyError
+        yield predicate.value
+    for argument in expr.args:
+        yield from _of_expression(argument)

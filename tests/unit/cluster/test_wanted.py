@@ -1,0 +1,215 @@
+"""Adaptors discard what no query looks at, and a query that looks at more begins where all of it is there (ADR 45)."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from penstock.cluster.coordinator import Coordinator
+from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, version_of
+from penstock.log import Partition
+from penstock.wire import QueryRegistration, StreamDeclaration, StreamWanted, Tuples, decode
+from support.small_cluster import SmallCluster
+
+IRI = "http://x/s"
+P, Q, R = (f"http://x/{name}" for name in "pqr")
+AFTER_MS = 1_000
+
+
+def wanted(version, all_since=None, **since):
+    names = tuple(f"http://x/{name}" for name in since)
+    return StreamWanted(IRI, version, names, np.array(list(since.values()), np.int64), all_since)
+
+
+def fields(record):
+    return record.version, dict(zip(record.predicates, record.since.tolist(), strict=True)), record.all_since
+
+
+@pytest.mark.parametrize(
+    ("record", "needed", "version"),
+    [
+        (None, None, 0),
+        (None, {P}, 0),
+        (wanted(4, p=1, q=4), {P}, 1),
+        (wanted(4, p=1, q=4), {P, Q}, 4),
+        (wanted(4, p=1, q=4), set(), 0),
+        (wanted(4, p=1), {P, R}, None),
+        (wanted(4, p=1), None, None),
+        (wanted(5, all_since=5), None, 5),
+        (wanted(5, all_since=5), {P}, 5),
+    ],
+)
+def test_the_version_since_which_all_that_is_needed_goes_through(record, needed, version):
+    assert version_of(record, None if needed is None else frozenset(needed)) == version
+
+
+def test_sets_grow_and_narrow_and_know_since_when_each_predicate_has_been_there():
+    first = narrowed(IRI, None, frozenset({P, Q}))
+    assert fields(first) == (1, {P: 0, Q: 0}, None)
+    assert narrowed(IRI, first, frozenset({P, Q})) is None
+    assert narrowed(IRI, first, None) is None
+    more = grown(IRI, first, frozenset({Q, R}))
+    assert fields(more) == (2, {P: 0, Q: 0, R: 2}, None)
+    less = narrowed(IRI, more, frozenset({R}))
+    assert fields(less) == (3, {R: 2}, None)
+    assert fields(grown(IRI, less, frozenset({P}))) == (4, {P: 4, R: 2}, None)  # the break counts
+    every = grown(IRI, less, None)
+    assert fields(every) == (4, {}, 4)
+    assert fields(narrowed(IRI, every, frozenset({P}))) == (5, {P: 4}, None)
+
+
+def test_it_narrows_after_a_while_in_which_the_same_was_needed_and_nobody_waited():
+    stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
+    narrowing = Narrowing(AFTER_MS)
+
+    def due(now_ms, *needs):
+        return [fields(record)[1] for record in narrowing.due([stream], {}, {IRI: needs}, now_ms)]
+
+    assert due(0, frozenset({P})) == []
+    assert due(999, frozenset({P})) == []
+    assert due(1_000, frozenset({P}), frozenset({Q})) == []  # another query: from the beginning
+    assert due(2_000, frozenset({P}), frozenset({Q})) == [{P: 0, Q: 0}]
+    assert due(3_000, None) == []
+    narrowing.asked(IRI, frozenset({R}))
+    assert due(4_000, frozenset({P})) == []
+    assert due(5_000, frozenset({P})) == [{P: 0, R: 0}]
+    due(4_000 + ASKED_MS, frozenset({P}))
+    assert due(5_000 + ASKED_MS, frozenset({P})) == [{P: 0}]
+
+
+@pytest.mark.parametrize(("timing", "retention_ms"), [((), 0), ("all", 500)])
+def test_streams_whose_tuples_are_absorbed_or_retained_keep_everything(timing, retention_ms):
+    stream = StreamDeclaration(1, IRI, "s", 100, 0, timing == "all", (), retention_ms, 10_000, 86_400_000)
+    assert Narrowing(0).due([stream], {}, {}, 0) == []
+
+
+# ---- in a cluster
+class Cluster(SmallCluster):
+    """Which discards what nobody has looked at for a second."""
+
+    def __init__(self, **settings):
+        super().__init__()
+        self.coordinator.close()
+        self.coordinator = Coordinator(self.log, self.topics, "d", self.terms, self.clock, AFTER_MS)
+        self.run()
+        self.coordinator.declare(IRI, "s", **settings)
+
+    def event(self, time_ms, *predicates):
+        self.push(
+            "s", time_ms, "".join(f'<http://x/v{time_ms}> <{p}> "some value of {time_ms}" .\n' for p in predicates)
+        )
+
+    def ask(self, name, predicate, range_ms=100):
+        text = f"REGISTER QUERY {name} AS SELECT ?s FROM STREAM <{IRI}> [RANGE {range_ms}ms STEP 100ms] WHERE {{ ?s <{predicate}> ?o }}"
+        return self.coordinator.register(name, text)
+
+    def written(self):
+        return [decode(message.value) for message in self.messages(self.topics.names.tuples("s"))]
+
+    def rows(self, name):
+        found = {}
+        for line in self.results():
+            if line["query"] == name:
+                found[line["time"]] = [row["s"]["value"] for row in line["results"]["bindings"]]
+        return found
+
+
+@pytest.fixture
+def cluster():
+    made = Cluster(timing="all")
+    yield made
+    made.close()
+
+
+def test_what_nobody_looks_at_is_not_written_and_a_later_query_begins_behind_it(cluster):
+    cluster.ask("first", P)
+    cluster.event(50, P, Q)
+    cluster.run()
+    assert sum(len(record.subjects) for record in cluster.written()) == 2  # not for long enough yet: both
+    cluster.event(150, P, Q)
+    cluster.event(250, P, Q)
+    cluster.run()
+    assert sum(len(record.subjects) for record in cluster.written()) == 4
+    with pytest.raises(NotYetError, match=r"http://x/s.*do not let through yet"):
+        cluster.ask("second", Q)
+    cluster.run()
+    record = cluster.ask("second", Q)
+    assert record.not_before_ms == 300  # the batch of 250 is open, and has lost one
+    cluster.event(280, P, Q)
+    cluster.event(350, P, Q)
+    cluster.advance("s", 500)
+    cluster.run()
+    assert cluster.rows("second") == {400: ["http://x/v350"], 500: []}
+    assert cluster.rows("first")[300] == ["http://x/v250", "http://x/v280"]
+    found = json.loads(next(m.value for m in cluster.messages(cluster.topics.names.status) if b"second" in m.key))
+    assert found["point"] == 300
+
+
+def test_a_query_of_what_goes_through_already_waits_for_nothing(cluster):
+    cluster.ask("first", P)
+    cluster.event(50, P)
+    cluster.run()
+    record = cluster.ask("second", P, range_ms=300)
+    assert record.not_before_ms is None
+
+
+def test_without_an_adaptor_a_query_of_more_waits(cluster):
+    cluster.ask("first", P)
+    cluster.run()
+    cluster.adaptor.step = lambda: False
+    for _ in range(3):
+        with pytest.raises(NotYetError):
+            cluster.ask("second", Q)
+        cluster.run()
+    assert "second" not in cluster.coordinator.queries
+
+
+def test_requests_by_topic_wait_in_their_order(cluster):
+    cluster.ask("first", P)
+    cluster.run()
+    text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{{{ ?s <{{}}> ?o }}}}"
+    cluster.send(cluster.topics.names.queries, "a", text.format(Q))
+    cluster.send(cluster.topics.names.queries, "b", text.format(P))
+    cluster.coordinator.step()
+    assert set(cluster.coordinator.queries) == {"first"}
+    cluster.run()
+    spine = [message for message in cluster.messages(cluster.topics.names.shards) if message.partition == 0]
+    records = [decode(message.value) for message in spine]
+    asked = [record.name for record in records if isinstance(record, QueryRegistration)]
+    assert asked == ["first", "a", "b"]
+
+
+def test_timeless_predicates_always_go_through():
+    cluster = Cluster(timing=[Q])
+    cluster.run()
+    cluster.event(50, P, Q)
+    cluster.advance("s", 100)
+    cluster.run()
+    assert sum(len(record.subjects) for record in cluster.written()) == 1
+    cluster.close()
+
+
+def test_a_step_that_was_cut_by_an_older_set_is_written_again_before_its_progress_is_told(cluster):
+    cluster.ask("first", P)
+    cluster.run()
+    adaptor, records = cluster.adaptor, cluster.adaptor.adapting.records
+    said = []
+
+    def while_it_works(messages):
+        cut = records(messages)
+        if not said:
+            said.append(True)
+            with pytest.raises(NotYetError):
+                cluster.ask("second", Q)  # between its look at the log and its writing
+        return cut
+
+    cluster.event(50, P, Q)
+    adaptor.adapting.records = while_it_works
+    adaptor.step()
+    source = Partition(cluster.topics.names.events("s"))
+    assert cluster.log.committed("adaptor", [source]) == {source: 1}
+    older, newer = [record for record in cluster.written() if isinstance(record, Tuples) and len(record.offsets)]
+    assert (older.wanted, len(older.subjects)) == (1, 1)
+    assert (newer.wanted, len(newer.subjects)) == (2, 2)
