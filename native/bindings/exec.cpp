@@ -85,8 +85,9 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign, bool profile,
-                                bool cpu_time, exec::Forker* forker) {
+                                bool cpu_time, exec::Forker* forker, const std::vector<TermId>& absent) {
     auto result = std::make_unique<Result>(dictionary);
+    for (const TermId id : absent) result->terms.pin(id);
     Table parameters = seed_table(plan, seed, seed_rows);
     std::vector<std::int64_t> starts, ends;
     for (auto [start, end] : windows) {
@@ -230,6 +231,6 @@ void bind_exec(nb::module_& m) {
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, "cpu_time"_a = false,
-          "forker"_a = nb::none(), nb::keep_alive<0, 3>());
+          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

@@ -81,6 +81,7 @@ nb::object term_tuple(const TermView& term) {
 }
 
 nb::list decode(const LocalTerms& terms, std::span<const TermId> ids) {
+    terms.dictionary().require(ids.data(), ids.size());
     RepeatedTexts texts;
     std::string scratch;
     nb::list out;

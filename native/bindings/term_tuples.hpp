@@ -21,7 +21,7 @@ void check_term(const TermView& term);
 /// The tuple of a term; None for Kind::Unbound.
 nanobind::object term_tuple(const TermView& term);
 
-/// A list with the tuple, or None for 0, of each id.
+/// A list with the tuple, or None for 0, of each id. Over a partial dictionary terms that are not here are fetched.
 nanobind::list decode(const LocalTerms& terms, std::span<const TermId> ids);
 
 /// A sequence of tuples, its texts viewed in place; holds the Python objects alive. Made and destroyed with the GIL.
@@ -29,6 +29,7 @@ class TermTuples {
 public:
     explicit TermTuples(const nanobind::sequence& terms);
     std::size_t size() const { return views_.size(); }
+    std::span<const TermView> views() const { return views_; }
     /// Needs no GIL. Blank nodes: one fresh node per label.
     void intern(Dictionary& dictionary, TermId* out) const;
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <unordered_map>
@@ -66,6 +67,47 @@ IdsOut publish(LocalTerms& terms, const IdsIn& ids) {
     return to_numpy(std::move(published));
 }
 
+/// A Python object with `decode(ids)` and `find(terms)`, as _native.pyi has them.
+class PythonTerms final : public TermSource {
+public:
+    explicit PythonTerms(nb::object service) : service_(std::move(service)) {}
+    ~PythonTerms() override {
+        const nb::gil_scoped_acquire acquired;
+        service_.reset();
+    }
+    void fetch(std::span<const TermId> ids, Dictionary& into) override {
+        const nb::gil_scoped_acquire acquired;
+        const nb::object asked = nb::cast(to_numpy(std::vector<TermId>(ids.begin(), ids.end())));
+        const TermTuples terms(nb::cast<nb::sequence>(service_.attr("decode")(asked)));
+        into.adopt(ids, terms.views());
+    }
+    void find(std::span<const TermView> terms, TermId* out) override {
+        const nb::gil_scoped_acquire acquired;
+        nb::list asked;
+        for (const TermView& term : terms) asked.append(term_tuple(term));
+        const auto found = nb::cast<IdsIn>(service_.attr("find")(asked));
+        if (found.size() != terms.size()) throw DataError("a source of terms answered for another number of terms");
+        std::copy_n(found.data(), found.size(), out);
+    }
+
+private:
+    nb::object service_;
+};
+
+IdsOut find_many(const Dictionary& dictionary, const nb::sequence& terms) {
+    const TermTuples tuples(terms);
+    std::vector<TermId> ids;
+    ids.reserve(tuples.size());
+    for (const TermView& term : tuples.views()) ids.push_back(dictionary.find(term));
+    return to_numpy(std::move(ids));
+}
+
+IdsOut settle(const Dictionary& dictionary, const IdsIn& ids) {
+    std::vector<TermId> settled(ids.data(), ids.data() + ids.size());
+    dictionary.settle(settled.data(), settled.size());
+    return to_numpy(std::move(settled));
+}
+
 void bind_dictionary(nb::module_& m) {
     m.def(
         "check_term",
@@ -73,6 +115,7 @@ void bind_dictionary(nb::module_& m) {
             check_term(term_view(kind, lexical, datatype, lang));
         },
         "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "");
+    m.attr("PRIVATE_SLOTS") = kPrivateSlots;
     nb::class_<Dictionary::Lease>(m, "Lease");
     nb::class_<Dictionary>(m, "Dictionary")
         .def(nb::init<>())
@@ -88,6 +131,21 @@ void bind_dictionary(nb::module_& m) {
                std::string_view lang) { return d.find(term_view(kind, lexical, datatype, lang)); },
             "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "")
         .def("intern_many", &intern_many, "terms"_a)
+        .def("find_many", &find_many, "terms"_a)
+        .def(
+            "adopt",
+            [](Dictionary& d, const IdsIn& ids, const nb::sequence& terms) {
+                d.adopt(view(ids), TermTuples(terms).views());
+            },
+            "ids"_a, "terms"_a)
+        .def(
+            "attach",
+            [](Dictionary& d, nb::object service) { d.attach(std::make_shared<PythonTerms>(std::move(service))); },
+            "service"_a)
+        .def_prop_ro("partial", &Dictionary::partial)
+        .def(
+            "require", [](const Dictionary& d, const IdsIn& ids) { return d.require(ids.data(), ids.size()); }, "ids"_a)
+        .def("settle", &settle, "ids"_a)
         .def(
             "check", [](const Dictionary& d, const IdsIn& ids) { d.check(ids.data(), ids.size()); }, "ids"_a)
         .def("fresh_blank", &Dictionary::fresh_blank)
@@ -105,6 +163,7 @@ void bind_dictionary(nb::module_& m) {
             nb::keep_alive<0, 1>())
         .def("size", &Dictionary::size)
         .def("bytes", &Dictionary::bytes)
+        .def("live_bytes", &Dictionary::live_bytes)
         .def("save", &Dictionary::save, "path"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("load", &Dictionary::load, "path"_a, nb::call_guard<nb::gil_scoped_release>());
 }
@@ -121,6 +180,14 @@ void bind_local_terms(nb::module_& m) {
         .def(
             "decode", [](const LocalTerms& t, const IdsIn& ids) { return decode(t, view(ids)); }, "ids"_a)
         .def("size", &LocalTerms::size)
+        .def(
+            "settle",
+            [](LocalTerms& t, const IdsIn& ids) {
+                std::vector<TermId> settled(ids.data(), ids.data() + ids.size());
+                t.settle(settled.data(), settled.size());
+                return to_numpy(std::move(settled));
+            },
+            "ids"_a)
         .def("publish", &publish, "ids"_a);
 }
 

@@ -5,7 +5,7 @@ Heavy calls release the GIL. Errors: DataError, LimitError, StorageError, DataPl
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ class Dictionary:
     def __init__(self) -> None: ...
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
     def find(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
+    def find_many(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 where it has none
     def intern_many(self, terms: Sequence[TermTuple]) -> Ids: ...  # blank nodes: one fresh node per label and call
     def check(self, ids: Ids) -> None: ...  # DataError unless each is 0 or names something: for ids from outside
     def fresh_blank(self) -> int: ...
@@ -32,8 +33,23 @@ class Dictionary:
     def lease(self) -> Lease: ...
     def size(self) -> int: ...
     def bytes(self) -> int: ...
+    def live_bytes(self) -> int: ...  # of live entries: what a sweep can make less
     def save(self, path: str) -> None: ...
     def load(self, path: str) -> None: ...
+    # a partial dictionary: a cache of a source's terms, beside private entries (ADR 37)
+    def attach(self, service: TermSource) -> None: ...  # before anything is in it
+    @property
+    def partial(self) -> bool: ...
+    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # terms under ids that were given elsewhere
+    def require(self, ids: Ids) -> int: ...  # fetches what is missing; bytes of that
+    def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's, where it knows the term
+
+class TermSource(Protocol):
+    """What a partial dictionary asks. It may be called by any thread that evaluates."""
+    def decode(self, ids: Ids) -> Sequence[TermTuple]: ...
+    def find(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 where it has none; makes nothing
+
+PRIVATE_SLOTS: int  # private entries of partial dictionaries have slots from here on, a source's lie below
 
 def check_term(kind: int, lexical: str, datatype: str = "", lang: str = "") -> None: ...  # DataError unless well-formed
 
@@ -44,6 +60,7 @@ class LocalTerms:
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
     def decode(self, ids: Ids) -> list[TermTuple | None]: ...  # None for 0; any id, local or not
     def size(self) -> int: ...
+    def settle(self, ids: Ids) -> Ids: ...   # local ids -> the source's, over a partial dictionary
     def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)
 
 class BlankScope:
@@ -245,6 +262,7 @@ def execute(
     profile: bool = False,
     cpu_time: bool = False,
     forker: Forker | None = None,              # None: every step is done in place
+    absent: Sequence[int] = (),                # private ids of the plan's constants, over a partial dictionary
 ) -> Result: ...
 
 ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, the rows' numbers first; None: no rows

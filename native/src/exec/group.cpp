@@ -68,7 +68,10 @@ private:
 
     void finish() override {
         results_.resize(aggregates_.size());
-        for (std::size_t a = 0; a < aggregates_.size(); ++a) aggregates_[a]->finish(run_->expressions, results_[a]);
+        for (std::size_t a = 0; a < aggregates_.size(); ++a) {
+            aggregates_[a]->finish(run_->expressions, results_[a]);
+            run_->expressions.terms.settle(results_[a].data(), results_[a].size());
+        }
         push_groups();
         groups_.release(run_->budget());
         for (auto& aggregate : aggregates_) aggregate->reset(0);

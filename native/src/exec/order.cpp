@@ -31,8 +31,12 @@ void Order::begin() { rows_.begin(*run_, held_); }
 bool Order::push(Table& rows) {
     run_->work(rows.rows);
     std::size_t carried = rows.columns.size();
-    for (std::size_t k = 0; k < keys_.size(); ++k)
-        keys_[k].value->evaluate(rows, run_->expressions, extended_.columns[carried + k]);
+    for (std::size_t k = 0; k < keys_.size(); ++k) {
+        Column& key = extended_.columns[carried + k];
+        keys_[k].value->evaluate(rows, run_->expressions, key);
+        const std::size_t fetched = run_->expressions.terms.dictionary().require(key.data(), rows.rows);
+        run_->budget().charge(static_cast<std::ptrdiff_t>(fetched));
+    }
     for (std::size_t c = 0; c < carried; ++c) std::swap(extended_.columns[c], rows.columns[c]);
     extended_.rows = rows.rows;
     rows_.push(extended_);

@@ -42,6 +42,7 @@ private:
     bool push(Table& rows) override {
         run_->work(rows.rows);
         value_->evaluate(rows, run_->expressions, table_.columns.back());
+        run_->expressions.terms.settle(table_.columns.back().data(), rows.rows);
         for (std::size_t c = 0; c < rows.columns.size(); ++c) std::swap(table_.columns[c], rows.columns[c]);
         table_.rows = rows.rows;
         return out_->push(table_);

@@ -5,6 +5,7 @@
 #include "expr/aggregate_states.hpp"
 #include "expr/distinct.hpp"
 #include "expr/expression.hpp"
+#include "expr/looked_at.hpp"
 #include "expr/node.hpp"
 
 namespace penstock {
@@ -30,8 +31,11 @@ private:
 template <class State>
 class ValueAggregate final : public Aggregate {
 public:
-    ValueAggregate(NodePtr expression, bool distinct, AggregateOptions options)
-        : expression_(std::move(expression)), options_(std::move(options)), distinct_(distinct) {}
+    ValueAggregate(const Spec& expression, bool distinct, AggregateOptions options)
+        : expression_(compile_node(expression)),
+          looked_at_(looked_at(expression)),
+          options_(std::move(options)),
+          distinct_(distinct) {}
 
     void reset(std::size_t groups) override {
         states_.clear();
@@ -54,6 +58,7 @@ public:
                 return;
             }
         }
+        frame.require(looked_at_);
         ValueColumn values(frame);
         std::array<std::uint32_t, kChunk> numbers;
         for (std::size_t from = 0; from < rows.rows; from += kChunk) {
@@ -61,6 +66,7 @@ public:
             std::iota(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(size),
                       static_cast<std::uint32_t>(from));
             expression_->evaluate(frame, {numbers.data(), size}, values.data());
+            if (distinct_) frame.number({values.data(), size});
             for (std::size_t k = 0; k < size; ++k) add_value(group_of[from + k], values[k], frame);
             frame.end_chunk();
             holding_.set(held_bytes(), context.budget);
@@ -91,10 +97,9 @@ private:
         }
     }
 
-    void add_value(std::uint32_t group, Value& value, Frame& frame) {
+    void add_value(std::uint32_t group, const Value& value, Frame& frame) {
         if (group >= states_.size()) states_.resize(group + 1);
         if (distinct_ && !value.error()) {
-            value.id = frame.intern(value);
             const TermId row[] = {group, value.id};
             if (!seen_.insert(row)) return;
         }
@@ -105,6 +110,7 @@ private:
     std::size_t held_bytes() const { return states_.capacity() * sizeof(State) + seen_.bytes() + inner_bytes_; }
 
     NodePtr expression_;
+    std::vector<Slot> looked_at_;
     AggregateOptions options_;
     bool distinct_;
     std::vector<State> states_;
@@ -183,9 +189,9 @@ std::unique_ptr<Aggregate> Aggregate::compile(const Spec& spec) {
     if (name == "count_star") return std::make_unique<CountRows>(distinct);
     AggregateOptions options;
     if (const Spec* separator = spec.find("separator")) options.separator = separator->as_string();
-    NodePtr node = compile_node(spec.at("expr"));
+    const Spec& expression = spec.at("expr");
     const auto make = [&]<class State>(std::type_identity<State>) -> std::unique_ptr<Aggregate> {
-        return std::make_unique<ValueAggregate<State>>(std::move(node), distinct, std::move(options));
+        return std::make_unique<ValueAggregate<State>>(expression, distinct, std::move(options));
     };
     if (name == "count") return make(std::type_identity<CountState>{});
     if (name == "sum") return make(std::type_identity<SumState>{});

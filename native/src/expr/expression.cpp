@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "expr/looked_at.hpp"
 #include "expr/node.hpp"
 
 namespace penstock {
@@ -26,7 +27,7 @@ void for_each_chunk(Frame& frame, const Chunk& chunk) {
 
 class CompiledExpression final : public Expression {
 public:
-    explicit CompiledExpression(NodePtr root) : root_(std::move(root)) {}
+    explicit CompiledExpression(const Spec& spec) : root_(compile_node(spec)), looked_at_(expr::looked_at(spec)) {}
 
     void evaluate(const Table& rows, ExprContext& context, Column& out) const override {
         out.resize(rows.rows);
@@ -35,6 +36,7 @@ public:
             for (std::size_t i = 0; i < rows.rows; ++i) out[i] = (*ids)[static_cast<std::uint32_t>(i)];
             return;
         }
+        frame.require(looked_at_);
         ValueColumn values(frame);
         for_each_chunk(frame, [&](std::size_t from, Rows numbers) {
             root_->evaluate(frame, numbers, values.data());
@@ -45,6 +47,7 @@ public:
     void test(const Table& rows, ExprContext& context, std::vector<std::uint8_t>& keep) const override {
         keep.resize(rows.rows);
         Frame frame(rows, context);
+        frame.require(looked_at_);
         std::array<Truth, kChunk> truths;
         for_each_chunk(frame, [&](std::size_t from, Rows numbers) {
             root_->test(frame, numbers, truths.data());
@@ -54,12 +57,13 @@ public:
 
 private:
     NodePtr root_;
+    std::vector<Slot> looked_at_;
 };
 
 }  // namespace
 
 std::unique_ptr<Expression> Expression::compile(const Spec& spec) {
-    return std::make_unique<CompiledExpression>(compile_node(spec));
+    return std::make_unique<CompiledExpression>(spec);
 }
 
 }  // namespace penstock

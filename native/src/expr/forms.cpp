@@ -148,7 +148,9 @@ public:
         ValueColumn a(frame), b(frame);
         a_->evaluate(frame, rows, a.data());
         b_->evaluate(frame, rows, b.data());
-        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = same(frame.intern(a[k]), frame.intern(b[k]));
+        frame.number({a.data(), rows.size()});
+        frame.number({b.data(), rows.size()});
+        for (std::size_t k = 0; k < rows.size(); ++k) out[k] = same(a[k].id, b[k].id);
     }
 
 private:

@@ -101,6 +101,28 @@ TermId Frame::intern(const Value& value) {
         {Kind::Literal, lexical, datatype_iri(value), language ? value.tag : std::string_view{}});
 }
 
+void Frame::number(std::span<Value> values) {
+    for (Value& value : values) value.id = intern(value);
+    if (!context.terms.partial()) return;
+    std::vector<TermId> ids;
+    ids.reserve(values.size());
+    for (const Value& value : values) ids.push_back(value.id);
+    context.terms.settle(ids.data(), ids.size());
+    for (std::size_t k = 0; k < values.size(); ++k) values[k].id = ids[k];
+}
+
+void Frame::fetch(std::span<const Slot> slots) {
+    std::vector<TermId> ids;
+    for (const Slot slot : slots) {
+        const Column* column = table.find(slot);
+        if (column == nullptr) continue;
+        const auto rows = static_cast<std::ptrdiff_t>(table.rows);
+        ids.insert(ids.end(), column->begin(), column->begin() + rows);
+    }
+    const std::size_t bytes = context.terms.dictionary().require(ids.data(), ids.size());
+    context.budget.charge(static_cast<std::ptrdiff_t>(bytes));
+}
+
 std::string_view Frame::text(const Value& value) {
     if (value.textual() || value.type == ValueType::Iri || value.type >= ValueType::Malformed) return value.text;
     if (value.id == kUnbound) return keep(canonical_text(value, scratch_));

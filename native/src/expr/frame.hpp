@@ -39,6 +39,12 @@ public:
     }
     void decode(TermId id, Value& out);
     TermId intern(const Value& value);
+    /// Sets the ids of values, as they are compared with other terms' ids by equality (LocalTerms::settle).
+    void number(std::span<Value> values);
+    /// Over a partial dictionary: fetches what is missing of the terms in these columns, all at once.
+    void require(std::span<const Slot> slots) {
+        if (context.terms.partial()) fetch(slots);
+    }
     /// The term's own text: the IRI or the lexical form as written (canonical for computed values).
     std::string_view text(const Value& value);
     std::string_view datatype(const Value& value) const { return datatype_iri(value); }
@@ -69,6 +75,7 @@ public:
 
 private:
     void decode_dictionary(TermId id, Value& out);
+    void fetch(std::span<const Slot> slots);
     void account(std::size_t bytes);
     Arena arena_;
     std::size_t charged_texts_ = 0;

@@ -45,8 +45,9 @@ Value tz(Call& call, std::span<const Value> args) {
 Value timestamp(Call& call, std::span<const Value> args) {
     ExprContext& context = call.frame.context;
     if (!context.timestamp) return {};
-    const std::int64_t latest =
-        context.timestamp(call.frame.intern(args[0]), call.frame.intern(args[1]), call.frame.intern(args[2]));
+    TermId triple[] = {call.frame.intern(args[0]), call.frame.intern(args[1]), call.frame.intern(args[2])};
+    context.terms.settle(triple, std::size(triple));
+    const std::int64_t latest = context.timestamp(triple[0], triple[1], triple[2]);
     return latest == kNever ? Value{} : Value::integer(latest);
 }
 

@@ -44,7 +44,7 @@ std::uint32_t Dictionary::Impl::take_slot() {
     if (!free_slots.empty()) {
         const std::uint32_t slot = free_slots.back();
         free_slots.pop_back();
-        return slot;
+        return slot;  // used before, so its segment is there
     }
     entries.reach(next_slot);
     return static_cast<std::uint32_t>(next_slot++);
@@ -68,6 +68,7 @@ TermId Dictionary::Impl::add(const TermKey& key, Lifetime lifetime) {
 }
 
 TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
+    if (source != nullptr) lifetime = Lifetime::Transient;
     const std::uint32_t slot = lookup(key);
     if (slot == 0) return add(key, lifetime);
     Entry& entry = entries[slot];
@@ -79,11 +80,13 @@ TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
 void Dictionary::Impl::free(std::uint32_t slot) {
     Entry& entry = entries[slot];
     const TermRecord* dead = entry.record.load(std::memory_order_relaxed);
-    const TermKey key(dead->view(), seed);
-    part(key.hash).erase(key.hash, slot);
+    if (superseded.erase(slot) == 0) {  // else the index has its term's other slot
+        const TermKey key(dead->view(), seed);
+        part(key.hash).erase(key.hash, slot);
+    }
     entry.record.store(nullptr, std::memory_order_release);
     heap.release(const_cast<TermRecord*>(dead), dead->bytes());
-    free_slots.push_back(slot);
+    if (source == nullptr || slot >= kPrivateSlots) free_slots.push_back(slot);
     live.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -163,6 +166,7 @@ void Dictionary::check(const TermId* ids, std::size_t n) const {
         if (id == kUnbound) return true;
         if (tag_of(id) == Tag::Blank) return payload_of(id) < blank_count();
         if (!is_entry(id)) return is_valid_inline(id);
+        if (partial() && !is_private(id)) return true;  // its source's to know
         const Entry* entry = impl_->entries.find(payload_of(id));
         return entry != nullptr && entry->names(tag_of(id));
     };
@@ -198,6 +202,7 @@ void Dictionary::touch(const TermId* ids, std::size_t n) {
 }
 
 void Dictionary::keep(const TermId* ids, std::size_t n) {
+    if (partial()) return touch(ids, n);
     for (std::size_t i = 0; i < n; ++i) {
         if (!is_entry(ids[i])) continue;
         if (Entry* entry = impl_->entries.find(payload_of(ids[i]))) entry->keep();
@@ -251,6 +256,12 @@ Dictionary::Lease::~Lease() {
 
 // ---------------------------------------------------------------- size
 std::size_t Dictionary::size() const { return impl_->live.load(std::memory_order_relaxed); }
+
+std::size_t Dictionary::live_bytes() const {
+    constexpr std::size_t kIndexed = sizeof(Entry) + sizeof(std::uint64_t) * 2;  // a cell, at the usual load
+    const std::scoped_lock lock(impl_->mutex);
+    return impl_->heap.used() + size() * kIndexed;
+}
 
 std::size_t Dictionary::bytes() const {
     const std::scoped_lock lock(impl_->mutex);

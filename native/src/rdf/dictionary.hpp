@@ -13,6 +13,7 @@
 
 namespace penstock {
 
+class Dictionary;
 struct TermColumns;  // rdf/term_columns.hpp
 
 /// A tick of the engine's clock: it counts closed batches. Entries remember the last tick that used them.
@@ -20,6 +21,26 @@ using Tick = std::uint64_t;
 
 /// How long a new entry is meant to live: until a sweep finds it unused, or for ever.
 enum class Lifetime : std::uint8_t { Transient, Kept };
+
+/// Where the terms are that a partial dictionary does not hold: in a cluster, the dictionary service. Called without any
+/// lock of the dictionary. What it throws comes out of the call that needed it.
+class TermSource {
+public:
+    virtual ~TermSource() = default;
+    /// Gives the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an id that names nothing.
+    virtual void fetch(std::span<const TermId> ids, Dictionary& into) = 0;
+    /// out[i] = the id of terms[i] (IRIs, literals), kUnbound where the source has none. Makes nothing.
+    virtual void find(std::span<const TermView> terms, TermId* out) = 0;
+};
+
+/// A partial dictionary's own entries, which its source knows nothing of, have slots from here on; those of the source
+/// lie below.
+inline constexpr std::uint64_t kPrivateSlots = std::uint64_t{1} << 31;
+
+/// Whether an id means something only to the partial dictionary that made it.
+constexpr bool is_private(TermId id) {
+    return (tag_of(id) == Tag::Iri || tag_of(id) == Tag::Literal) && payload_of(id) >= kPrivateSlots;
+}
 
 /// Thread-safe: interning takes a lock per call (batched calls take it once); view() and find() never block on sweeps
 /// for longer than one segment.
@@ -55,7 +76,20 @@ public:
     /// Gives terms the ids that they were numbered with: unused ones from next_slot() on, in ascending order. A term
     /// that has its id already stays as it is; DataError where it has another, or the id is not free (terms before it
     /// are adopted then). New entries live until a sweep finds them unused.
+    /// Into a partial dictionary ids come in any order, below kPrivateSlots; a private entry of the same term is
+    /// superseded: it keeps its id and text until a sweep, but the term is found under the one that was given.
     void adopt(std::span<const TermId> ids, std::span<const TermView> terms);
+
+    // A partial dictionary (ADR 0037): a cache of the source's terms, beside private entries. Entries that were kept
+    // for ever count as used only: every one of them can be had again.
+    /// Makes an empty dictionary a partial one. Before any other use.
+    void attach(std::shared_ptr<TermSource> source);
+    bool partial() const;
+    /// Sees to it that the source's entries among the ids are here and count as used now: until a lease that is held
+    /// meanwhile ends, view() knows them. Asks the source once for all that are missing; returns their size in bytes.
+    std::size_t require(const TermId* ids, std::size_t n) const;
+    /// Puts the source's ids in the place of private ones whose terms it knows.
+    void settle(TermId* ids, std::size_t n) const;
 
     TermId fresh_blank();  // thread-safe counter
     std::uint64_t blank_count() const;
@@ -86,6 +120,7 @@ public:
 
     std::size_t size() const;   // live entries
     std::size_t bytes() const;  // memory held: arenas, hash, entries
+    std::size_t live_bytes() const;  // about what live entries take of it: what a sweep can make less
 
     /// Writes the whole content to a file that takes the place of `path` only when it is complete and on disk.
     /// Interning waits meanwhile. StorageError on failure.
@@ -111,6 +146,16 @@ public:
     TermId fresh_blank();  // a blank node of this evaluation only (kind Blank, Tag::Local)
     /// The text of any id, local or not.
     TermView view(TermId id, std::string& scratch) const;
+
+    // Over a partial dictionary a term that was computed may have an id that only its source knows: before local ids
+    // meet others by equality, settle() puts that in their place. Each term is asked for once, and what the answer was
+    // then holds as long as this object does: what the source learns later is in no data that the evaluation sees.
+    bool partial() const { return dictionary().partial(); }
+    void settle(TermId* ids, std::size_t n);
+    /// Takes it that the source does not know the term of a private id, which stands for it from now on: a constant
+    /// that was looked for before the evaluation's snapshot was taken.
+    void pin(TermId id);
+
     /// The id in `dictionary` (this one's own) of a local term; other ids are returned as they are. A local blank node
     /// becomes one fresh blank node, however often it is published.
     TermId publish(TermId id, Dictionary& dictionary);

@@ -48,6 +48,7 @@ TermView term_of(const EntryHeader& entry, std::string_view text) {
 }  // namespace
 
 void Dictionary::save(const std::string& path) const {
+    if (partial()) throw StorageError(path + ": a partial dictionary is a cache, and not saved");
     CheckedWriter file(path);
     const std::scoped_lock lock(impl_->mutex);
     file.put(FileHeader{.entries = size(),
@@ -79,7 +80,10 @@ void Dictionary::load(const std::string& path) {
     std::string text;
     std::uint64_t expected = 1;  // slots between entries are free
     const auto free_until = [&](std::uint64_t slot) {
-        for (; expected < slot; ++expected) loaded->free_slots.push_back(static_cast<std::uint32_t>(expected));
+        for (; expected < slot; ++expected) {
+            loaded->entries.reach(expected);
+            loaded->free_slots.push_back(static_cast<std::uint32_t>(expected));
+        }
     };
     for (std::uint64_t i = 0; i < header.entries; ++i) {
         const auto entry = file.get<EntryHeader>();
@@ -99,7 +103,7 @@ void Dictionary::load(const std::string& path) {
     loaded->blanks = header.blanks;
     loaded->now = header.tick;
     loaded->evaluations = header.evaluations;
-    if (size() != 0 || blank_count() != 0) throw StorageError(path + ": can only be loaded into an empty dictionary");
+    if (size() != 0 || blank_count() != 0 || partial()) throw StorageError(path + ": can only be loaded into an empty dictionary");
     impl_ = std::move(loaded);
 }
 

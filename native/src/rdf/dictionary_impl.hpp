@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "rdf/dictionary.hpp"
@@ -30,6 +32,10 @@ struct Dictionary::Impl {
     std::uint64_t next_slot = 1;
     std::map<Tick, std::vector<std::uint32_t>> ages;  // transient entries by a tick not after their last use
     std::map<Tick, std::size_t> leases;               // how many began at each tick
+    std::unordered_map<std::uint32_t, TermId> superseded;  // private slots whose term came in under its own id
+
+    /// Where the other terms are, of a partial dictionary. Set before the first use, if at all.
+    std::shared_ptr<TermSource> source;
 
     // ---- read without it
     EntryTable entries;
@@ -41,6 +47,11 @@ struct Dictionary::Impl {
 
     HashCells& part(std::uint64_t hash) { return index[(hash >> 32) % kIndexParts]; }
     const TermRecord* record(std::uint32_t slot) const { return entries[slot].record.load(std::memory_order_relaxed); }
+    /// The same for a slot that may not exist.
+    const TermRecord* record_at(std::uint64_t slot) const {
+        const Entry* entry = entries.find(slot);
+        return entry == nullptr ? nullptr : entry->record.load(std::memory_order_relaxed);
+    }
     std::uint32_t lookup(const TermKey& key) {
         return part(key.hash).find(key.hash, [&](std::uint32_t slot) { return record(slot)->equals(key); });
     }
@@ -49,6 +60,10 @@ struct Dictionary::Impl {
     TermId add(const TermKey& key, Lifetime lifetime);
     /// A record and its place in the index, for a slot that exists and is empty.
     void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use);
+    /// The same under an id that was given elsewhere; of a partial dictionary.
+    void take_in(TermId id, const TermKey& key);
+    /// Asks the source for the ids of terms, and takes in those that it knows. Not under the mutex.
+    std::vector<TermId> ask(std::span<const TermView> terms);
     std::uint32_t take_slot();
     void free(std::uint32_t slot);
     /// Looks at no more than `steps` transient entries; returns false when there is nothing left to look at.

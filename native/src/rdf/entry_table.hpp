@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <vector>
 
 #include "errors.hpp"
 #include "rdf/dictionary.hpp"
@@ -60,7 +61,7 @@ public:
         directory_ = static_cast<std::atomic<Entry*>*>(pages);
     }
     ~EntryTable() {
-        for (std::size_t i = 0; i < segments_; ++i) delete[] directory_[i].load(std::memory_order_relaxed);
+        for (const std::size_t segment : made_) delete[] directory_[segment].load(std::memory_order_relaxed);
         ::munmap(directory_, kDirectoryBytes);
     }
     EntryTable(const EntryTable&) = delete;
@@ -79,20 +80,22 @@ public:
     }
     void prefetch(std::uint64_t slot) const { __builtin_prefetch(find(slot), 1); }
 
-    /// Makes sure that `slot` exists. Under the dictionary's lock. LimitError after 2^32 terms.
+    /// Makes sure that `slot` exists, and with it its segment only: those of a partial dictionary lie anywhere. Under
+    /// the dictionary's lock. LimitError after 2^32 terms.
     void reach(std::uint64_t slot) {
-        for (; slot >= segments_ * kSegmentEntries; ++segments_) {
-            if (segments_ == kMaxSegments) throw LimitError("the dictionary is full: 2^32 terms");
-            directory_[segments_].store(new Entry[kSegmentEntries], std::memory_order_release);
-        }
+        const std::uint64_t segment = slot / kSegmentEntries;
+        if (segment >= kMaxSegments) throw LimitError("the dictionary is full: 2^32 terms");
+        if (directory_[segment].load(std::memory_order_relaxed) != nullptr) return;
+        made_.push_back(segment);
+        directory_[segment].store(new Entry[kSegmentEntries], std::memory_order_release);
     }
-    std::size_t bytes() const { return segments_ * (kSegmentEntries * sizeof(Entry) + sizeof(void*)); }
+    std::size_t bytes() const { return made_.size() * (kSegmentEntries * sizeof(Entry) + 2 * sizeof(void*)); }
 
 private:
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
     std::atomic<Entry*>* directory_;  // mapped: zeroed by the system, and only the pages in use are ever resident
-    std::size_t segments_ = 0;
+    std::vector<std::size_t> made_;           // segments that exist
 };
 
 }  // namespace penstock

@@ -1,29 +1,6 @@
-#include <map>
-#include <vector>
-
-#include "errors.hpp"
-#include "rdf/dictionary_impl.hpp"
+#include "rdf/local_terms_impl.hpp"
 
 namespace penstock {
-
-struct LocalTerms::Impl {
-    static constexpr std::size_t kFirstArenaBytes = 1024;
-
-    explicit Impl(const Dictionary& d) : dictionary(d) {}
-
-    const Dictionary& dictionary;
-    std::vector<const TermRecord*> records;  // by index; nullptr = a blank node
-    HashCells cells;                         // slot = index + 1
-    RecordHeap heap{kFirstArenaBytes};
-    std::string blank_prefix;  // "e<number of the evaluation>n", once a blank node was made
-    std::map<TermId, TermId> published_blanks;
-
-    const TermRecord* record(TermId id) const {
-        if (payload_of(id) >= records.size())
-            throw DataError("local term id " + std::to_string(id) + " names nothing here");
-        return records[payload_of(id)];
-    }
-};
 
 LocalTerms::LocalTerms(const Dictionary& dictionary) : impl_(std::make_unique<Impl>(dictionary)) {}
 LocalTerms::~LocalTerms() = default;
@@ -41,13 +18,12 @@ TermId LocalTerms::intern(const TermView& term) {
     if (!blank) {
         const std::uint32_t slot =
             impl.cells.find(key.hash, [&](std::uint32_t s) { return impl.records[s - 1]->equals(key); });
-        if (slot != 0) return make_id(Tag::Local, slot - 1);
+        if (slot != 0) return impl.settled_id(make_id(Tag::Local, slot - 1));
     }
-    if (const TermId id = impl.dictionary.find(term); id != kUnbound) return id;
+    // A private id says nothing of what the source knows by now: the term is made here, and asked for (settle).
+    if (const TermId id = impl.dictionary.find(term); id != kUnbound && !is_private(id)) return id;
     if (blank) throw DataError("no blank node is labelled '" + std::string(term.lexical) + "' here");
-    impl.records.push_back(TermRecord::write(impl.heap.allocate(key.record_bytes()), key));
-    impl.cells.insert(key.hash, static_cast<std::uint32_t>(impl.records.size()));
-    return make_id(Tag::Local, impl.records.size() - 1);
+    return impl.add(key);
 }
 
 TermId LocalTerms::fresh_blank() {
@@ -68,6 +44,7 @@ TermView LocalTerms::view(TermId id, std::string& scratch) const {
 
 TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
     if (tag_of(id) != Tag::Local) return id;
+    if (const TermId settled = impl_->settled_id(id); settled != id) return settled;
     if (const TermRecord* record = impl_->record(id)) return dictionary.intern(record->view());
     const auto [it, fresh] = impl_->published_blanks.try_emplace(id, kUnbound);
     if (fresh) it->second = dictionary.fresh_blank();
@@ -77,7 +54,8 @@ TermId LocalTerms::publish(TermId id, Dictionary& dictionary) {
 std::size_t LocalTerms::size() const { return impl_->records.size(); }
 
 std::size_t LocalTerms::bytes() const {
-    return sizeof(Impl) + impl_->heap.bytes() + impl_->cells.bytes() + impl_->records.capacity() * sizeof(void*);
+    return sizeof(Impl) + impl_->heap.bytes() + impl_->cells.bytes() + impl_->records.capacity() * sizeof(void*) +
+           impl_->settled.capacity() * sizeof(TermId);
 }
 
 const Dictionary& LocalTerms::dictionary() const { return impl_->dictionary; }

@@ -30,6 +30,7 @@ public:
     /// 8-aligned memory.
     void* allocate(std::size_t bytes) {
         const std::size_t size = rounded(bytes);
+        used_ += size;
         if (size > kLargestBlock) return allocate_large(size);
         Block*& head = free_[size / kGrain];
         if (head != nullptr) {
@@ -45,6 +46,7 @@ public:
     }
     void release(void* memory, std::size_t bytes) {
         const std::size_t size = rounded(bytes);
+        used_ -= size;
         if (size > kLargestBlock) {
             release_large(memory, size);
             return;
@@ -52,6 +54,8 @@ public:
         free_[size / kGrain] = new (memory) Block{free_[size / kGrain]};
     }
     std::size_t bytes() const { return arena_bytes_ + large_bytes_; }
+    /// What of that is allocated now.
+    std::size_t used() const { return used_; }
 
 private:
     struct Block {
@@ -84,7 +88,10 @@ private:
     }
     void open_arena() {
         // What is left of the old arena becomes a block of its size.
-        if (left_ >= kGrain) release(at_, left_);
+        if (left_ >= kGrain) {
+            used_ += rounded(left_);
+            release(at_, left_);
+        }
         arenas_.push_back(std::make_unique_for_overwrite<char[]>(next_arena_bytes_));
         at_ = arenas_.back().get();
         left_ = next_arena_bytes_;
@@ -100,6 +107,7 @@ private:
     std::size_t next_arena_bytes_;
     std::size_t arena_bytes_ = 0;
     std::size_t large_bytes_ = 0;
+    std::size_t used_ = 0;
 };
 
 }  // namespace penstock

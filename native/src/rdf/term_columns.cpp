@@ -40,7 +40,7 @@ TermColumns Dictionary::columns(std::uint64_t from, std::size_t at_most_terms, s
     const std::scoped_lock lock(impl_->mutex);
     std::uint64_t slot = std::max<std::uint64_t>(from, 1);
     for (; slot < impl_->next_slot && out.ids.size() < at_most_terms && out.bytes() < about_bytes; ++slot) {
-        const TermRecord* record = impl_->record(static_cast<std::uint32_t>(slot));
+        const TermRecord* record = impl_->record_at(slot);
         if (record == nullptr) continue;
         const TermView term = record->view();
         out.ids.push_back(make_id(record->tag(), slot));
@@ -59,6 +59,10 @@ void Dictionary::adopt(std::span<const TermId> ids, std::span<const TermView> te
     const std::uint64_t use = tick() << 1;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const TermKey key(terms[i], impl_->seed);
+        if (partial()) {
+            impl_->take_in(ids[i], key);
+            continue;
+        }
         const std::uint64_t slot = payload_of(ids[i]);
         if (const std::uint32_t known = impl_->lookup(key); known != 0) {
             if (make_id(key.tag(), known) == ids[i]) continue;
@@ -67,9 +71,11 @@ void Dictionary::adopt(std::span<const TermId> ids, std::span<const TermView> te
         }
         if (tag_of(ids[i]) != key.tag() || slot < impl_->next_slot || slot > UINT32_MAX)
             throw DataError("adopt: id " + std::to_string(ids[i]) + " is not free");
-        impl_->entries.reach(slot);
-        for (; impl_->next_slot < slot; ++impl_->next_slot)
+        for (; impl_->next_slot < slot; ++impl_->next_slot) {
+            impl_->entries.reach(impl_->next_slot);
             impl_->free_slots.push_back(static_cast<std::uint32_t>(impl_->next_slot));
+        }
+        impl_->entries.reach(slot);
         impl_->fill(static_cast<std::uint32_t>(slot), key, use);
         impl_->ages[tick()].push_back(static_cast<std::uint32_t>(slot));
         impl_->next_slot = slot + 1;
