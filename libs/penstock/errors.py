@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AwayError",
     "DataError",
     "DataPlaneError",
     "LimitError",
@@ -57,6 +58,10 @@ class LimitError(PenstockError):
 
 class StorageError(PenstockError):
     """A checkpoint or region that cannot be read or written."""
+
+
+class AwayError(PenstockError):
+    """A service that is needed does not answer. Nothing of the call took effect: it may be made again, later."""
 
 
 class DataPlaneError(PenstockError):

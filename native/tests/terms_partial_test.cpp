@@ -155,7 +155,8 @@ TEST_F(PartialDictionary, RefusesWhatCannotBeASourcesEntry) {
 TEST_F(PartialDictionary, AComputedTermGetsTheSourcesIdBeforeItMeetsOthers) {
     const TermId known = source->terms.intern(literal("known to the source"));
     LocalTerms local(d);
-    const TermId computed = local.intern(literal("known to the source")), other = local.intern(literal("computed only"));
+    const TermId computed = local.intern(literal("known to the source")),
+                 other = local.intern(literal("computed only"));
     const TermId blank = local.fresh_blank();
     TermId ids[] = {computed, other, blank, computed, make_id(Tag::Integer, 3)};
     EXPECT_EQ(tag_of(computed), Tag::Local);

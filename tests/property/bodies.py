@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import random
 
 X = "urn:x:"
+STRANGER = X + "stranger/number/"
 NODES = [ox.NamedNode(f"{X}n{k}") for k in range(4)]
 LINKS = [ox.NamedNode(f"{X}p{k}") for k in range(2)]
 VALUE, LABEL = ox.NamedNode(X + "value"), ox.NamedNode(X + "label")
@@ -44,9 +45,15 @@ class BodyMaker:
     """Makes bodies from a random stream; `total` bodies have ORDER BY with a total order and LIMIT in places."""
 
     def __init__(
-        self, rng: random.Random, places: Places, *, blank_nodes: bool = False, connected: bool = False
+        self,
+        rng: random.Random,
+        places: Places,
+        *,
+        blank_nodes: bool = False,
+        connected: bool = False,
+        computes: bool = False,
     ) -> None:
-        self.rng, self.places, self.connected = rng, places, connected
+        self.rng, self.places, self.connected, self.computes = rng, places, connected, computes
         self.sortable = not blank_nodes
         self.fresh = 0
 
@@ -129,10 +136,14 @@ class BodyMaker:
         makers = [self.triples, self.placed, self.placed]
         if depth:
             makers += [self.optional, self.optional, self.union, self.minus, self.bind, self.values, self.subselect]
-        for _ in range(self.rng.choice([0, 1, 1, 2] if depth == 2 else [0, 0, 1])):
+        if self.computes:
+            makers += [self.computed] * 8
+        for _ in range(self.rng.choice([0, 1, 1, 2] if depth == 2 else [0, 0, 1]) + self.computes):
             made = self.rng.choice(makers)(scope, depth)
             if made is not None:
                 elements.append(made)
+            if self.computes and isinstance(made, P.Bind) and self.rng.random() < 0.7:
+                elements.append(self.joined(made.var, scope))
         if self.rng.random() < 0.4:
             elements.insert(self.rng.randint(1, len(elements)), P.Filter(self.condition(scope)))
         return P.Group(tuple(elements))
@@ -235,6 +246,46 @@ class BodyMaker:
         scope.kinds[var.name] = "number"
         return P.Bind(expr, var)
 
+    def computed(self, scope: Scope, depth: int) -> P.Element | None:
+        """Bind a term that is no inline one, now and then one that the data has; later patterns may be joined on it."""
+        rng = self.rng
+        free = [n for n in "abc" if n not in scope.kinds]
+        nodes, numbers = [n for n in scope.of("node") if n in "abcgh"], scope.of("number")
+        if rng.random() < 0.2:
+            var = P.Var("t") if "t" not in scope.kinds else self.new("t")
+            start = rng.choice(['a "quo', "a rather long text, "])
+            expr: P.Expr = P.Call("CONCAT", (ox.Literal(start), ox.Literal(rng.choice(['ted"', "ted"]))))
+            scope.kinds[var.name] = "text"
+            return P.Bind(expr, var)
+        if numbers and rng.random() < 0.6:
+            start = rng.choice([f"{X}n", STRANGER, STRANGER])
+            text = P.Call("CONCAT", (ox.Literal(start), P.Call("STR", (P.Var(rng.choice(numbers)),))))
+        elif nodes:
+            text = _iri_text(rng.choice(nodes))
+        else:
+            return None
+        expr = P.Call("IRI", (text,))
+        if nodes and rng.random() < 0.3:
+            known = P.Var(rng.choice(nodes))
+            expr = P.Call("IF", (P.Call("=", (known, rng.choice(NODES))), known, expr))
+        var = P.Var(rng.choice(free)) if free and rng.random() < 0.7 else self.new("n")
+        scope.kinds[var.name] = "node"
+        return P.Bind(expr, var)
+
+    def joined(self, var: P.Var, scope: Scope) -> P.Element:
+        """Make a pattern, somewhere, that is joined on a variable which was computed."""
+        rng = self.rng
+        kind = scope.kinds[var.name]
+        if kind == "node":
+            link, other = rng.choice(LINKS), self.node(scope, constant=0.1, other=var)
+            triple = (var, link, other) if rng.random() < 0.5 else (other, link, var)
+        else:
+            triple = (self.node(scope, constant=0.1), LABEL if kind == "text" else VALUE, var)
+        group = P.Group((P.Triples((triple,)),))
+        if self.places.windows and rng.random() < 0.5:
+            return P.Window(ox.NamedNode(rng.choice(self.places.windows)), group)
+        return rng.choice([P.Optional, P.Minus])(group) if rng.random() < 0.3 else group.elements[0]
+
     def values(self, scope: Scope, depth: int) -> P.Element | None:
         known = [n for n in scope.of("node") if n in "abc"]
         if not known:
@@ -285,6 +336,9 @@ class BodyMaker:
         if nodes and kind < 0.75:
             right = P.Var(rng.choice(nodes)) if rng.random() < 0.5 else rng.choice(NODES)
             return P.Call(rng.choice(["=", "!="]), (P.Var(rng.choice(nodes)), right))
+        if self.computes and len(nodes) > 1 and kind < 0.79:
+            left, right = rng.sample(nodes, 2)
+            return P.Call("sameTerm", (P.Var(left), P.Call("IRI", (_iri_text(right),))))
         if nodes and kind < 0.83:
             name = rng.choice(["IN", "NOT IN"])
             return P.Call(name, (P.Var(rng.choice(nodes)), *self.some(NODES, 1, 3)))
@@ -319,3 +373,9 @@ class BodyMaker:
 
     def some(self, items: list, least: int, most: int) -> list:  # type: ignore[type-arg]
         return self.rng.sample(items, min(len(items), self.rng.randint(least, most)))
+
+
+def _iri_text(name: str) -> P.Expr:
+    """The text of a variable's IRI; some other IRI's where it is a literal."""
+    text = P.Call("STR", (P.Var(name),))
+    return P.Call("IF", (P.Call("CONTAINS", (text, ox.Literal(X))), text, ox.Literal(NODES[2].value)))

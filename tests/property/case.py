@@ -22,6 +22,8 @@ def main() -> int:
     parser.add_argument("--node-at", action="append", help="NAMESPACE=HOST: a node there, in place of --nodes")
     parser.add_argument("--transport", default="auto", help="of the nodes' data plane: auto, shm, tcp, rdma")
     parser.add_argument("--execution", default="auto", help="of steps over nodes: auto, in-place, fork-join")
+    parser.add_argument("--split", action="store_true", help="run the engine over a partial dictionary")
+    parser.add_argument("--computing", action="store_true", help="cases whose queries compute terms")
     parser.add_argument("--quiet", action="store_true", help="one line a case")
     arguments = parser.parse_args()
     places = [Place(*at.split("=")) for at in arguments.node_at or []] or [Place()] * arguments.nodes
@@ -31,7 +33,7 @@ def main() -> int:
         if places:
             failed += not _over_nodes(number, tally, places, arguments.transport, arguments.execution)
         else:
-            failed += not _one(number, tally, shrink=arguments.shrink, quiet=arguments.quiet)
+            failed += not _one(number, tally, arguments)
     print(f"{failed} of {count} cases differ; {tally.evaluations} evaluations, {len(tally.disputed)} disputed")
     return min(failed, 1)
 
@@ -53,12 +55,12 @@ def _numbers(given: list[str]) -> list[int]:
     return [n for span in spans for n in range(int(span[0]), int(span[-1]) + 1)]
 
 
-def _one(number: int, tally: Tally, *, shrink: bool, quiet: bool) -> bool:
-    case = cases.make(number)
-    found = running.run(case, tally)
-    if found is not None and shrink:
+def _one(number: int, tally: Tally, arguments: argparse.Namespace) -> bool:
+    case = cases.make_computing(number) if arguments.computing else cases.make(number)
+    found = running.run(case, tally, split=arguments.split)
+    if found is not None and arguments.shrink:
         case, found = running.shrink(case)
-    if quiet:
+    if arguments.quiet:
         if found is not None:
             print(f"{number}: {type(found.operation).__name__}: {found.what.splitlines()[0][:200]}")
     else:

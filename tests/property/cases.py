@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyoxigraph as ox
 
 from property import profiles
-from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, VALUE, BodyMaker, Places, X
+from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, STRANGER, VALUE, BodyMaker, Places, X
 from property.script import (
     Advance,
     Ask,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from property.profiles import Profile
 
 GRAPHS = (X + "graph/a", X + "graph/b")
-STRANGERS = [ox.NamedNode(f"{X}stranger/number/{k}") for k in range(1000)]
+STRANGERS = [ox.NamedNode(f"{STRANGER}{k}") for k in range(1000)]
 
 
 @dataclass
@@ -184,12 +184,14 @@ class CaseMaker:
             named = rng.sample([*GRAPHS, STORED], rng.randint(0, 2))
             merged = rng.sample([*GRAPHS, STORED], rng.randint(0 if named else 1, 2))
             clauses = " ".join([*(f"FROM <{g}>" for g in merged), *(f"FROM NAMED <{g}>" for g in named)])
-        maker = BodyMaker(
-            rng, Places(tuple(named), (), variable=True), blank_nodes=self.blank_nodes, connected=self.profile.connected
-        )
+        places = Places(tuple(named), (), variable=True)
+        maker = BodyMaker(rng, places, blank_nodes=self.blank_nodes, **self._style())
         body = rng.choice([maker.select, maker.select, maker.ask, maker.construct])()
         head, rest = Printer().head(body)
         return Ask(f"{head} {clauses} {rest}", body, isinstance(body, P.Select) and bool(body.order))
+
+    def _style(self) -> dict[str, bool]:
+        return {"connected": self.profile.connected, "computes": self.profile.computes}
 
     # ---- queries
     def queries(self) -> list[Register]:
@@ -205,7 +207,7 @@ class CaseMaker:
 
     def query(self, clauses: Clauses) -> Register:
         rng = self.rng
-        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, connected=self.profile.connected)
+        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
         operator = rng.choice(["QUERY", "QUERY", "RSTREAM", "ISTREAM", "DSTREAM"])
         plain = operator in ("QUERY", "RSTREAM")
         kind = rng.random()
@@ -246,7 +248,7 @@ class CaseMaker:
     def derived(self) -> list[Register]:
         rng = self.rng
         clauses = self.clauses(equal_steps=True)
-        maker = BodyMaker(rng, clauses.places, connected=self.profile.connected)
+        maker = BodyMaker(rng, clauses.places, **self._style())
         self.note_reads(clauses)
         iri = f"{X}stream/derived{self.names}"
         producer = self.registration(rng.choice(["STREAM", "ISTREAM"]), clauses, maker.construct(), iri)
@@ -255,9 +257,7 @@ class CaseMaker:
         reader = self.clauses(of=[stream] if rng.random() < 0.6 else [stream, rng.choice(self.streams)])
         self.note_reads(reader, {s.iri for s in self.streams})
         operator = rng.choice(["QUERY", "ISTREAM"])
-        body = BodyMaker(rng, reader.places, connected=self.profile.connected).select(
-            sorted_allowed=operator == "QUERY"
-        )
+        body = BodyMaker(rng, reader.places, **self._style()).select(sorted_allowed=operator == "QUERY")
         return [producer, self.registration(operator, reader, body)]
 
     def consumers(self) -> bool:
@@ -363,3 +363,9 @@ def _with_constants(value: Any, rng: random.Random) -> Any:
 
 def make(seed: int, profile: Profile | None = None) -> Case:
     return CaseMaker(seed, profile).make()
+
+
+def make_computing(seed: int) -> Case:
+    """Return another case of that number, whose queries compute terms and join with them."""
+    profile = profiles.of(seed)
+    return make(seed, dataclasses.replace(profile, computes=True, strangers=profile.strangers or 8))

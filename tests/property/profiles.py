@@ -10,7 +10,8 @@ class Profile:
     """What a case is drawn from. Lists are choices of equal weight.
 
     `strangers`: how many nodes there are beyond the few that queries name; `siblings`: queries of one template;
-    `connected`: patterns that hang together and no path closures, so that a wide case's answers stay finite.
+    `connected`: patterns that hang together and no path closures, so that a wide case's answers stay finite;
+    `computes`: IRIs and long texts, among them some that the data has, are computed and joined with it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Profile:
     strangers: int = 0
     connected: bool = False
     derived_share: float = 0.15
+    computes: bool = False
 
 
 SMALL = Profile("small")

@@ -11,6 +11,7 @@ from property.script import Ask, Case, Declare, Load, Push, PushMany, Register, 
 from support.answers import Rows, difference
 from support.evaluator import TooLarge
 from support.meaning import Tally
+from support.split import SplitSystem
 from support.systems import EngineSystem, OracleSystem, Reported
 
 if TYPE_CHECKING:
@@ -30,15 +31,24 @@ class Difference:
         return f"after operation {self.index}, {self.operation}:\n{self.what}"
 
 
-def run(case: Case, tally: Tally | None = None, nodes: Nodes | None = None) -> Difference | None:
-    """Return the first difference between engine and model, or None. With `nodes`, the engine works over them."""
+def run(
+    case: Case, tally: Tally | None = None, nodes: Nodes | None = None, *, split: bool = False
+) -> Difference | None:
+    """Return the first difference between engine and model, or None. With `nodes`, the engine works over them.
+
+    `split`: over a partial dictionary, as an engine of a cluster does (support/split.py).
+    """
     tally = tally if tally is not None else Tally()
-    if nodes is not None:  # an engine over nodes has no data_dir to come back from
+    if nodes is not None or split:  # such an engine has no data_dir to come back from
         kept = tuple(op for op in case.operations if not isinstance(op, Restart))
         case = replace(case, operations=kept, durable=False)
     with tempfile.TemporaryDirectory(prefix="penstock-case-") as folder:
         model = OracleSystem()
-        engine = EngineSystem(shards=case.shards, data_dir=Path(folder) / "data" if case.durable else None, nodes=nodes)
+        if split:
+            engine: EngineSystem = SplitSystem(case.seed, shards=case.shards)
+        else:
+            data_dir = Path(folder) / "data" if case.durable else None
+            engine = EngineSystem(shards=case.shards, data_dir=data_dir, nodes=nodes)
         try:
             return _run(case, model, engine, tally)
         except TooLarge:

@@ -56,6 +56,9 @@ class Terms:
     def encode(self, terms: Any) -> Any:
         return self._ask(lambda service: service.encode(terms))
 
+    def find(self, terms: Any) -> Any:
+        return self._ask(lambda service: service.find(terms))
+
     def decode(self, ids: Any) -> Any:
         return self._ask(lambda service: service.decode(ids))
 

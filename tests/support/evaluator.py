@@ -385,6 +385,8 @@ def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], 
             if isinstance(terms[0], ox.BlankNode):
                 raise ExpressionError
             return ox.Literal(terms[0].value)
+        case "IRI":
+            return terms[0] if isinstance(terms[0], ox.NamedNode) else ox.NamedNode(_text(terms[0]))
         case "STRLEN":
             return integer(len(_text(terms[0])))
         case "CONTAINS":

@@ -42,6 +42,7 @@ class SmallCluster:
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
         self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
         self.engines: dict[str, QueryEngine] = {}
+        self._killed: list[object] = []
         self.stores: dict[str, Store] = {}
         self._writer = self.log.writer()
         for i in range(engines):
@@ -67,6 +68,7 @@ class SmallCluster:
     def kill_store(self, name: str) -> None:
         """Its process is gone: nothing is closed, nothing saved. Its locks go with it."""
         store = self.stores.pop(name)
+        self._killed.append(store)  # a collector that came by later would remove the files of whoever took its place
         if store._checkpoints is not None:
             store._checkpoints.close()
 

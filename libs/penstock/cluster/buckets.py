@@ -56,6 +56,7 @@ class Bucket:
         self.pending: list[Record] = []
         self.fired: set[int] = set()
         self.enrolled = False
+        self.finished: set[int] = set()  # stopped queries that were evaluated to their end
         self.dirty = False
         self.opened = 0  # the placement under which this was done
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a replica: its stored graph, slices, terms and registrations, with the place in the log they reflect.
+"""Checkpoints of a replica: its stored graph, slices and registrations, with the place in the log they reflect.
 
 A restart maps the checkpoint and reads the log from there. What queries are due is not in it: that is
 committed in the log.
@@ -6,7 +6,6 @@ committed in the log.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.cluster.replica import EngineReplica, Registration
-from penstock.cluster.terms import TermTable
-from penstock.engine.core import Core
+from penstock.cluster.terms import ClusterCore, TermCache
 from penstock.engine.declaration import Declaration
 from penstock.engine.directory import read_json
 from penstock.engine.runtime import Runtime
 from penstock.engine.saving import stream_file
 from penstock.errors import StorageError
 from penstock.query import functions
+from penstock.rdf.terms import IRI
 from penstock.store import _native as native
 from penstock.wire import QueryRegistration
 
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
     from penstock.cluster.terms import TermService
     from penstock.engine.directory import DataDirectory
     from penstock.engine.limits import Limits
+    from penstock.store._native import TermTuple
 
-VERSION = 3
+VERSION = 4
 
 
 class ReplicaFactory:
@@ -62,13 +62,11 @@ class ReplicaFactory:
         """
         folder = None if self._directory is None else self._directory.current()
         dictionary = native.Dictionary()
-        if folder is None:
-            store = native.Store("", 1)  # memory of this process (ADR 13)
-        else:
-            dictionary.load(str(folder / "dictionary.bin"))
-            store = native.Store.open(str(folder / "store"), "")
-        core = Core(store, dictionary, self._limits, self._clock, self._rng, functions.call)
-        replica = EngineReplica(Runtime(core), TermTable(dictionary, self._terms), self._partitions)
+        # Without files it is memory of this process (ADR 13).
+        store = native.Store("", 1) if folder is None else native.Store.open(str(folder / "store"), "")
+        terms = TermCache(dictionary, self._terms)
+        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, functions.call, terms=terms)
+        replica = EngineReplica(Runtime(core), terms, self._partitions)
         if folder is None:
             return replica, [0] * self._partitions
         path = folder / "replica.json"
@@ -95,6 +93,7 @@ class ReplicaFactory:
 
 def _write(replica: EngineReplica, folder: Path) -> None:
     runtime = replica.runtime
+    replica.forget_names()
     streams = []
     for stream in runtime.streams:
         (folder / stream_file(stream.number)).write_bytes(stream.core.save())
@@ -119,16 +118,13 @@ def _write(replica: EngineReplica, folder: Path) -> None:
         "next_stream": runtime.streams.next_number,
         "streams": streams,
         "registrations": [asdict(registration) for registration in replica.registrations.values()],
+        "named": replica.named,
         "blanks": runtime.core.dictionary.blank_count(),
         "tick": runtime.core.dictionary.tick(),
     }
     (folder / "replica.json").write_text(json.dumps(state), encoding="utf-8")
-    table = io.BytesIO()
-    np.save(table, replica.terms.save())
-    (folder / "terms.npy").write_bytes(table.getvalue())
     (folder / "store").mkdir()
     runtime.core.store.save(str(folder / "store"))
-    runtime.core.dictionary.save(str(folder / "dictionary.bin"))
 
 
 def _restore(replica: EngineReplica, folder: Path, state: dict[str, Any]) -> Sequence[int]:
@@ -136,7 +132,9 @@ def _restore(replica: EngineReplica, folder: Path, state: dict[str, Any]) -> Seq
     dictionary = runtime.core.dictionary
     dictionary.set_tick(max(dictionary.tick(), state["tick"]))
     dictionary.reserve_blanks(state["blanks"])
-    replica.terms.restore(np.load(io.BytesIO((folder / "terms.npy").read_bytes())))
+    replica.named = state["named"]
+    named: list[TermTuple] = [(IRI, iri, "", "") for iri in replica.named]
+    dictionary.adopt(np.fromiter(replica.named.values(), np.uint64, len(named)), named)
     for saved in state["streams"]:
         stream = runtime.streams.add(Declaration.from_json(saved["declaration"]), saved["number"])
         stream.core.restore((folder / stream_file(stream.number)).read_bytes())

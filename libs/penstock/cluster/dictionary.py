@@ -58,14 +58,21 @@ class DictionaryService:
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of terms, durable by now. TransientError, and nothing is given out, where the log is away."""
         self._check_whole()
-        if len(terms) > MAX_TERMS:
-            raise LimitError(f"{len(terms)} terms in one request (at most {MAX_TERMS})")
+        _check_number(terms)
         fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))
         for term in fresh:
             native.check_term(*term)
+        if native.next_slot(self._terms) + len(fresh) > native.PRIVATE_SLOTS:
+            raise LimitError(f"the cluster has used up its ids: {native.PRIVATE_SLOTS - 1} terms")
         blanks = len({term[1] for term in terms if term[0] == BLANK})
         self._make_durable(fresh, blanks)
         return self._terms.intern_many(terms)
+
+    def find(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of IRIs and literals, 0 where they have none yet. Makes nothing."""
+        self._check_whole()
+        _check_number(terms)
+        return self._terms.find_many(terms)
 
     def _check_whole(self) -> None:
         if self._broken:
@@ -120,3 +127,8 @@ class DictionaryService:
     def close(self) -> None:
         """Let go."""
         self._writer.close()
+
+
+def _check_number(terms: Sequence[TermTuple]) -> None:
+    if len(terms) > MAX_TERMS:
+        raise LimitError(f"{len(terms)} terms in one request (at most {MAX_TERMS})")

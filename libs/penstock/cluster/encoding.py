@@ -23,12 +23,15 @@ def to_cluster(
 ) -> list[Ids]:
     """Return the columns with the cluster's ids: one request, distinct terms once, blank nodes as fresh ones.
 
-    `own_blanks`: blank nodes numbered below it are the cluster's already.
+    `own_blanks`: blank nodes numbered below it are the cluster's already. So are all ids of a partial dictionary that
+    are not private.
     """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)
     asked = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
     asked &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
+    if dictionary.partial:
+        asked &= ((distinct >> _TAG_SHIFT) == _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
     terms = native.LocalTerms(dictionary).decode(distinct[asked])
     mapped = distinct.copy()
     if terms:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from penstock.cluster.replica import Replica, declaration_of
 from penstock.cluster.spine import SpineRecord
 from penstock.cluster.stored_graph import StoredGraph
-from penstock.cluster.terms import SameIds
 from penstock.errors import StorageError
 from penstock.log import Partition
 from penstock.wire import StreamDeclaration, WireError, decode
@@ -102,7 +101,7 @@ class Follower:
 
 def empty_replica(partitions: int) -> Replica[StoredGraph]:
     """Return the replica of a cluster in which nothing has happened."""
-    return Replica(StoredGraph(), SameIds(), partitions)
+    return Replica(StoredGraph(), partitions)
 
 
 def _step_part(message: Message) -> SpineRecord:

@@ -20,7 +20,7 @@ from penstock.store import _native as native
 from penstock.wire import GroupProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.engine.answers import Ids
     from penstock.engine.cohorts import Cohort
@@ -93,6 +93,17 @@ def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupProgress, dictio
         cohort.predecessor = Predecessor(Membership(cohort), every.take(np.argsort(member, kind="stable")))
 
 
+def terms_of(saved: GroupProgress) -> Iterator[TermTuple]:
+    """Yield the terms that `restore_predecessors` is going to need: the cluster may know them."""
+    for part in json.loads(saved.predecessor) if saved.predecessor is not None else ():
+        for column in part["columns"]:
+            yield from _tuples(column)
+
+
+def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
+    return [(t[0], t[1], t[2], t[3]) for t in column if t is not None]
+
+
 def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
     """The rows of the members that are here."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
@@ -103,7 +114,7 @@ def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.D
 
 def _ids(column: list[list[Any] | None], dictionary: native.Dictionary) -> Ids:
     ids = np.zeros(len(column), np.uint64)
-    terms: list[TermTuple] = [(t[0], t[1], t[2], t[3]) for t in column if t is not None]
+    terms = _tuples(column)
     own = np.array([_blank(t, dictionary) if t[0] == BLANK else dictionary.intern(*t) for t in terms], np.uint64)
     dictionary.keep(own)
     ids[[t is not None for t in column]] = own

@@ -16,15 +16,18 @@ from penstock.cluster.heartbeats import Heart
 from penstock.cluster.history import INSERTIONS
 from penstock.cluster.kept import Commitments, progress_record
 from penstock.cluster.placement import PlacementView
+from penstock.cluster.progress import terms_of
 from penstock.cluster.spine import SpineRecord
+from penstock.cluster.terms import ClusterCore, asking, constants_of
 from penstock.engine.lines import json_line
 from penstock.engine.oneshot import OneShot, Texts
-from penstock.errors import StorageError
+from penstock.engine.planning import EngineCatalogue
+from penstock.errors import AwayError, StorageError
 from penstock.log import START, FencedError, Partition, Record, TransientError
 from penstock.wire import QueryRegistration, QueryStop, WireError, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import Step
@@ -77,7 +80,10 @@ class QueryEngine:
         replica.runtime.firing.outlet = self._note_published
         replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
         self._texts = Texts(replica.runtime.core.limits.text_cache)
-        self.one_shot = OneShot(replica.runtime.core, replica.runtime.streams, self._texts)
+        core = replica.runtime.core
+        assert isinstance(core, ClusterCore)
+        self.one_shot = OneShot(asking(core), replica.runtime.streams, self._texts)
+        self._applying: Iterator[AwayError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._commitments = Commitments(log, topics)
@@ -98,11 +104,12 @@ class QueryEngine:
         try:
             if not self._commit():
                 return False
+            self._go_on()
             moved = self._placed()
             moved |= self._learn()
             moved |= self._read(timeout_s)
             return self._commit() and moved
-        except TransientError as error:
+        except AwayError as error:
             self.trouble = str(error)
             return False
 
@@ -166,23 +173,34 @@ class QueryEngine:
     def _enrol_all(self, bucket: Bucket) -> None:
         """Take in the queries of a bucket, as soon as this replica has come as far as the one that left it."""
         if not bucket.enrolled and self.replica.history.step >= bucket.waits_for:
-            bucket.enrolled = True
             mine = [r for r in self.replica.registrations.values() if self._bucket_of(r.record) == bucket.number]
-            for registration in mine:
-                if registration.stopped is not None and registration.stopped > bucket.waits_for:
-                    self._finish(bucket, registration)
             standing = [registration for registration in mine if registration.stopped is None]
+            late = [r for r in mine if r.stopped is not None and r.stopped > bucket.waits_for]
+            self._learn_constants(registration.record for registration in (*late, *standing))
+            self.replica.terms.look_up(t for progress in bucket.committed.values() for t in terms_of(progress))
+            for registration in late:
+                self._finish(bucket, registration)
+            bucket.enrolled = True
             for registration in standing:
                 if max(registration.step, registration.pointed or 0) > bucket.waits_for:
                     bucket.tell(self.topics.names, registration)
             self._enrol(bucket, standing)
 
     def _finish(self, bucket: Bucket, registration: Registration) -> None:
-        """Evaluate what was due before a query was stopped, and that its last engine has not committed."""
+        """Evaluate what was due before a query was stopped, and that its last engine has not committed; once."""
+        if registration.record.number in bucket.finished:
+            return
         ghost = Bucket(bucket.number, bucket.writer, bucket.saved, next(self._eras))
         ghost.enrol([registration], self.replica.runtime, self._texts)
-        self._run(ghost)
         member = ghost.members[str(registration.record.number)][0]
+        try:
+            self._run(ghost)
+        except AwayError:  # nothing of it counts: it is done from its beginning later
+            self._published.pop(member.group, None)
+            self._fired.pop(member.group, None)
+            ghost.dismiss(member.name, self.replica.runtime)
+            raise
+        bucket.finished.add(registration.record.number)
         for given in self._published.pop(member.group, ()):
             ghost.outlets[registration.record.group].take(*given)
         bucket.pending += self._results(registration, member)
@@ -225,25 +243,56 @@ class QueryEngine:
         moved = bool(messages)
         while (step := self.replica.held or self.replica.spine.next()) is not None:
             self.replica.held = step
-            if not self._commitments.ready(self.replica, step):
-                break
-            self.replica.prepare(step)
-            self.replica.held = None
-            self._apply(step)
+            if self._applying is None:
+                if not self._commitments.ready(self.replica, step):
+                    break
+                self.replica.prepare(step)
+                self._prepare(step[0])
+                self._applying = self.replica.apply(step)
+            self._apply(step, self._applying)
             moved = True
         return moved
 
-    def _apply(self, step: Step) -> None:
+    def _prepare(self, first: SpineRecord) -> None:
+        """Learn the constants of a query that is to be enrolled. AwayError: nothing has changed."""
+        if isinstance(first, QueryRegistration):
+            bucket = self.buckets.get(self._bucket_of(first))
+            if bucket is not None and bucket.enrolled:
+                self._learn_constants([first])
+
+    def _learn_constants(self, records: Iterable[QueryRegistration]) -> None:
+        """Have the cluster's ids given to constants before a query is planned: half planned, it could not wait."""
+        runtime, terms = self.replica.runtime, self.replica.terms
+        catalogue = EngineCatalogue(runtime.core, runtime.streams)
+        found = (constants_of(self._texts.parse(record.text, record.base), catalogue) for record in records)
+        terms.learn(term for constants in found for term in constants)
+
+    def _go_on(self) -> None:
+        """Go on with what an AwayError has interrupted, before anything else: half a pass is not to be committed."""
+        runtime = self.replica.runtime
+        if self._applying is not None and self.replica.held is not None:
+            self._apply(self.replica.held, self._applying)
+        elif runtime.schedule.unfinished:
+            runtime.progress(())
+            self._collect()
+        for bucket in self.buckets.values():
+            self._enrol_all(bucket)
+
+    def _apply(self, step: Step, applying: Iterator[AwayError | None]) -> None:
+        """Apply a step, or what is left of it. AwayError: an evaluation waits, and the rest with it."""
         first = step[0]
         if isinstance(first, QueryStop) and (known := self.replica.standing(first.name)) is not None:
             bucket = self.buckets.get(self._bucket_of(known.record))
             if bucket is not None and (name := str(known.record.number)) in bucket.members:
                 bucket.end(name, self.replica.runtime)
-        for _ in self.replica.apply(step):
+        for away in applying:
+            if away is not None:
+                raise away
             self._tell()
             self._collect()
             if sum(len(bucket.pending) for bucket in self.buckets.values()) >= _COMMIT_AT:
                 self._commit_or_wait()
+        self._applying = self.replica.held = None
         if isinstance(first, QueryRegistration):
             bucket = self.buckets.get(self._bucket_of(first))
             if bucket is not None and bucket.enrolled:

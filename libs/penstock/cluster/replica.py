@@ -16,7 +16,8 @@ from penstock.cluster.history import FOR_EVER, INSERTIONS, History
 from penstock.cluster.spine import Spine
 from penstock.engine.declaration import Declaration
 from penstock.engine.runtime import Runtime
-from penstock.errors import StorageError
+from penstock.errors import AwayError, StorageError
+from penstock.rdf.terms import IRI
 from penstock.wire import (
     QueryRegistration,
     QueryStop,
@@ -28,10 +29,10 @@ from penstock.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.cluster.spine import SpineRecord, Step
-    from penstock.cluster.terms import TermTable
+    from penstock.cluster.terms import TermCache
     from penstock.engine.answers import Ids
     from penstock.wire.records import Numbers
 
@@ -112,22 +113,14 @@ class World(Protocol):
         """Store quads, as a commit of `stream`'s batch `number`."""
 
 
-class Translation(Protocol):
-    """Between the log's ids and those of this process."""
-
-    def local(self, ids: Ids) -> Ids:
-        """Return the same terms' ids here. TransientError: the dictionary cannot tell now."""
-
-
 W = TypeVar("W", bound=World)
 
 
 class Replica(Generic[W]):
     """Streams, stored graph and registrations after the steps applied so far."""
 
-    def __init__(self, runtime: W, terms: Translation, partitions: int) -> None:
+    def __init__(self, runtime: W, partitions: int) -> None:
         self.runtime = runtime
-        self.terms = terms
         self.spine = Spine(partitions, self._stale)
         self.registrations: dict[int, Registration] = {}
         self.history = History()
@@ -137,7 +130,7 @@ class Replica(Generic[W]):
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
         self.ended: dict[str, int | None] = {}  # derived streams that have ended, and where
         self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
-        self.held: Step | None = None  # taken from the spine, and waiting for its terms
+        self.held: Step | None = None  # taken from the spine, and not applied to its end
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
@@ -165,15 +158,6 @@ class Replica(Generic[W]):
         return record.number <= self.commands
 
     # ---- steps
-    def prepare(self, step: Step) -> None:
-        """Learn the terms of a step. TransientError where the dictionary cannot tell now; nothing has changed then."""
-        for part in step:
-            if isinstance(part, ShardBatch | ShardInsertion):
-                for column in (part.subjects, part.predicates, part.objects):
-                    self.terms.local(column)
-            if isinstance(part, ShardInsertion):
-                self.terms.local(part.graphs)
-
     def ready(self, step: Step) -> bool:
         """Whether a step may be applied: a stream goes once what stopped queries still had of it is committed."""
         first = step[0]
@@ -186,8 +170,11 @@ class Replica(Generic[W]):
         records = (registration.record for registration in self.registrations.values())
         return any(iri in record.streams or iri == record.publishes for record in records)
 
-    def apply(self, step: Step) -> Iterator[None]:
-        """Apply a step, yielding wherever all that is due has fired and results may be committed."""
+    def apply(self, step: Step) -> Iterator[AwayError | None]:
+        """Apply a step, yielding wherever all that is due has fired and results may be committed.
+
+        An error is yielded where an evaluation has to wait for whoever is away: what comes next tries it again.
+        """
         first = step[0]
         self.history.step += 1
         match first:
@@ -205,7 +192,7 @@ class Replica(Generic[W]):
                 self._drop(first.iri)
             case StreamEnd():
                 if self._in_force(first):
-                    self._end(first.stream)
+                    yield from self._end(first.stream)
             case QueryRegistration():
                 self._command(first.number)
                 point = self._point(first)
@@ -217,7 +204,7 @@ class Replica(Generic[W]):
             case QueryStop():
                 self._command(first.number)
                 self._stopped(first)
-        yield
+        yield None
 
     # ---- streams that come and go
     def _declare(self, record: StreamDeclaration) -> None:
@@ -235,13 +222,23 @@ class Replica(Generic[W]):
         self.ended.pop(iri, None)
         self.history.drop(iri)
 
-    def _end(self, iri: str) -> None:
+    def _moved(self, iri: str) -> Iterator[AwayError]:
+        """Fire what a stream has made due."""
+        while True:
+            try:
+                self.runtime.moved(iri)
+            except AwayError as error:
+                yield error
+            else:
+                return
+
+    def _end(self, iri: str) -> Iterator[AwayError]:
         """A derived stream has its last batch; what waited only for it becomes due."""
         stream = self.runtime.streams.get(iri)
         self.ended[iri] = stream.closed_ms
         stream.ended = True
         self.history.note(iri, FOR_EVER)
-        self.runtime.moved(iri)
+        yield from self._moved(iri)
 
     def tidy(self) -> None:
         """Forget derived streams that have ended and that no query reads any more: nothing depends on when."""
@@ -284,7 +281,7 @@ class Replica(Generic[W]):
             raise StorageError(f"the log goes from command {self.commands} to command {number}")
         self.commands = number
 
-    def _batch(self, first: ShardBatch, parts: list[ShardBatch]) -> Iterator[None]:
+    def _batch(self, first: ShardBatch, parts: list[ShardBatch]) -> Iterator[AwayError | None]:
         stream = self.runtime.streams.get(first.stream)
         closed = first.first * stream.batch_ms if stream.closed_ms is None else stream.closed_ms
         if first.first * stream.batch_ms > closed:
@@ -297,8 +294,8 @@ class Replica(Generic[W]):
         for until in (*range(closed + piece, end, piece), end):
             stream.move(until)
             self.history.note(stream.iri, until)
-            self.runtime.moved(stream.iri)
-            yield
+            yield from self._moved(stream.iri)
+            yield None
 
     def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
         order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
@@ -306,7 +303,7 @@ class Replica(Generic[W]):
             return
         times = np.concatenate([part.times for part in parts])[order]
         columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
-        stream.append(times, *(self.terms.local(column[order]) for column in columns))
+        stream.append(times, *(column[order] for column in columns))
 
     def _begin(self, stream: FollowedStream, point: int) -> None:
         """Give a registration point to the queries that waited for the first progress of any of their streams."""
@@ -321,7 +318,7 @@ class Replica(Generic[W]):
         if first.number != self.insertions + 1 or first.part != len(self._parts):
             raise StorageError(f"the log goes from insertion {self.insertions} to {first.number}, part {first.part}")
         names = ("subjects", "predicates", "objects", "graphs")
-        s, p, o, g = (self.terms.local(np.concatenate([getattr(part, n) for part in parts])) for n in names)
+        s, p, o, g = (np.concatenate([getattr(part, n) for part in parts]) for n in names)
         self._parts.append((s, p, o, g))
         if first.part + 1 == first.parts:
             columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
@@ -334,7 +331,26 @@ class Replica(Generic[W]):
 class EngineReplica(Replica[Runtime]):
     """The replica of a query engine."""
 
-    terms: TermTable
+    def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
+        super().__init__(runtime, partitions)
+        self.terms = terms
+        self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
+
+    def prepare(self, step: Step) -> None:
+        """Learn what a step names by text. AwayError where the dictionary cannot tell now; nothing has changed then."""
+        first = step[0]
+        if isinstance(first, StreamDeclaration):
+            self._name(first.timing, first.absorb_into)
+
+    def forget_names(self) -> None:
+        """Let go of what only streams named that were dropped."""
+        declarations = [stream.declaration for stream in self.runtime.streams]
+        used = {iri for d in declarations for iri in (*(d.timing if d.timing != "all" else ()), d.absorb_into)}
+        self.named = {iri: number for iri, number in self.named.items() if iri in used}
+
+    def _name(self, timing: Iterable[str], absorb_into: str | None) -> None:
+        for iri in (*timing, *([absorb_into] if absorb_into else [])):
+            self.named[iri] = self.terms.constant((IRI, iri, "", ""))
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers import Ids
     from penstock.store._native import TermTuple
 
-_ENCODE, _DECODE = "encode", "decode"
+_ENCODE, _FIND, _DECODE = "encode", "find", "decode"
 _TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
 _IDS = pa.schema([("id", pa.uint64())])
 _ANSWER_S = 10.0
@@ -80,6 +80,8 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     def _answer(service: DictionaryService, verb: str, table: pa.Table) -> pa.Table:
         if verb == _ENCODE:
             return pa.table([pa.array(service.encode(table_terms(table)))], schema=_IDS)
+        if verb == _FIND:
+            return pa.table([pa.array(service.find(table_terms(table)))], schema=_IDS)
         if verb == _DECODE:
             return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
         raise DataError(f"unknown verb {verb!r}")
@@ -102,6 +104,12 @@ class FlightTerms:
     def _encode(self, terms: Sequence[TermTuple]) -> Ids:
         found: Ids = self._ask(_ENCODE, terms_table(terms)).column("id").to_numpy()
         return found
+
+    def find(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
+        with self._lock:
+            found: Ids = self._ask(_FIND, terms_table(terms)).column("id").to_numpy()
+            return found
 
     def decode(self, ids: Ids) -> list[TermTuple]:
         """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""

@@ -1,33 +1,38 @@
-"""Term ids of the cluster and of this process.
+"""Terms of the cluster as one engine knows them (ADR 37).
 
-The log carries ids of the dictionary service. A process that evaluates queries keeps the terms that it has met in a
-dictionary of its own, whose ids its store, windows and plans use; a table by slot turns one into the other, a
-column at a
-time. Inline ids and blank nodes are the same everywhere. Nothing is forgotten here yet (ADR 0027).
+The log carries ids of the dictionary service, and an engine uses them everywhere: in its store, its windows and its
+plans. What it looks at as a term it asks for, once, and keeps in a partial dictionary, which is a cache. Terms that it
+computes itself have private ids; those that others may know get the cluster's where they meet others (the executor
+sees to that).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from penstock.errors import StorageError
+from penstock.engine.core import Core
+from penstock.errors import DataError
+from penstock.query.algebra import Iri, Literal
+from penstock.query.catalogue import STORED_GRAPH
+from penstock.query.ir import ContinuousQuery
+from penstock.query.resolve import resolve
+from penstock.rdf.terms import BLANK, IRI, LITERAL, is_private
+from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.engine.answers import Ids
-    from penstock.store import _native as native
+    from penstock.query.catalogue import Catalogue
+    from penstock.query.ir import Statement
     from penstock.store._native import TermTuple
 
-_TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
-_IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp)
 OWN_BLANKS = 1 << 48
 """Blank nodes that a process makes for itself are numbered from here; those of the cluster stay below."""
-_BATCH = 8_192  # ids asked for at once
+_BATCH = 8_192  # terms asked for at once
 
 
 class TermService(Protocol):
@@ -37,73 +42,119 @@ class TermService(Protocol):
         """Return the ids of terms, made where they are new; blank nodes: one fresh node per label and call."""
         ...
 
+    def find(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of IRIs and literals, 0 where they have none yet. Makes nothing."""
+        ...
+
     def decode(self, ids: Ids) -> list[TermTuple]:
         """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
         ...
 
 
-class TermTable:
-    """Ids of the cluster to ids of `dictionary`. `bytes` grows with the highest slot met: eight each."""
+class TermCache:
+    """The cluster's dictionary in front of an engine's partial one, which it makes of an empty one."""
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
         self._dictionary = dictionary
         self.service = service
-        self._own = np.zeros(1024, np.uint64)  # by the cluster's slot; 0 = not met
+        dictionary.attach(service)
         dictionary.reserve_blanks(OWN_BLANKS)
 
-    def local(self, ids: Ids) -> Ids:
-        """Return the same terms' ids in this process. Asks the service for what was never met."""
-        entries = _entries(ids)
-        if not entries.any():
-            return ids
-        slots = (ids[entries] & _PAYLOAD).astype(np.int64)
-        self._reach(int(slots.max()))
-        own = self._own[slots]
-        if not own.all():
-            self._meet(np.unique(ids[entries][own == 0]))
-            own = self._own[slots]
-        out = ids.copy()
-        out[entries] = own
-        return out
+    def known(self, term: TermTuple) -> int:
+        """Return the cluster's id of an IRI or literal as far as it is here (or inline), else 0."""
+        found = self._dictionary.find(*term)
+        return 0 if is_private(found) else found
 
-    def _meet(self, unknown: Ids) -> None:
-        for first in range(0, len(unknown), _BATCH):
-            part = unknown[first : first + _BATCH]
-            own = self._dictionary.intern_many(self.service.decode(part))
-            self._dictionary.keep(own)
-            self._own[(part & _PAYLOAD).astype(np.int64)] = own
+    def learn(self, terms: Iterable[TermTuple]) -> None:
+        """Have ids given to constants of what stands: declarations, registered queries. TransientError: try again.
 
-    def _reach(self, slot: int) -> None:
-        if slot >= len(self._own):
-            grown = np.zeros(max(slot + 1, 2 * len(self._own)), np.uint64)
-            grown[: len(self._own)] = self._own
-            self._own = grown
+        What can be in no data, as names that are relative, is left out.
+        """
+        self._take_in(filter(_well_formed, terms), self.service.encode)
 
-    # ---- checkpoints
-    def save(self) -> NDArray[np.uint64]:
-        """Return the table, for `restore` beside the same dictionary."""
-        used = np.flatnonzero(self._own)
-        return self._own[: int(used[-1]) + 1 if len(used) else 0]
+    def look_up(self, terms: Iterable[TermTuple]) -> None:
+        """Learn the ids of the terms that the cluster knows. TransientError: try again."""
+        self._take_in(terms, self.service.find)
 
-    def restore(self, saved: NDArray[np.uint64]) -> None:
-        """Take over what `save` returned; StorageError where the dictionary does not have it."""
-        self._own = np.zeros(max(1024, len(saved)), np.uint64)
-        self._own[: len(saved)] = saved
-        if not (_entries(saved) | (saved == 0)).all():
-            raise StorageError("the saved table of terms names no terms")
+    def _take_in(self, terms: Iterable[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> None:
+        missing = [term for term in dict.fromkeys(terms) if term[0] != BLANK and not self.known(term)]
+        for first in range(0, len(missing), _BATCH):
+            part = missing[first : first + _BATCH]
+            ids = ask(part)
+            found = np.flatnonzero(ids)
+            self._dictionary.adopt(ids[found], [part[i] for i in found])
+
+    def constant(self, term: TermTuple) -> int:
+        """Return the id of a constant of what stands. Who has learnt it before has no need to ask."""
+        if not self.known(term):
+            self.learn([term])
+        return self._dictionary.intern(*term)
+
+    def asked(self, term: TermTuple) -> int:
+        """Return the id of a constant of a one-shot query: a private one where the cluster has none."""
+        if not self.known(term):
+            self.look_up([term])
+        return self._dictionary.intern(*term)
 
 
-class SameIds:
-    """In place of a table where the cluster's ids are used as they are: store nodes look at no term."""
+def _well_formed(term: TermTuple) -> bool:
+    try:
+        native.check_term(*term)
+    except DataError:
+        return False
+    return True
 
-    @staticmethod
-    def local(ids: Ids) -> Ids:
-        """Return the ids."""
-        return ids
+
+@dataclass(slots=True, kw_only=True)
+class ClusterCore(Core):
+    """The core of an engine of a cluster; constants get the cluster's ids."""
+
+    terms: TermCache
+
+    def term_id(self, term: Iri | Literal) -> int:
+        """Return the id of a constant of what stands, made where it is new."""
+        return self.terms.constant(term_tuple(term))
+
+    def graph_id(self, iri: str) -> int:
+        """Return the id of a graph's name, 0 where nobody ever used that name."""
+        self.terms.look_up([(IRI, iri, "", "")])
+        return self.terms.known((IRI, iri, "", ""))
 
 
-def _entries(ids: Ids) -> NDArray[np.bool_]:
-    """Which ids are slots of a dictionary."""
-    tags = ids >> _TAG_SHIFT
-    found: NDArray[np.bool_] = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
-    return found
+@dataclass(slots=True, kw_only=True)
+class AskingCore(ClusterCore):
+    """The same for one-shot queries, which make nothing in the cluster."""
+
+    def term_id(self, term: Iri | Literal) -> int:
+        """Return the id of a constant, a private one where the cluster has none."""
+        return self.terms.asked(term_tuple(term))
+
+
+def asking(core: ClusterCore) -> AskingCore:
+    """Return the core of an engine as one-shot queries use it."""
+    return AskingCore(core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign, terms=core.terms)
+
+
+def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
+    """Yield the constants whose ids planning a query asks for, and perhaps some more."""
+    if not isinstance(statement, ContinuousQuery):
+        return
+    resolved = resolve(statement, catalogue)
+    for name in (STORED_GRAPH, *(clause.name for clause in resolved.windows)):
+        yield (IRI, name, "", "")
+    waiting: list[Any] = [resolved]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Iri | Literal):
+            yield term_tuple(node)
+        elif isinstance(node, tuple):
+            waiting += node
+        elif is_dataclass(node):
+            waiting += (getattr(node, part.name) for part in fields(node))
+
+
+def term_tuple(term: Iri | Literal) -> TermTuple:
+    """Return a constant as the core's tuple."""
+    if isinstance(term, Iri):
+        return (IRI, term.value, "", "")
+    return (LITERAL, term.lexical, term.datatype, term.lang)

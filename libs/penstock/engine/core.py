@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from penstock.query.algebra import Iri
-from penstock.rdf.terms import IRI, LITERAL
+from penstock.rdf.terms import IRI, LITERAL, private_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
 
+    from penstock.engine.answers import Ids
     from penstock.engine.limits import Limits
     from penstock.node import Nodes
     from penstock.node.graph import RemoteGraph
@@ -48,6 +51,22 @@ class Core:
             return self.dictionary.intern(IRI, term.value)
         return self.dictionary.intern(LITERAL, term.lexical, term.datatype, term.lang)
 
+    def iri_id(self, iri: str) -> int:
+        """Return the id of an IRI, made where it is new."""
+        return self.term_id(Iri(iri))
+
     def graph_id(self, iri: str) -> int:
         """Return the id of a graph's name, 0 where nobody ever used that name."""
         return self.dictionary.find(IRI, iri)
+
+    def require(self, columns: Sequence[Ids]) -> None:
+        """See to it that the terms of these ids are here, for whoever reads them under a lease that is held already."""
+        if self.dictionary.partial and columns:
+            self.dictionary.require(np.concatenate(columns))
+
+    def absent(self, columns: Sequence[Ids]) -> list[int]:
+        """Return those of a plan's constants and parameters that the source of a partial dictionary does not know."""
+        if not self.dictionary.partial or not columns:
+            return []
+        found: list[int] = np.unique(private_ids(np.concatenate(columns))).tolist()
+        return found

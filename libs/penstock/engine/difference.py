@@ -44,6 +44,13 @@ class Rows:
             return self
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
+    def settled(self, dictionary: native.Dictionary) -> Rows:
+        """Return (published) rows with the source's ids wherever a partial dictionary's source knows the term by now.
+
+        A term that was computed at one instant may be in the data of the next.
+        """
+        return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
+
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:

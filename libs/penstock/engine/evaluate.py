@@ -10,7 +10,7 @@ import numpy as np
 from penstock.engine.blocks import Block, Reading
 from penstock.engine.difference import Predecessor, Rows, as_stream
 from penstock.engine.grid import batch_of
-from penstock.errors import DataPlaneError, LimitError, PenstockError
+from penstock.errors import AwayError, DataPlaneError, LimitError, PenstockError
 from penstock.query.ir import RelationToStream
 from penstock.store import _native as native
 
@@ -77,6 +77,11 @@ class Evaluator:
         """Apply ISTREAM or DSTREAM. A member whose part failed reports nothing and keeps its earlier predecessor."""
         now, members = rows.published(), cohort.members
         before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
+        if self._core.dictionary.partial:
+            now = now.settled(self._core.dictionary)
+            before = None if before is None else before.settled(self._core.dictionary)
+            # They are kept as terms (ADR 27); and nothing may be missing once the predecessor has changed.
+            self._core.require((*now.columns, *(before.columns if before is not None else ())))
         kept = now
         if errors and before is not None:
             failed = np.isin(before.member, np.fromiter(errors, np.uint64))
@@ -92,6 +97,7 @@ class Evaluator:
         lease = None
         if len(rows.member) and rows.columns:
             lease = self._core.dictionary.lease()
+            self._core.require(rows.columns)
             for column in rows.columns:
                 self._core.dictionary.touch(column)
         return Block(
@@ -147,6 +153,8 @@ class _Run:
             self._retries += 1
             self._sources = self._open()  # which waits for the node that has gone
             return self.members(seed)
+        except AwayError:
+            raise  # the evaluation waits for whoever has the terms
         except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
             _log.exception("an evaluation at %d failed", self._time)
             failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")
@@ -187,6 +195,7 @@ class _Run:
             foreign=self._core.foreign,
             profile=self.profiled,
             forker=self._core.forker(self._sources[0], physical),
+            absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
         )
         self.profile = result.profile
         assert physical.member is not None

@@ -20,6 +20,7 @@ class Limits:
     evaluation_memory_mb: memory of either (0 = no limit).
     max_shards: of one stored graph.
     text_cache, plan_cache: one-shot texts kept parsed and planned.
+    cached_terms_mb: terms that an engine of a cluster keeps when nothing there looks at them any more (ADR 37).
     """
 
     max_catch_up: int = 1_000_000
@@ -36,6 +37,7 @@ class Limits:
     evaluation_memory_mb: int = 4_096
     text_cache: int = 1_024
     plan_cache: int = 1_024
+    cached_terms_mb: int = 512
 
 
 MAX_TIME_MS = 1 << 60

@@ -61,8 +61,7 @@ class OneShot:
         """Return the answer over one snapshot; LimitError beyond the time or memory given (None = the engine's)."""
         ir = _one_shot(self._texts.parse(text, base))
         lease = self._core.dictionary.lease()  # before any constant is interned: they live as long as the answer
-        asked = self._asked(ir, base)
-        result = self._run(asked, timeout_s, memory_mb)
+        asked, result = self._run(ir, base, timeout_s, memory_mb)
         asked.profile = result.profile
         positions = {slot: i for i, slot in enumerate(result.slots)}
         columns = [result.column(positions[slot]) for _, slot in asked.planned.physical.outputs]
@@ -77,18 +76,28 @@ class OneShot:
         asked = self._asked(ir, base)
         return asked.planned.physical.render(asked.profile or None)
 
-    def _run(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
-        """Execute; where a node's end interrupts that, anew over what is there then."""
-        for _ in range(_MAX_RETRIES):
-            try:
-                return self._execute(asked, timeout_s, memory_mb)
-            except DataPlaneError:
-                continue
-        return self._execute(asked, timeout_s, memory_mb)
+    def _run(
+        self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
+    ) -> tuple[_Asked, native.Result]:
+        """Execute; where a node's end interrupts that, anew over what is there then.
 
-    def _execute(self, asked: _Asked, timeout_s: float | None, memory_mb: int | None) -> native.Result:
+        The snapshot is taken before constants are looked for: of one that nobody knows then, it holds nothing.
+        """
+        retries = 0
+        while True:
+            view = self._core.store.view()
+            asked = self._asked(ir, base)
+            try:
+                return asked, self._execute(asked, view, timeout_s, memory_mb)
+            except DataPlaneError:
+                retries += 1
+                if retries > _MAX_RETRIES:
+                    raise
+
+    def _execute(
+        self, asked: _Asked, view: native.Source, timeout_s: float | None, memory_mb: int | None
+    ) -> native.Result:
         limits, core = self._core.limits, self._core
-        view = core.store.view()
         try:
             return native.execute(
                 asked.planned.native,
@@ -102,6 +111,7 @@ class OneShot:
                 foreign=core.foreign,
                 profile=True,
                 forker=core.forker(view, asked.planned.physical),
+                absent=core.absent([asked.planned.constant_ids]),
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error

@@ -31,10 +31,10 @@ class Runtime:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
-        self.streams = Streams(core.store, core.dictionary, limits, core.nodes)
+        self.streams = Streams(core.store, core.dictionary, limits, core.nodes, core.iri_id)
         self.schedule = Schedule(limits)
         self.registry = Registry(core, self.streams, self.schedule)
-        self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots)
+        self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
         self.evaluator = Evaluator(core, self.streams)
         parts = self.streams, self.evaluator, self.forgetting, self.registry, self.schedule
         self.firing = Firing(core, *parts, self.dead_letters)

@@ -16,7 +16,7 @@ from penstock.rdf.terms import IRI
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.engine.answers import Ids
     from penstock.engine.declaration import Declaration
@@ -160,9 +160,11 @@ class Streams:
         dictionary: native.Dictionary,
         limits: Limits,
         nodes: Nodes | None = None,
+        iri_id: Callable[[str], int] | None = None,
     ) -> None:
         self._store = store
         self._dictionary = dictionary
+        self._iri_id = iri_id or (lambda iri: dictionary.intern(IRI, iri))
         self._limits = limits
         self._nodes = nodes
         self._by_iri: dict[str, LiveStream] = {}
@@ -241,10 +243,9 @@ class Streams:
         if self._nodes is not None:
             return self._nodes.stream(declaration, number, self._dictionary)
         assert isinstance(self._store, native.Store)
-        intern = self._dictionary.intern
         timing = declaration.timing
-        predicates = None if timing == "all" else np.array([intern(IRI, p) for p in timing], np.uint64)
-        graph = 0 if declaration.absorb_into is None else intern(IRI, declaration.absorb_into)
+        predicates = None if timing == "all" else np.array([self._iri_id(p) for p in timing], np.uint64)
+        graph = 0 if declaration.absorb_into is None else self._iri_id(declaration.absorb_into)
         named = [] if predicates is None else predicates.tolist()
         self._dictionary.keep(np.array([*named, *([graph] if graph else [])], np.uint64))
         return native.Stream(

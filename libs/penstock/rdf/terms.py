@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rdflib import BNode, Literal, URIRef
 
 from penstock.errors import DataError
-from penstock.store._native import check_term
+from penstock.store._native import PRIVATE_SLOTS, check_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,9 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 RdflibTerm = URIRef | BNode | Literal
 
+_TAG_SHIFT, _PAYLOAD = 60, (1 << 60) - 1  # native/src/rdf/term.hpp
+_ENTRIES = (0, 2)  # tags of IRIs and of literals that are no inline ones
+
 _KEPT_TERMS, _KEPT_LENGTH = 16_384, 256
 """Terms made lately that are kept, and how long their texts may be: about 10 MB at most."""
 
@@ -34,6 +38,17 @@ def check_iri(iri: str) -> str:
     """Return the IRI; DataError where it is relative or not well-formed (RFC 3987)."""
     check_term(IRI, iri)
     return iri
+
+
+def is_private(term_id: int) -> bool:
+    """Whether an id means something only to the partial dictionary that made it (ADR 37)."""
+    return term_id >> _TAG_SHIFT in _ENTRIES and term_id & _PAYLOAD >= PRIVATE_SLOTS
+
+
+def private_ids(ids: Ids) -> Ids:
+    """Return those of the ids that are private."""
+    tags, payloads = ids >> np.uint64(_TAG_SHIFT), ids & np.uint64(_PAYLOAD)
+    return ids[np.isin(tags, _ENTRIES) & (payloads >= np.uint64(PRIVATE_SLOTS))]
 
 
 def to_tuple(term: Node) -> TermTuple:

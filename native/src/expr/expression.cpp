@@ -62,8 +62,6 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Expression> Expression::compile(const Spec& spec) {
-    return std::make_unique<CompiledExpression>(spec);
-}
+std::unique_ptr<Expression> Expression::compile(const Spec& spec) { return std::make_unique<CompiledExpression>(spec); }
 
 }  // namespace penstock

@@ -22,12 +22,13 @@ using Tick = std::uint64_t;
 /// How long a new entry is meant to live: until a sweep finds it unused, or for ever.
 enum class Lifetime : std::uint8_t { Transient, Kept };
 
-/// Where the terms are that a partial dictionary does not hold: in a cluster, the dictionary service. Called without any
-/// lock of the dictionary. What it throws comes out of the call that needed it.
+/// Where the terms are that a partial dictionary does not hold: in a cluster, the dictionary service. Called without
+/// any lock of the dictionary. What it throws comes out of the call that needed it.
 class TermSource {
 public:
     virtual ~TermSource() = default;
-    /// Gives the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an id that names nothing.
+    /// Gives the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an id that names
+    /// nothing.
     virtual void fetch(std::span<const TermId> ids, Dictionary& into) = 0;
     /// out[i] = the id of terms[i] (IRIs, literals), kUnbound where the source has none. Makes nothing.
     virtual void find(std::span<const TermView> terms, TermId* out) = 0;
@@ -118,8 +119,8 @@ public:
         Tick tick_;
     };
 
-    std::size_t size() const;   // live entries
-    std::size_t bytes() const;  // memory held: arenas, hash, entries
+    std::size_t size() const;        // live entries
+    std::size_t bytes() const;       // memory held: arenas, hash, entries
     std::size_t live_bytes() const;  // about what live entries take of it: what a sweep can make less
 
     /// Writes the whole content to a file that takes the place of `path` only when it is complete and on disk.

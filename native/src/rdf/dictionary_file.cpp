@@ -103,7 +103,8 @@ void Dictionary::load(const std::string& path) {
     loaded->blanks = header.blanks;
     loaded->now = header.tick;
     loaded->evaluations = header.evaluations;
-    if (size() != 0 || blank_count() != 0 || partial()) throw StorageError(path + ": can only be loaded into an empty dictionary");
+    if (size() != 0 || blank_count() != 0 || partial())
+        throw StorageError(path + ": can only be loaded into an empty dictionary");
     impl_ = std::move(loaded);
 }
 

@@ -30,8 +30,8 @@ struct Dictionary::Impl {
     std::array<HashCells, kIndexParts> index;
     std::vector<std::uint32_t> free_slots;
     std::uint64_t next_slot = 1;
-    std::map<Tick, std::vector<std::uint32_t>> ages;  // transient entries by a tick not after their last use
-    std::map<Tick, std::size_t> leases;               // how many began at each tick
+    std::map<Tick, std::vector<std::uint32_t>> ages;       // transient entries by a tick not after their last use
+    std::map<Tick, std::size_t> leases;                    // how many began at each tick
     std::unordered_map<std::uint32_t, TermId> superseded;  // private slots whose term came in under its own id
 
     /// Where the other terms are, of a partial dictionary. Set before the first use, if at all.

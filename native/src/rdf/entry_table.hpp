@@ -95,7 +95,7 @@ private:
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
     std::atomic<Entry*>* directory_;  // mapped: zeroed by the system, and only the pages in use are ever resident
-    std::vector<std::size_t> made_;           // segments that exist
+    std::vector<std::size_t> made_;   // segments that exist
 };
 
 }  // namespace penstock

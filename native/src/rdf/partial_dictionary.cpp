@@ -55,9 +55,8 @@ void Dictionary::Impl::take_in(TermId id, const TermKey& key) {
 
 std::vector<TermId> Dictionary::Impl::ask(std::span<const TermView> terms) {
     std::vector<TermId> found(terms.size(), kUnbound);
-    in_parts<TermView>(terms, [&](std::size_t from, std::span<const TermView> part) {
-        source->find(part, found.data() + from);
-    });
+    in_parts<TermView>(
+        terms, [&](std::size_t from, std::span<const TermView> part) { source->find(part, found.data() + from); });
     const std::scoped_lock lock(mutex);
     for (std::size_t i = 0; i < terms.size(); ++i)
         if (found[i] != kUnbound) take_in(found[i], TermKey(terms[i], seed));

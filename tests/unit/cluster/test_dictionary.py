@@ -6,13 +6,14 @@ import pytest
 from penstock.cluster import known_terms
 from penstock.cluster.dictionary import MAX_TERMS, DictionaryService
 from penstock.cluster.dictionary_node import DictionaryNode
-from penstock.cluster.terms import TermTable
+from penstock.cluster.terms import TermCache
 from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory
-from penstock.errors import DataError, LimitError, StorageError
+from penstock.errors import AwayError, DataError, LimitError, StorageError
 from penstock.log import FencedError, MemoryLog, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.rdf.terms import is_private
 from penstock.store import _native as native
 
 TOPICS = ClusterTopics(TopicNames())
@@ -60,31 +61,97 @@ def test_what_is_no_term_or_too_much_is_refused(log):
         service.decode(np.array([12345], np.uint64))
 
 
-def test_a_table_turns_the_clusters_ids_into_its_own_and_asks_once(log):
+def test_find_makes_nothing(log):
     service = DictionaryService(log, TOPICS)
-    ids = service.encode([*TERMS, (3, "7", "http://www.w3.org/2001/XMLSchema#integer", "")])
-    asked = []
+    ids = service.encode(TERMS[:5])
+    assert service.find([*TERMS[:7], (3, "7", "http://www.w3.org/2001/XMLSchema#integer", "")])[:7].tolist() == [
+        *ids,
+        0,
+        0,
+    ]
+    assert len(service) == 5
+    with pytest.raises(LimitError):
+        service.find([(1, "urn:x", "", "")] * (MAX_TERMS + 1))
 
-    class Counting:
-        encode = service.encode
 
-        def decode(self, wanted):
-            asked.append(len(wanted))
-            return service.decode(wanted)
+class Counting:
+    """A service that counts the ids and terms that it is asked for."""
 
+    def __init__(self, service) -> None:
+        self.service = service
+        self.decoded = self.found = self.encoded = 0
+
+    def encode(self, terms):
+        self.encoded += len(terms)
+        return self.service.encode(terms)
+
+    def find(self, terms):
+        self.found += len(terms)
+        return self.service.find(terms)
+
+    def decode(self, ids):
+        self.decoded += len(ids)
+        return self.service.decode(ids)
+
+
+@pytest.fixture
+def asked(log):
+    return Counting(DictionaryService(log, TOPICS))
+
+
+def test_a_cache_asks_for_what_is_looked_at_and_once(asked):
+    ids = asked.service.encode([*TERMS, (3, "7", "http://www.w3.org/2001/XMLSchema#integer", "")])
     own = native.Dictionary()
-    own.intern(1, "urn:x:another")
-    table = TermTable(own, Counting())
-    local = table.local(np.concatenate([ids, ids[::-1]]))
-    assert native.LocalTerms(own).decode(local[: len(TERMS)]) == TERMS
-    assert local[len(TERMS)] == ids[len(TERMS)]  # inline
-    table.local(ids)
-    assert asked == [len(TERMS)]
-    saved = table.save().copy()
-    again = TermTable(own, Counting())
-    again.restore(saved)
-    assert np.array_equal(again.local(ids), table.local(ids))
-    assert asked == [len(TERMS)]
+    TermCache(own, asked)
+    terms = native.LocalTerms(own)
+    assert terms.decode(ids[:5]) == TERMS[:5]
+    assert terms.decode(ids)[:-1] == TERMS
+    assert asked.decoded == len(TERMS)
+    own.set_tick(1)
+    assert own.sweep(1) == len(TERMS)
+    assert terms.decode(ids[:3]) == TERMS[:3]
+    assert asked.decoded == len(TERMS) + 3
+    with pytest.raises(DataError):
+        terms.decode(np.array([12345], np.uint64))
+
+
+def test_constants_of_what_stands_are_made_and_those_of_one_shot_queries_are_not(asked):
+    cache = TermCache(native.Dictionary(), asked)
+    cache.learn(TERMS[:3])
+    assert asked.encoded == 3
+    assert [cache.constant(term) for term in TERMS[:4]] == asked.service.find(TERMS[:4]).tolist()
+    assert asked.encoded == 4
+    private = cache.asked(TERMS[5])
+    assert is_private(private)
+    assert asked.service.find([TERMS[5]]).tolist() == [0]
+    (given,) = asked.service.encode([TERMS[5]]).tolist()
+    assert cache.asked(TERMS[5]) == given  # it is looked for each time
+
+
+def test_a_term_that_was_computed_gets_the_clusters_id_once_there_is_one(asked):
+    own = native.Dictionary()
+    TermCache(own, asked)
+    computed = own.intern_many(TERMS[:2])
+    assert own.settle(computed).tolist() == computed.tolist()
+    (given,) = asked.service.encode(TERMS[1:2]).tolist()
+    assert own.settle(computed).tolist() == [computed[0], given]
+    assert own.intern(*TERMS[1]) == given
+
+
+def test_an_evaluation_waits_for_a_dictionary_that_is_away(asked):
+    own = native.Dictionary()
+    TermCache(own, asked)
+    ids = asked.service.encode(TERMS[:2])
+    decode = asked.decode
+
+    def away(_):
+        raise TransientError("away")
+
+    asked.decode = away
+    with pytest.raises(AwayError):
+        native.LocalTerms(own).decode(ids)
+    asked.decode = decode
+    assert native.LocalTerms(own).decode(ids) == TERMS[:2]
 
 
 class Snapshots:

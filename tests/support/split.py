@@ -1,0 +1,114 @@
+"""An engine whose dictionary is split, as in a cluster (ADR 37), behind the face of the embedded one.
+
+What is pushed and loaded has ids of a whole dictionary, the "service"; the engine itself knows a term only once it has
+asked for it, forgets all that it may between operations, and makes private ids for what it computes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import penstock
+from penstock.cluster.encoding import to_cluster
+from penstock.cluster.terms import OWN_BLANKS, ClusterCore, TermCache, asking
+from penstock.engine.core import Core
+from penstock.engine.evaluate import Evaluator
+from penstock.engine.events import EventParser
+from penstock.engine.limits import Limits
+from penstock.engine.oneshot import OneShot
+from penstock.engine.runtime import Runtime
+from penstock.engine.storing import Document, insert
+from penstock.query.parser import parse
+from penstock.store import _native as native
+from support.systems import EngineSystem
+
+if TYPE_CHECKING:
+    from penstock.engine.blocks import Block
+    from penstock.engine.cohorts import Cohort
+
+
+class Service:
+    """The cluster's dictionary; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.terms = native.Dictionary()
+        self.decoded = self.found = 0
+
+    def encode(self, terms: Any) -> Any:
+        return self.terms.intern_many(terms)
+
+    def find(self, terms: Any) -> Any:
+        self.found += len(terms)
+        return self.terms.find_many(terms)
+
+    def decode(self, ids: Any) -> Any:
+        self.decoded += len(ids)
+        self.terms.check(ids)
+        return native.LocalTerms(self.terms).decode(ids)
+
+
+class _Publishing(Evaluator):
+    """What a query publishes goes out with the cluster's ids, as an outlet does it."""
+
+    service: Service
+
+    def evaluate(self, cohort: Cohort, time: int) -> Block:
+        block = super().evaluate(cohort, time)
+        if cohort.group.publishes is None or not block.columns:
+            return block
+        columns = to_cluster(self._core.dictionary, block.columns, self.service, OWN_BLANKS)
+        return replace(block, columns=tuple(columns))
+
+
+class SplitSystem(EngineSystem):
+    """`seed` decides when the cache is emptied."""
+
+    kind = "split engine"
+
+    def __init__(self, seed: int, *, shards: int = 1) -> None:
+        super().__init__(shards=shards)
+        self.service = Service()
+        self._rng = random.Random(seed)
+        engine, whole = self.engine, self.engine._runtime.core
+        limits = Limits(cached_terms_mb=self._rng.choice([0, 512]))
+        dictionary = native.Dictionary()
+        terms = TermCache(dictionary, self.service)
+        core = ClusterCore(whole.store, dictionary, limits, whole.clock, whole.random, whole.foreign, terms=terms)
+        engine._runtime = runtime = Runtime(core)
+        runtime.evaluator.__class__ = _Publishing
+        runtime.evaluator.service = self.service
+        engine._one_shot = OneShot(asking(core), runtime.streams, engine._texts)
+        engine._parser = EventParser(self.service.terms, limits.max_event_bytes)
+        self._whole = Core(whole.store, self.service.terms, limits, whole.clock, whole.random, whole.foreign)
+
+    def _open(self) -> Any:
+        return penstock.Engine(shards=self.shards)
+
+    def _forget(self) -> None:
+        if self._rng.random() < 0.5:
+            self.engine._runtime.forgetting.evict(self._rng.choice([0, 0, 5]))
+
+    def load(self, data: str, graph: str | None = None) -> None:
+        Document.read(self._whole, data.encode(), graph, "nt", None).commit(self._whole)
+        self._forget()
+
+    def update(self, text: str) -> None:
+        insert(self._whole, parse(text))
+
+    def push(self, iri: str, time: int, data: str) -> None:
+        super().push(iri, time, data)
+        self._forget()
+
+    def push_many(self, iri: str, events: list[tuple[int, str]]) -> None:
+        super().push_many(iri, events)
+        self._forget()
+
+    def advance(self, iri: str | None, time: int) -> None:
+        super().advance(iri, time)
+        self._forget()
+
+    def ask(self, text: str, meaning: Any = None, *, ordered: bool = False) -> Any:
+        self._forget()
+        return super().ask(text, meaning, ordered=ordered)
