@@ -1,0 +1,87 @@
+"""A dictionary that is away in the middle of an evaluation: the engine waits there, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.log import TransientError
+from support.small_cluster import SmallCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EX = "urn:x:"
+QUERIES = {
+    "shown": f"REGISTER ISTREAM shown AS SELECT ?s ?o FROM STREAM <{EX}s> [RANGE PT3S STEP PT1S] WHERE {{ ?s <{EX}at> ?o }}",
+    "looked at": f"""REGISTER DSTREAM looked AS SELECT ?o (COUNT(DISTINCT ?s) AS ?n) FROM STREAM <{EX}s> [RANGE PT2S STEP PT1S]
+        WHERE {{ ?s <{EX}at> ?o FILTER(STRLEN(STR(?o)) > 3) }} GROUP BY ?o""",
+    "joined": f"""REGISTER QUERY joined AS SELECT ?s ?made ?p FROM STREAM <{EX}s> [RANGE PT2S STEP PT1S]
+        WHERE {{ ?s <{EX}at> ?o BIND(IRI(CONCAT(STR(?o), "/next")) AS ?made) OPTIONAL {{ ?made ?p ?x }} }}""",
+    "published": f"""REGISTER STREAM <{EX}derived> AS CONSTRUCT {{ ?made <{EX}of> ?s }} FROM STREAM <{EX}s> [RANGE PT1S STEP PT1S]
+        WHERE {{ ?s <{EX}at> ?o BIND(IRI(CONCAT(STR(?o), "/next")) AS ?made) }}""",
+}
+
+
+class Flaky:
+    """Calls of a service that fail as often as `rate` says."""
+
+    def __init__(self, service: Any, seed: int) -> None:
+        self._random = random.Random(seed)
+        self.rate = 0.0
+        self.failed = 0
+        for verb in ("encode", "find", "decode"):
+            setattr(service, verb, self._flaky(getattr(service, verb)))
+
+    def _flaky(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def made(argument: Any) -> Any:
+            if self._random.random() < self.rate:
+                self.failed += 1
+                raise TransientError("the dictionary is away")
+            return call(argument)
+
+        return made
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[float, int], tuple[list[dict[str, Any]], int]]]:
+    def made(rate: float, seed: int) -> tuple[list[dict[str, Any]], int]:
+        cluster = SmallCluster(engines=2, buckets=4)
+        flaky = Flaky(cluster.terms, seed)
+        cluster.coordinator.declare(f"{EX}s", "s", batch_ms=500)
+        for second in range(1, 13):
+            if second == 4:
+                for name, text in QUERIES.items():
+                    cluster.coordinator.register(name, text)
+            flaky.rate = 0.0  # adaptor and coordinator have their own tests
+            triples = [f"<{EX}n{k}> <{EX}at> <{EX}place/{(second + k) % 5}{'/next' * (k % 2)}> ." for k in range(3)]
+            cluster.push("s", 1_000 * second, "\n".join(triples))
+            cluster.adaptor.step()
+            flaky.rate = rate
+            cluster.run(15)
+            if second == 8:
+                cluster.kill("e1")
+        flaky.rate = 0.0
+        cluster.advance("s", 14_000)
+        cluster.run(60)
+        results = cluster.results()
+        cluster.close()
+        return results, flaky.failed
+
+    return made
+
+
+def test_an_engine_waits_for_a_dictionary_that_is_away(run) -> None:
+    expected, _ = run(0.0, 0)
+    assert len({line["query"] for line in expected}) >= 3
+    for seed in range(3):
+        found, failed = run(0.5, seed)
+        assert failed > 10
+        assert [_told(line) for line in found] == [_told(line) for line in expected]
+
+
+def _told(line: dict[str, Any]) -> Any:
+    rows = line.get("results", line)
+    return line["query"], line["time"], sorted(map(repr, rows["bindings"])) if "bindings" in rows else repr(rows)
