@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.query.algebra import Term, Triple, Variable
+from penstock.query.algebra import Iri, Term, Triple, Variable
 from penstock.query.planning.placement import Step
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def scan_node(
     if placement is not None and all(part.source == 0 for part in scope.parts):
         chain: Chain | None
         begun = context.chains.get(left.node["id"])
-        if begun is not None and begun.key in _ends(pattern, bound):
+        if begun is not None and begun.key in _ends(pattern, scope, bound):
             chain = Chain(begun.left, begun.key, (*begun.scans, scan))
         else:
             key = _key(context, pattern, scope, bound)
@@ -70,14 +70,19 @@ def scan_node(
     return context.node("scan", f"{label}{why}", rows, **{"in": left.node}, **members)
 
 
-def _ends(pattern: Triple, bound: frozenset[str]) -> list[str]:
+def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
+    """The bound variables that a scan may look up. Where it probes a vertex's labels first, it does so at the subject."""
     ends: list[Term] = [pattern.subject, pattern.object]
-    return [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
+    found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
+    probes = not isinstance(pattern.predicate, Iri) or any(
+        part.graphs == "named" or len(part.graphs) > 1 for part in scope.parts
+    )
+    return found[:1] if probes else found
 
 
 def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
     """The bound variable to look up; of two the one whose lists are shorter. Empty where none is bound."""
-    ends = _ends(pattern, bound)
+    ends = _ends(pattern, scope, bound)
     fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]
     return ends[fanouts.index(min(fanouts))] if ends else ""
 
