@@ -71,12 +71,11 @@ def scan_node(
 
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
-    """The bound variables that a scan may look up. Where it probes a vertex's labels first, it does so at the subject."""
+    """The bound variables that a scan may look up. Where it probes a vertex's labels, it does so at the subject."""
     ends: list[Term] = [pattern.subject, pattern.object]
     found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
-    probes = not isinstance(pattern.predicate, Iri) or any(
-        part.graphs == "named" or len(part.graphs) > 1 for part in scope.parts
-    )
+    graphs = sum(2 if part.graphs == "named" else len(part.graphs) for part in scope.parts)
+    probes = not isinstance(pattern.predicate, Iri) or graphs > 1  # in many graphs, labels say which of them hold edges
     return found[:1] if probes else found
 
 

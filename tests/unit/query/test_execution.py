@@ -7,8 +7,11 @@ import json
 import pytest
 
 from penstock.query.algebra import Project, Variable
+from penstock.query.datasets import Part
 from penstock.query.ir import ContinuousQuery, Form, TimeRange, WindowClause
 from penstock.query.planner import plan
+from penstock.query.planning.context import Scope
+from penstock.query.planning.forks import _ends as ends_of
 from penstock.query.planning.placement import MOST_ROWS, Placement, Step
 from unit.query.planning_support import EX, MadeUpCatalogue, bgp, operators, pipeline
 
@@ -75,3 +78,18 @@ def test_of_groups_the_real_rows_decide() -> None:
     physical = compile_("auto", "?x type T", "?x member ?y", grouped=True, stats=stats)
     (fork,) = (node for node in pipeline(physical.spec["root"]) if node["op"] == "fork")
     assert 1000 < fork["least"] < 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "graphs", "ends"),
+    [
+        ("?x member ?y", (0,), ["x", "y"]),
+        ("?x ?p ?y", (0,), ["x"]),  # random case 27735
+        ("T ?p ?y", (0,), ["y"]),
+        ("?x member ?y", "named", ["x"]),
+        ("?x member ?y", (1, 2), ["x"]),
+    ],
+)
+def test_a_scan_that_probes_labels_does_so_at_its_subject(text, graphs, ends) -> None:
+    (pattern,) = bgp(text).patterns
+    assert ends_of(pattern, Scope((Part(0, graphs),)), frozenset("xy")) == ends
