@@ -48,13 +48,6 @@ class ForgetfulDispatcher(Dispatcher):
         super()._commit()
 
 
-class TrustingAdaptor(Adaptor):
-    """It tells its progress without looking whether more is wanted by now than when it cut."""
-
-    def _write(self) -> None:
-        self._writer.append(self.adapting.records(self._work))
-
-
 class HastyVersions(KnownVersions):
     """A coordinator that waits for no adaptor."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import PenstockError
-from simulation.planted import ForgetfulAdaptor, ForgetfulDispatcher, ForgetfulEngine
+from simulation.planted import ForgetfulAdaptor, ForgetfulDispatcher, ForgetfulEngine, HastyVersions
 from simulation.running import run
 
 
@@ -48,6 +48,12 @@ def test_a_derived_stream_has_come_as_far_as_the_log_says(seed):
 def test_a_planted_bug_is_found(service):
     """A service that commits how far it has come before the effect loses something when it dies in between."""
     assert any(_fails(seed, service) for seed in range(100))
+
+
+def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
+    """What adaptors have cut to fewer predicates than a new query wants must not count as seen by it (ADR 45)."""
+    monkeypatch.setattr("penstock.cluster.active.KnownVersions", HastyVersions)
+    assert any(_fails(seed, {}) for seed in range(50, 150))
 
 
 def _fails(seed, service):
