@@ -87,10 +87,16 @@ class Process:
 
 class Cluster:
     def __init__(
-        self, seed: int, *, engine: type = QueryEngine, adaptor: type = Adaptor, dispatcher: type = Dispatcher
+        self,
+        seed: int,
+        *,
+        discards: bool = False,
+        engine: type = QueryEngine,
+        adaptor: type = Adaptor,
+        dispatcher: type = Dispatcher,
     ) -> None:
         self.rng = rng = random.Random(seed)
-        self.discard_after_ms = random.Random(~seed).choice([None, 0, 0, 300])
+        self.discard_after_ms = random.Random(~seed).choice([0, 0, 300]) if discards else None
         self.clock = VirtualClock(1_700_000_000_000)
         self.faults = SeededFaults(rng, rng.choice(RATES))
         self.faults.meanwhile = self.meanwhile

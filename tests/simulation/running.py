@@ -49,10 +49,12 @@ class Outcome:
         )
 
 
-def run(seed: int, **services: type) -> Outcome:
-    """Play a seed; `services` replaces classes of services by others (simulation/planted.py)."""
+def run(seed: int, *, discards: bool = False, **services: type) -> Outcome:
+    """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `services` replaces classes of services by
+    others (simulation/planted.py).
+    """
     case = cases.make(seed)
-    cluster = Cluster(seed, **services)
+    cluster = Cluster(seed, discards=discards, **services)
     try:
         driver = Driver(cluster, case)
         driver.play()

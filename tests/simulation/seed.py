@@ -1,4 +1,4 @@
-"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed 0-99`."""
+"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] 0-99`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from simulation.running import run
 def main() -> int:
     bad, evaluations = [], 0
     began = time.process_time()
+    discards = "--discards" in sys.argv
     for given in sys.argv[1:]:
+        if given == "--discards":
+            continue
         span = given.split("-")
         for seed in range(int(span[0]), int(span[-1]) + 1):
             try:
-                outcome = run(seed)
+                outcome = run(seed, discards=discards)
             except Exception as error:
                 if len(span) == 1:
                     raise

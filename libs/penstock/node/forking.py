@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS_BYTES = 1 << 30
 """Of one record batch, there or back."""
+_PAUSE_S = 0.05  # between attempts to reach a node
 _GRACE_S = 1.0  # for a node to say itself that an evaluation's time is over
 
 
@@ -124,10 +125,20 @@ class Forking:
 
     def _connection(self, node: int, deadline: float) -> Connection:
         if node not in self._connections:
-            self._connections[node] = Connection.to(self._addresses[node], self._secret, self._timeout_s)
+            self._connections[node] = self._connected(node, deadline)
         connection = self._connections[node]
         connection.expire_at(deadline)
         return connection
+
+    def _connected(self, node: int, deadline: float) -> Connection:
+        """A new connection. A node that was killed is waited for, as long as the evaluation has time."""
+        while True:
+            try:
+                return Connection.to(self._addresses[node], self._secret, self._timeout_s)
+            except ControlError as error:
+                if error.fault == "refused" or time.monotonic() + _PAUSE_S > deadline - _GRACE_S:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def _receive(self, node: int, deadline: float) -> ForkPart:
         connection = self._connections[node]
