@@ -140,8 +140,16 @@ class Reference:
                 self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
                 return
             if batch.begin_ms is not None:
-                self._engine.advance(source.iri, batch.begin_ms)  # by a heartbeat, which has no offset among events
+                self._begin(source, batch.begin_ms, end_ms)  # by a heartbeat, which has no offset among events
             self._engine.advance(source.iri, state.watermark_ms)
+
+    def _begin(self, source: Source, begin_ms: int, end_ms: int) -> None:
+        """The stream's first progress. Where one of several partitions told it, the stream may be closed until less."""
+        if begin_ms <= end_ms:
+            self._engine.advance(source.iri, begin_ms)
+            return
+        runtime = self._engine._runtime
+        runtime.registry.begin(runtime.streams.get(source.iri), begin_ms)
 
     def _push_until(self, source: Source, enough: Callable[[int], bool]) -> None:
         sent = source.partitions[0]
@@ -171,7 +179,7 @@ class Reference:
     def _feed(self, source: Source, batch: ShardBatch) -> None:
         end_ms = (batch.last + 1) * source.batch_ms
         if batch.begin_ms is not None:
-            self._engine.advance(source.iri, batch.begin_ms)
+            self._begin(source, batch.begin_ms, end_ms)
             self._cursor[source.iri] = -(1 << 62)
         if end_ms > min(source.own_ms(number) for number in range(len(source.partitions))):
             self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
