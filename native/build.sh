@@ -23,7 +23,12 @@ case "$mode" in
   module)
     configure build/module -DPython_EXECUTABLE="$bin/python"
     cmake --build build/module --target _native
-    cp build/module/_native*.so libs/penstock/store/ ;;
+    # By renaming: processes that run go on with the file that they have mapped. Written over in place it would change
+    # under them, and whichever thread comes next ends them.
+    for module in build/module/_native*.so; do
+      cp "$module" "libs/penstock/store/.$(basename "$module").new"
+      mv -f "libs/penstock/store/.$(basename "$module").new" "libs/penstock/store/$(basename "$module")"
+    done ;;
   test)
     configure build/native-test -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON
     cmake --build build/native-test
