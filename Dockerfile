@@ -13,6 +13,7 @@ WORKDIR /src
 COPY pyproject.toml CMakeLists.txt LICENSE README.md ./
 COPY native native
 COPY schemas schemas
+COPY examples examples
 COPY libs libs
 RUN /opt/penstock/bin/pip install --no-cache-dir ".[cluster]"
 

@@ -51,7 +51,7 @@ class Load:
 
     def prepare(self, client: Client) -> None:
         for graph, data in self.graphs.items():
-            client.load(data, "application/n-triples", graph)
+            client.load(data, graph, "nt")
         client.declare_stream(IRI, "s", **SETTINGS)
         for name, text in self.queries.items():
             client.register(text, name)

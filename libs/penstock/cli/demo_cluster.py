@@ -162,7 +162,7 @@ def demo_cluster(
 
 
 def _prepare(client: Client) -> None:
-    client.load((examples() / "city.ttl").read_bytes(), "text/turtle")
+    client.load(examples() / "city.ttl")
     for name in _STREAMS:
         client.declare_stream(BASE + name, name, **_SETTINGS)
     for name, text in texts().items():

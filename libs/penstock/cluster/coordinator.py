@@ -7,6 +7,7 @@ point), and to the compacted control topic, from which the next active instance 
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from penstock.cluster.heartbeats import Ear, Heart
 from penstock.cluster.requests import REFUSALS, Requests
 from penstock.cluster.status import StatusView
 from penstock.cluster.wanted import NotYetError
-from penstock.engine.storing import quads_of
+from penstock.engine.storing import LoadReport, quads_of
 from penstock.errors import PenstockError, QueryError
 from penstock.log import FencedError, TransientError
 from penstock.query.ir import ContinuousQuery
@@ -165,15 +166,16 @@ class Coordinator:
         dictionary = native.Dictionary()
         return self._do(lambda active: active.insert(quads_of(dictionary, statement), dictionary, self._terms))
 
-    def load(self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None) -> int:
-        """Store a document, as one snapshot; returns the number of its statements. DataError at the first bad line."""
-        dictionary = native.Dictionary()
+    def load(self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None) -> LoadReport:
+        """Store a document, as one snapshot; DataError at the first bad line. Reports its statements and terms."""
+        began, dictionary = time.perf_counter(), native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)
         graphs = quads.graphs
         if graph is not None:
             graphs = np.where(graphs == 0, np.uint64(dictionary.intern(1, graph)), graphs)
         columns = quads.subjects, quads.predicates, quads.objects, graphs
-        return self._do(lambda active: active.insert(columns, dictionary, self._terms))
+        stored = self._do(lambda active: active.insert(columns, dictionary, self._terms))
+        return LoadReport(stored, dictionary.size(), time.perf_counter() - began)
 
     def standing(self, name: str) -> Standing | None:
         """Return the registration point of a query, None while no engine has taken the query in."""
@@ -190,6 +192,12 @@ class Coordinator:
     def streams(self) -> dict[str, StreamDeclaration]:
         """The declared streams."""
         return dict(self._registrar.streams)
+
+    @property
+    def engines(self) -> dict[str, str]:
+        """Where query engines that live answer one-shot queries, by instance."""
+        alive = self._ear.alive("query-engine")
+        return {instance: beat.url for instance, beat in sorted(alive.items()) if beat.url is not None}
 
     @property
     def _registrar(self) -> Registrar:

@@ -120,6 +120,10 @@ class QueryEngine:
         self._reader.close()
         self._commitments.close()
 
+    def answer_at(self, url: str) -> None:
+        """Tell others where one-shot queries are answered here."""
+        self._heart.url = url
+
     def positions(self) -> Sequence[int]:
         """Return where a restart from a checkpoint made now reads on."""
         return self.replica.spine.positions()

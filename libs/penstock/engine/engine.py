@@ -297,6 +297,11 @@ class Engine:
             runtime.progress(())  # a pass that was interrupted comes to its end first
             save(runtime, self._directory)
 
+    @property
+    def limits(self) -> Limits:
+        """The bounds that it was made with."""
+        return self._runtime.core.limits
+
     def stats(self) -> dict[str, Any]:
         """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
         with self._lock:

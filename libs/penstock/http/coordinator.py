@@ -2,7 +2,8 @@
 
 PUT, GET, DELETE /streams/NAME (JSON: iri and settings) ·
 PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
-GET /streams, /queries · POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=).
+GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
+POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
         Route("/streams/{name:path}", told(handler.stream), methods=["PUT", "GET", "DELETE"]),
         Route("/queries", told(handler.queries)),
         Route("/queries/{name:path}", told(handler.query), methods=["PUT", "GET", "DELETE"]),
+        Route("/engines", told(handler.engines)),
         Route("/update", told(handler.update), methods=["POST"]),
         Route("/data", told(handler.data), methods=["POST"]),
     ]
@@ -126,6 +128,10 @@ class _Handler:
                 return found
             await asyncio.sleep(_LOOK_S)
 
+    async def engines(self, _: Request) -> Response:
+        """The addresses of the query engines that live, by instance; a standby knows them too."""
+        return JSONResponse(await self._do(lambda c: c.engines))
+
     # ---- stored data
     async def update(self, request: Request) -> Response:
         text = (await body_of(request)).decode()
@@ -135,8 +141,8 @@ class _Handler:
         body, asked = await body_of(request), request.query_params
         content_type = request.headers.get("content-type", "application/n-triples").partition(";")[0].strip()
         syntax = Format.named(content_type).value
-        stored = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base")))
-        return JSONResponse({"triples": stored})
+        report = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base")))
+        return JSONResponse({"triples": report.triples, "terms": report.terms})
 
 
 def _seconds(text: str | None) -> float:

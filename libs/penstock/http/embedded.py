@@ -61,7 +61,7 @@ class _Handler:
 
         return [
             route("/", self.page),
-            *sparql.routes(self._engine.query, self._engine.update),
+            *sparql.routes(self._engine.query, self._engine.limits, self._engine.update),
             route("/streams", self.streams),
             route("/streams/{iri:path}/events", self.events, "POST"),
             route("/streams/{iri:path}/advance", self.advance, "POST"),

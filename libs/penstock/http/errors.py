@@ -61,4 +61,5 @@ def _response(error: Exception) -> Response:
     content = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):
         content |= {"message": error.message, "line": str(error.line), "column": str(error.column)}
+        content["construct"] = error.construct
     return JSONResponse(content, status)

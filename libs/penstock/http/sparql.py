@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import rdflib
     from starlette.requests import Request
     from starlette.routing import BaseRoute
+
+    from penstock.engine.limits import Limits
 
     Answer: TypeAlias = Solutions | bool | rdflib.Graph
 
@@ -42,8 +44,19 @@ _FORM = "application/x-www-form-urlencoded"
 _DATASET = ("default-graph-uri", "named-graph-uri", "using-graph-uri", "using-named-graph-uri")
 
 
-def routes(ask: Callable[[str], Answer], update: Callable[[str], object] | None = None) -> list[BaseRoute]:
-    """Return the route /sparql. `ask` and `update` are called in threads."""
+class Ask(Protocol):
+    """Answers a one-shot query (`Engine.query`)."""
+
+    def __call__(self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None) -> Answer:
+        """Return the answer over the latest snapshot; LimitError beyond the time or memory given."""
+        ...
+
+
+def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = None) -> list[BaseRoute]:
+    """Return the route /sparql. `ask` and `update` are called in threads.
+
+    Beside the protocol's own parameters a query may have `base`, and `timeout_s` and `memory_mb` below the limits.
+    """
 
     async def sparql(request: Request) -> Response:
         operation, text = await _operation(request)
@@ -52,7 +65,10 @@ def routes(ask: Callable[[str], Answer], update: Callable[[str], object] | None 
                 raise DataError("this endpoint takes no updates")
             await run_in_threadpool(update, text)
             return Response(status_code=204)
-        answer = await run_in_threadpool(ask, text)
+        asked = request.query_params
+        timeout_s = _least("timeout_s", asked.get("timeout_s"), limits.query_timeout_s)
+        memory_mb = _least("memory_mb", asked.get("memory_mb"), limits.evaluation_memory_mb)
+        answer = await run_in_threadpool(ask, text, asked.get("base"), timeout_s, int(memory_mb))
         return await run_in_threadpool(_response, answer, request.headers.get("accept", "*/*"))
 
     return [Route("/sparql", told(sparql), methods=["GET", "POST"])]
@@ -75,6 +91,17 @@ async def _operation(request: Request) -> tuple[str, str]:
     if given[0][0] == "update" and request.method == "GET":
         raise DataError("an update is posted")
     return given[0]
+
+
+def _least(name: str, text: str | None, limit: float) -> float:
+    """Return what a client allows its query, or the service's limit where that is less."""
+    try:
+        asked = limit if text is None else float(text)
+    except ValueError as error:
+        raise DataError(f"{name} is no number: {text!r}") from error
+    if text is not None and not asked > 0:
+        raise DataError(f"{name} must be more than 0, not {text}")
+    return min(asked, limit) if limit else asked  # 0 = no limit
 
 
 def _parameters(names: Mapping[str, object], values: Callable[[str], Sequence[str] | None]) -> list[tuple[str, str]]:

@@ -30,7 +30,9 @@ S = TypeVar("S", bound=ServiceSettings)
 
 @dataclass(slots=True)
 class Context(Generic[S]):
-    """What a core is opened with. `observers` bring metrics up to date when they are asked for; `routes` add HTTP."""
+    """What a core is opened with. `observers` bring metrics up to date when they are asked for; `routes` add HTTP;
+    `listening` are told the URL at which others reach that, once it is served.
+    """
 
     settings: S
     log: KafkaLog
@@ -42,6 +44,7 @@ class Context(Generic[S]):
     stopping: Stopping
     routes: list[BaseRoute] = field(default_factory=list)
     observers: list[Callable[[], None]] = field(default_factory=list)
+    listening: list[Callable[[str], None]] = field(default_factory=list)
 
     def observe(self) -> None:
         """Bring the metrics up to date."""
@@ -91,6 +94,8 @@ def _serve(
         app = application(health, metrics, context.observe, context.routes)
         web = WebServer(app, settings.http_host, settings.http_port)
         logger.info("started", http_port=web.port)
+        for listener in context.listening:
+            listener(settings.http_url(web.port))
         Loop(stopping, health, metrics, logger, settings.give_up_s).run(core, settings.poll_ms / 1000)
     finally:
         if web is not None:

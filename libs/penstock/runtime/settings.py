@@ -27,6 +27,7 @@ from penstock.errors import PenstockError
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"
 _FILE = f"{_PREFIX}CONFIG"
+_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened on
 
 
 class SettingsError(PenstockError):
@@ -44,6 +45,7 @@ class ServiceSettings(BaseSettings):
     instance: str = Field(default_factory=socket.gethostname, min_length=1, description="this process among its kind")
     http_host: str = Field("127.0.0.1", description="where health and metrics are served")
     http_port: int = Field(0, ge=0, le=65_535, description="0 = any free port, told in the log")
+    advertised_host: str | None = Field(None, description="what others call this host; none = as it is listened on")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
     poll_ms: int = Field(50, ge=1, le=10_000, description="how long a step waits for input")
@@ -64,6 +66,11 @@ class ServiceSettings(BaseSettings):
         file = os.environ.get(_FILE)
         toml = (TomlConfigSettingsSource(settings_cls, Path(file)),) if file else ()
         return (init_settings, env_settings, *toml)
+
+    def http_url(self, port: int) -> str:
+        """Return where others reach this process's HTTP; by the host's name where it listens on all addresses."""
+        host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def kafka_properties(self) -> dict[str, str]:
         """Return what passes through to librdkafka: the file's table, then the environment."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 import time
-from functools import partial
 from pathlib import Path  # noqa: TC003 - pydantic reads it
 
 from pydantic import Field
@@ -80,7 +79,8 @@ class CheckpointedEngine:
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     """Open the core."""
     made = CheckpointedEngine(context)
-    context.routes.extend(routes(partial(made.engine.one_shot.query, base=None, timeout_s=None, memory_mb=None)))
+    context.routes.extend(routes(made.engine.one_shot.query, Limits()))
+    context.listening.append(made.engine.answer_at)
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
     context.health.check("checkpoint", lambda: made.unsaved)
     context.observers.append(lambda: context.metrics.active.set(bool(made.engine.buckets)))

@@ -34,7 +34,6 @@ class StoreSettings(ClientSettings):
     secret_file: Path = Field(description="what stores and engines share: a file of 16 bytes or more")
     listen: str = Field("127.0.0.1:0", description="host:port where engines ask for leases; port 0 = any")
     data_port: int = Field(0, ge=0, le=65_535, description="of the data plane, on the same host; 0 = any")
-    advertised_host: str | None = Field(None, description="what engines call this host; none = that of `listen`")
     regions_dir: Path = Field(Path("/dev/shm"), description="memory in which the shards' regions lie")  # noqa: S108
     data_dir: Path | None = Field(None, description="for checkpoints, best shared by stores; none = read the whole log")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between checkpoints")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -40,7 +39,7 @@ class Everything:
         self.engine = QueryEngine(self.log, self.topics, "e", *factory.make(), self.clock)
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
-            *sparql_routes.routes(partial(self.engine.one_shot.query, base=None, timeout_s=None, memory_mb=None)),
+            *sparql_routes.routes(self.engine.one_shot.query, Limits()),
         ]
         self.http = TestClient(Starlette(routes=routes))
 
@@ -125,7 +124,7 @@ def test_what_users_store_is_there_for_everybody(cluster):
     assert http.post("/update", content="INSERT DATA { <http://x/a> <http://x/p> 'b' }").json() == {"triples": 1}
     turtle = "<http://x/c> <http://x/p> 'd', 'e' ."
     stored = http.post("/data", params={"graph": "http://x/g"}, content=turtle, headers={"content-type": "text/turtle"})
-    assert stored.json() == {"triples": 2}
+    assert stored.json() == {"triples": 2, "terms": 3}
     assert http.post("/update", content="DELETE DATA { <http://x/a> <http://x/p> 'b' }").status_code == 400
     assert http.post("/data", content="no", headers={"content-type": "text/turtle"}).status_code == 400
     cluster.run()

@@ -1,0 +1,80 @@
+"""Answers of a cluster as the embedded engine gives them: from SPARQL Results JSON and N-Triples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import rdflib
+
+from penstock.engine.answers import Solutions
+from penstock.errors import PenstockError
+from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.engine.answers import Ids
+    from penstock.store._native import TermTuple
+
+
+class TermList:
+    """The terms of one answer; a term's id is its position, counted from 1."""
+
+    def __init__(self) -> None:
+        self._terms: list[TermTuple | None] = [None]
+        self._ids: dict[TermTuple, int] = {}
+
+    def id_of(self, term: Mapping[str, str] | None) -> int:
+        """Return the id of a term as SPARQL JSON writes it, 0 of None."""
+        if term is None:
+            return 0
+        found = term_tuple(term)
+        if found not in self._ids:
+            self._ids[found] = len(self._terms)
+            self._terms.append(found)
+        return self._ids[found]
+
+    def decode(self, ids: Ids) -> list[TermTuple | None]:
+        """Return the term of each id, None for 0."""
+        return [self._terms[i] for i in ids.tolist()]
+
+    def publish(self, ids: Ids) -> Ids:
+        """Return the ids: they mean nothing outside of their answer, wherever they are."""
+        return ids
+
+
+def term_tuple(term: Mapping[str, str]) -> TermTuple:
+    """Return a term of SPARQL Results JSON (§3.2.2; `typed-literal` is of older services) as the core's tuple."""
+    kind, value = term["type"], term["value"]
+    if kind == "uri":
+        return IRI, value, "", ""
+    if kind == "bnode":
+        return BLANK, value, "", ""
+    if kind not in ("literal", "typed-literal"):
+        raise PenstockError(f"an answer with a term that is none: {dict(term)!r}")
+    language = term.get("xml:lang", "")
+    return LITERAL, value, RDF_LANG_STRING if language else term.get("datatype", XSD_STRING), language
+
+
+def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[str, str]]]) -> Solutions:
+    """Return the rows of a SELECT."""
+    terms = TermList()
+    columns = [np.array([terms.id_of(row.get(name)) for row in bindings], np.uint64) for name in variables]
+    return Solutions(variables, columns, len(bindings), terms)
+
+
+def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
+    """Return the answer of a SPARQL Results JSON document, or of an evaluation's line (API.md, `jsonl`)."""
+    if "boolean" in line:
+        return bool(line["boolean"])
+    if "results" in line:
+        return solutions(line["head"]["vars"], line["results"]["bindings"])
+    if "graph" in line:
+        return graph_of(line["graph"])
+    raise PenstockError(f"an answer in no form that is known: {sorted(line)}")
+
+
+def graph_of(text: str) -> rdflib.Graph:
+    """Return the triples of an N-Triples document."""
+    return rdflib.Graph().parse(data=text, format="nt")

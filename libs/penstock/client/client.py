@@ -1,0 +1,292 @@
+"""`Client`: one user of a cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from penstock.client.answers import answer_of, graph_of
+from penstock.client.asking import Question, ask, with_query
+from penstock.client.documents import content_type_of, document_of, event_of
+from penstock.client.refused import Refused
+from penstock.client.results import Answered, ClusterQuery, Results
+from penstock.engine.storing import LoadReport
+from penstock.errors import DataError, QueryError, UnknownStreamError
+from penstock.log import Record
+from penstock.log.topics import TopicNames
+from penstock.query.ir import ContinuousQuery
+from penstock.query.parser import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
+
+    import rdflib
+
+    from penstock.engine.answers import Solutions
+    from penstock.engine.events import EventData
+    from penstock.engine.refused import DeadLetter, LateEvent
+    from penstock.log import Log
+
+_SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
+
+
+class Client:
+    """A user of a cluster: the embedded engine's verbs, whose answers and errors are the same.
+
+    url: coordinators, by comma. sparql_url: query engines, by comma; none = those that coordinators know. prefix: of
+    the cluster's topics. kafka: further properties of librdkafka (TLS, SASL).
+
+    Streams are named by their IRI, or by the name that their topics have. Declarations, registrations and stored data
+    take effect in the order of the cluster's log, durable on return; so are events when `push` returns. What this
+    client reads (evaluations, late events, dead letters) it takes from the topics, where it stays for others.
+    Not here: term ids (`encode`, `decode`, `push_columns`) and `checkpoint`, which are the cluster's own affair.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | None = None,
+        url: str = "",
+        sparql_url: str = "",
+        *,
+        log: Log | None = None,
+        prefix: str = "penstock",
+        kafka: Mapping[str, str] | None = None,
+    ) -> None:
+        if log is None:
+            from penstock.log.kafka import KafkaLog  # noqa: PLC0415 - the cluster extra
+
+            if bootstrap_servers is None:
+                raise DataError("a client needs bootstrap_servers")
+            log = KafkaLog(bootstrap_servers, dict(kafka or {}))
+        self._log = log
+        self._topics = TopicNames(prefix)
+        self._writer = log.writer()
+        self._results = Results(log)
+        self._refused = Refused(log, self._topics)
+        self._coordinators, self._engines = _urls(url), _urls(sparql_url)
+        self._names: dict[str, str] = {}  # of streams by IRI, as far as they were looked up
+        self._held: dict[str, ClusterQuery] = {}
+
+    # ---- declarations
+    def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
+        """Declare a stream; the same again changes nothing. `name` is what its topics are named by.
+
+        Settings are those of `Engine.declare_stream`. DataError where one cannot be.
+        """
+        body = json.dumps({"iri": iri, **settings}).encode()
+        self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
+
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads. What it absorbed stays stored."""
+        self._coordinator("DELETE", f"/streams/{quote(iri, safe='')}")
+        self._names.pop(iri, None)
+
+    @property
+    def streams(self) -> dict[str, Any]:
+        """Declarations of all streams by IRI."""
+        found: dict[str, Any] = json.loads(self._coordinator("GET", "/streams"))
+        return found
+
+    # ---- standing queries
+    def register(
+        self, text: str, name: str | None = None, base: str | None = None, topic: str | None = None
+    ) -> ClusterQuery:
+        """Register a standing query; QueryError with line and column. The same again changes nothing.
+
+        `name` takes the place of the text's own. `topic`: results go to a topic of its own.
+        """
+        called = name or _name_of(text, base)
+        path = with_query(f"/queries/{quote(called, safe='')}", base=base, topic=topic)
+        self._results.follow(topic or self._topics.results, called)
+        try:
+            told = json.loads(self._coordinator("PUT", path, text.encode()))
+        except BaseException:
+            if called not in self._held:
+                self._results.unfollow(called)
+            raise
+        self._results.follow(topic or self._topics.results, called, made=True)
+        return self._hold(told)
+
+    @property
+    def queries(self) -> dict[str, ClusterQuery]:
+        """The standing queries by name. Of those that others registered, evaluations are taken from now on."""
+        told = json.loads(self._coordinator("GET", "/queries"))
+        for name, record in told.items():
+            self._results.follow(record["topic"] or self._topics.results, name)
+        return {name: self._hold(record) for name, record in told.items()}
+
+    def registration_point(self, name: str) -> int | None:
+        """Return P of a standing query, ms; None where none of its streams has any progress, or no engine runs."""
+        found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
+        point: int | None = found["point"]
+        return point
+
+    def stop(self, name: str) -> None:
+        """Stop a standing query. What is due by then is still committed."""
+        self._coordinator("DELETE", f"/queries/{quote(name, safe='')}")
+        held = self._held.pop(name, None)
+        if held is not None:
+            held.stopped = True
+
+    # ---- stored data
+    def load(
+        self,
+        source: str | PathLike[str] | bytes,
+        graph: str | None = None,
+        format: str | None = None,  # noqa: A002 - the name is API.md's
+        base: str | None = None,
+    ) -> LoadReport:
+        """Store a document (a file by its name, .gz too, or bytes with a `format`) as one snapshot.
+
+        DataError at the first bad line: nothing is stored then. Of the report, `triples` and `terms` are what the
+        document has, whether it is new or not.
+        """
+        began = time.perf_counter()
+        data, syntax, base = document_of(source, format, base)
+        path = with_query("/data", graph=graph, base=base)
+        told = json.loads(self._coordinator("POST", path, data, content_type_of(syntax)))
+        return LoadReport(int(told["triples"]), int(told["terms"]), time.perf_counter() - began)
+
+    def update(self, text: str, base: str | None = None) -> int:
+        """Run `INSERT DATA {...}`, as one snapshot; returns the number of triples."""
+        answer = self._coordinator("POST", with_query("/update", base=base), text.encode())
+        return int(json.loads(answer)["triples"])
+
+    def query(
+        self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
+    ) -> Solutions | bool | rdflib.Graph:
+        """Ask once, over the newest snapshot that the engine asked has come to. LimitError beyond time or memory."""
+        path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
+        question = Question("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
+        try:
+            answer = ask(self._sparql, question, timeout_s or 0.0)
+        except QueryError as error:
+            raise _with_text(error, text) from None
+        return answer_of(json.loads(answer)) if answer[:1] == b"{" else graph_of(answer.decode())
+
+    # ---- events
+    def push(
+        self,
+        stream: str,
+        data: EventData,
+        timestamp: int,
+        format: str = "nt",  # noqa: A002 - the name is API.md's
+    ) -> None:
+        """Produce one event: RDF text in a format (a name or media type), or rdflib triples; durable on return.
+
+        What is wrong with it the adaptor finds: it goes to `dead_letters`.
+        """
+        self.push_events(stream, [(timestamp, data)], format)
+
+    def push_events(
+        self,
+        stream: str,
+        events: Iterable[tuple[int, EventData]],
+        format: str = "nt",  # noqa: A002 - the name is API.md's
+    ) -> None:
+        """Produce events, (timestamp, data) each, in order; durable on return."""
+        topic = self._topics.events(self._name(stream))
+        self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
+
+    def advance(self, stream: str | None, timestamp: int) -> None:
+        """Say that no event at or before a time (ms) will follow (None: on any stream that users push to).
+
+        It holds for all producers of the stream: each partition of its topic is told.
+        """
+        if stream is None:
+            names = [record["name"] for record in self.streams.values() if record["publisher"] is None]
+        else:
+            names = [self._name(stream)]
+        beat = (("heartbeat", str(timestamp).encode()),)
+        partitions = self._log.topics()
+        topics = [self._topics.events(name) for name in names]
+        beats = [Record(t, b"", partition=i, headers=beat) for t in topics for i in range(partitions.get(t, 1))]
+        self._writer.append(beats)
+
+    def late(self, stream: str) -> list[LateEvent]:
+        """Take the stream's late events that this client has not taken yet, oldest first."""
+        return self._refused.late(stream)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """Take what could not be used and this client has not taken yet, with reasons, oldest first."""
+        return self._refused.dead_letters()
+
+    # ---- results topics
+    def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
+        """Yield committed evaluations from the topic's start on; ends after `until_idle_s` without a new one."""
+        heard = time.monotonic()
+        for answered in self.watch(topic):
+            if answered is not None:
+                heard = time.monotonic()
+                yield answered
+            elif until_idle_s is not None and time.monotonic() - heard > until_idle_s:
+                return
+
+    def watch(self, topic: str | None = None) -> Iterator[Answered | None]:
+        """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
+        return self._results.watch(topic or self._topics.results)
+
+    def close(self) -> None:
+        """Close the connections. Standing queries stay."""
+        self._results.close()
+        self._refused.close()
+        self._writer.close()
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- inside
+    def _coordinator(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = "text/plain"
+    ) -> bytes:
+        try:
+            return ask(lambda: self._coordinators, Question(method, path, body, content_type))
+        except QueryError as error:
+            raise _with_text(error, (body or b"").decode()) from None
+
+    def _sparql(self) -> list[str]:
+        """Where one-shot queries are answered, as far as that is known now."""
+        if self._engines or not self._coordinators:
+            return self._engines
+        return list(json.loads(self._coordinator("GET", "/engines")).values())
+
+    def _name(self, stream: str) -> str:
+        """Return the name of a stream that is given by its IRI; what is no IRI is a name."""
+        if ":" not in stream:
+            return stream
+        if stream not in self._names:
+            self._names = {iri: record["name"] for iri, record in self.streams.items()}
+        if stream not in self._names:
+            raise UnknownStreamError(f"there is no stream <{stream}>")
+        return self._names[stream]
+
+    def _hold(self, record: Mapping[str, Any]) -> ClusterQuery:
+        name, number = record["name"], int(record["number"])
+        held = self._held.get(name)
+        if held is None or held.number != number:
+            held = self._held[name] = ClusterQuery(name, number, record["text"], self._results, self.stop)
+        return held
+
+
+def _urls(by_comma: str) -> list[str]:
+    return [part.strip().rstrip("/") for part in by_comma.split(",") if part.strip()]
+
+
+def _name_of(text: str, base: str | None) -> str:
+    """Return the name that a text gives its query, or else one that the text decides: the same again is the same."""
+    statement = parse(text, base)
+    if isinstance(statement, ContinuousQuery) and statement.name is not None:
+        return statement.name
+    return "query-" + blake2b(f"{base}\n{text}".encode(), digest_size=8).hexdigest()
+
+
+def _with_text(error: QueryError, text: str) -> QueryError:
+    return QueryError(error.message, error.line, error.column, error.construct, text)

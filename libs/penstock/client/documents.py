@@ -1,0 +1,55 @@
+"""What users hand over, as services take it: documents over HTTP, events as records of Kafka."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.engine.events import checked_time, original_bytes
+from penstock.errors import DataError
+from penstock.log import Record
+from penstock.rdf.formats import Format
+from penstock.rdf.loading import Source
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from penstock.engine.events import EventData
+
+_MEDIA_TYPES = {
+    Format.TURTLE: "text/turtle",
+    Format.N_TRIPLES: "application/n-triples",
+    Format.N_QUADS: "application/n-quads",
+    Format.TRIG: "application/trig",
+    Format.RDF_XML: "application/rdf+xml",
+    Format.JSON_LD: "application/ld+json",
+}
+
+
+def content_type_of(syntax: Format) -> str:
+    """Return the media type of a serialisation."""
+    return _MEDIA_TYPES[syntax]
+
+
+def document_of(
+    source: str | PathLike[str] | bytes, syntax: str | None, base: str | None
+) -> tuple[bytes, Format, str | None]:
+    """Return a document's bytes, format and base IRI. DataError where it cannot be read, or its format is not known."""
+    found = Source.of(source, syntax, base)
+    if found.path is None:
+        return found.data or b"", found.format, found.base
+    try:
+        data = Path(found.path).read_bytes()
+        unpacked = gzip.decompress(data) if found.path.suffix.lower() == ".gz" else data
+    except (OSError, EOFError) as error:
+        raise DataError(f"{source!r} cannot be read: {error}") from error
+    return unpacked, found.format, found.base
+
+
+def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
+    """Return the record of an event (API.md, "Kafka")."""
+    media = content_type_of(Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES)
+    stamp = str(checked_time(time_ms)).encode()
+    value = original_bytes(data if isinstance(data, str | bytes) else list(data))
+    return Record(topic, value, headers=(("content-type", media.encode()), ("timestamp", stamp)))

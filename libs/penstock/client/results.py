@@ -1,0 +1,209 @@
+"""Evaluations from the results topics: one reader a topic, which deals them out to the queries that a client holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass
+from threading import Event, RLock, Thread
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from penstock.client.answers import answer_of
+from penstock.errors import LimitError
+from penstock.log import END, START, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    import rdflib
+
+    from penstock.engine.answers import Solutions
+    from penstock.log import Log, Reader
+
+    Bounds: TypeAlias = tuple[int | None, int]
+
+UNTAKEN = 100_000
+"""Evaluations of a query that wait to be polled; then reading is a LimitError."""
+_POLL, _WAIT_S = 1_000, 0.1
+_log = logging.getLogger("penstock.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One evaluation as the result topic has it: `line` is the whole JSON object."""
+
+    query: str
+    time: int
+    line: Mapping[str, Any]
+
+
+class ClusterEvaluation:
+    """The answer of one query at one instant, as the embedded engine's `Evaluation`; decoded when it is looked at."""
+
+    __slots__ = ("_answer", "line", "query", "time")
+
+    def __init__(self, line: Mapping[str, Any]) -> None:
+        self.line = line
+        self.query: str = line["query"]
+        self.time: int = line["time"]
+        self._answer: Solutions | bool | rdflib.Graph | None = None
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.query} at {self.time}>"
+
+    @property
+    def windows(self) -> dict[str, Bounds]:
+        """Nominal bounds (start exclusive, end inclusive; ms) of each window by its IRI."""
+        return {iri: (start, end) for iri, (start, end) in self.line["windows"].items()}
+
+    @property
+    def snapshot(self) -> int:
+        """Number of the snapshot of the stored graph that was read."""
+        return int(self.line["snapshot"])
+
+    @property
+    def attempt(self) -> int:
+        """How many engines have had the query's bucket, this one included."""
+        return int(self.line["attempt"])
+
+    @property
+    def error(self) -> LimitError | None:
+        """Why there is no answer, or None."""
+        return LimitError(self.line["error"]) if "error" in self.line else None
+
+    @property
+    def answer(self) -> Solutions | bool | rdflib.Graph:
+        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT; raises `error` where there is one."""
+        if self.error is not None:
+            raise self.error
+        if self._answer is None:
+            self._answer = answer_of(self.line)
+        return self._answer
+
+
+class Results:
+    """The results topics as one client reads them: committed evaluations only, each once. Any thread may read."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._readers: dict[str, Reader] = {}
+        self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}  # by query: its topic, what is untaken
+        self._lock = RLock()
+
+    def follow(self, topic: str, query: str, *, made: bool = False) -> None:
+        """From now on keep what comes for a query; `made`: a topic that was not there before came with the query."""
+        with self._lock:
+            if topic not in self._readers and (partitions := self._log.topics().get(topic, 0)):
+                begin = START if made else END
+                self._readers[topic] = self._log.reader({Partition(topic, i): begin for i in range(partitions)})
+            self._waiting.setdefault(query, (topic, deque()))
+
+    def unfollow(self, query: str) -> None:
+        """Let go of a query, and of a topic that nobody follows any more."""
+        with self._lock:
+            topic, _ = self._waiting.pop(query, ("", None))
+            if topic in self._readers and all(other != topic for other, _ in self._waiting.values()):
+                self._readers.pop(topic).close()
+
+    def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
+        """Return what was committed for a query and not yet taken, waiting so long for the first."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            with self._lock:
+                topic, waiting = self._waiting.get(query, ("", deque()))
+                if topic in self._readers:
+                    self._read(topic, 0.0 if waiting else min(timeout_s, _WAIT_S))
+                taken = [waiting.popleft() for _ in range(len(waiting) if limit is None else min(limit, len(waiting)))]
+            if taken or topic not in self._readers or time.monotonic() >= deadline:
+                return taken
+
+    def _read(self, topic: str, timeout_s: float) -> None:
+        """Deal out what a topic has, to its end."""
+        reader = self._readers[topic]
+        while messages := reader.poll(_POLL, timeout_s):
+            for message in messages:
+                self._deal_out(json.loads(message.value or b"{}"))
+
+    def _deal_out(self, line: Mapping[str, Any]) -> None:
+        _, waiting = self._waiting.get(line.get("query", ""), ("", None))
+        if waiting is None:
+            return
+        if len(waiting) >= UNTAKEN:
+            raise LimitError(f"{UNTAKEN} evaluations of {line['query']} wait to be polled")
+        waiting.append(ClusterEvaluation(line))
+
+    def watch(self, topic: str) -> Iterator[Answered | None]:
+        """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
+        partitions = self._log.topics().get(topic, 0)
+        reader = self._log.reader({Partition(topic, i): START for i in range(partitions)})
+        try:
+            while True:
+                messages = reader.poll(_POLL, _WAIT_S)
+                for message in messages:
+                    line = json.loads(message.value or b"{}")
+                    yield Answered(line["query"], line["time"], line)
+                if not messages:
+                    yield None
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            for query in list(self._waiting):
+                self.unfollow(query)
+
+
+class ClusterQuery:
+    """A standing query of a cluster, as its user holds it. Its evaluations are those committed since it was asked for
+    by this client; what came before is in the results topic.
+    """
+
+    def __init__(self, name: str, number: int, text: str, results: Results, stop: Callable[[str], None]) -> None:
+        self.name, self.number, self.text = name, number, text
+        self.stopped = False
+        self._results = results
+        self._stop = stop
+
+    def __repr__(self) -> str:
+        return f"<Query {self.name}{' (stopped)' if self.stopped else ''}>"
+
+    def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
+        """Return evaluations that were not yet taken, in order of time; waits up to `timeout_s` for the first."""
+        return self._results.take(self.name, limit, timeout_s)
+
+    def subscribe(self, callback: Callable[[ClusterEvaluation], object]) -> Callable[[], None]:
+        """Hand every evaluation to `callback`, in order, on a thread of its own. Returns a function that ends this."""
+        ended = Event()
+
+        def deliver() -> None:
+            while not (ended.is_set() or self.stopped):
+                for evaluation in self.poll(timeout_s=_WAIT_S):
+                    try:
+                        callback(evaluation)
+                    except Exception:  # noqa: BLE001 - whatever a user's function raises
+                        _log.exception("a subscriber of %s failed on its evaluation at %d", self.name, evaluation.time)
+
+        thread = Thread(target=deliver, name=f"penstock-{self.name}", daemon=True)
+        thread.start()
+
+        def unsubscribe() -> None:
+            ended.set()
+            thread.join()
+
+        return unsubscribe
+
+    async def __aiter__(self) -> AsyncIterator[ClusterEvaluation]:
+        """Yield evaluations as they are committed; ends when the query is stopped by this client."""
+        while not self.stopped:
+            for evaluation in await asyncio.to_thread(self.poll, None, _WAIT_S):
+                yield evaluation
+
+    def stop(self) -> None:
+        """End the query, for everybody."""
+        if not self.stopped:
+            self.stopped = True
+            self._stop(self.name)
