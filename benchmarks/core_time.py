@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine import evaluate, oneshot
+from penstock.engine import execution, oneshot
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def core_times(again: int = 0) -> Iterator[dict[int, Executions]]:
     """
     seen: dict[int, Executions] = defaultdict(Executions)
     listening = _Listening(seen, again)
-    modules: tuple[Any, ...] = (evaluate, oneshot)
+    modules: tuple[Any, ...] = (execution, oneshot)
     try:
         for module in modules:
             module.native = listening

@@ -17,7 +17,7 @@ import rdflib
 
 from benchmarks.harness import Point, Row, check
 from benchmarks.macro.sample import STREAMS, Events, Sample, iri
-from penstock.engine.evaluate import native_start
+from penstock.engine.execution import native_start
 from penstock.store import _native as native
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ Answers keep columns of term ids; they are decoded when someone looks, distinct 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import rdflib
 
 from penstock.engine import formats
+from penstock.engine.pairs import Pairs
 from penstock.rdf.terms import BLANK, IRI, from_tuple
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
 _FEW = 128  # ids of a small answer
 
+T = TypeVar("T")
+
 
 class Decoder(Protocol):
     """Turns ids of one evaluation into terms (the core's LocalTerms)."""
@@ -40,10 +43,14 @@ class Decoder(Protocol):
 
 
 class Answer:
-    """Columns of ids with what is needed to read them: the decoder, and a lease that keeps their terms alive."""
+    """Columns of ids with what is needed to read them: the decoder, and a lease that keeps their terms alive.
 
-    def __init__(self, columns: Sequence[Ids], rows: int, decoder: Decoder, lease: object = None) -> None:
-        self._columns = tuple(columns)
+    Columns may be given as `Pairs`, all pairs of rows of several parts: then whole columns are made when asked for.
+    """
+
+    def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
+        self._pairs = columns if isinstance(columns, Pairs) else None
+        self._held = columns.held if isinstance(columns, Pairs) else tuple(columns)
         self._rows = rows
         self._decoder = decoder
         self._lease = lease
@@ -51,35 +58,43 @@ class Answer:
     def __len__(self) -> int:
         return self._rows
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Ids, ...]:
         """The ids, column by column; those of computed terms mean nothing outside of this answer (see `published`)."""
-        return self._columns
+        return self._whole(self._held)
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
         """The columns with ids that mean the same to the whole engine."""
-        return publish(self._columns, self._decoder)
+        return publish(self.columns, self._decoder)
+
+    def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+        """Return columns of all rows, given what stands in place of the columns held."""
+        return tuple(held) if self._pairs is None else self._pairs.expand(held)
+
+    def _zipped(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+        """Return rows, given what stands in place of the columns held."""
+        if self._pairs is not None:
+            return self._pairs.rows(held)
+        return zip(*held, strict=True) if held else (() for _ in range(self._rows))
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[NDArray[np.intp]]]:
-        """Terms, and for each column the position of each row's term among them; each once, unless they are few."""
-        if not self._columns:
+        """Terms, and for each column held the position of each row's term among them; each once, unless they are
+        few.
+        """
+        if not self._held:
             return [], []
-        ids = np.concatenate(self._columns)
+        ids, ends = np.concatenate(self._held), np.cumsum([len(column) for column in self._held])[:-1]
         if len(ids) <= _FEW:  # sorting them costs more than decoding some twice
-            return self._decoder.decode(ids), list(np.arange(len(ids)).reshape(len(self._columns), self._rows))
+            return self._decoder.decode(ids), np.split(np.arange(len(ids)), ends)
         ids, positions = np.unique(ids, return_inverse=True)
-        return self._decoder.decode(ids), np.split(positions, len(self._columns))
+        return self._decoder.decode(ids), np.split(positions, ends)
 
     def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
         """Yield each row's terms as the core's tuples, None where unbound."""
         terms, positions = self._decoded
-        if not positions:
-            yield from (() for _ in range(self._rows))
-            return
-        columns = ([terms[i] for i in column.tolist()] for column in positions)
-        yield from zip(*columns, strict=True)
+        yield from self._zipped([[terms[i] for i in column.tolist()] for column in positions])
 
     @cached_property
     def _terms(self) -> list[RdflibTerm | None]:
@@ -87,12 +102,8 @@ class Answer:
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
         """Yield each row's rdflib terms, None where unbound."""
-        positions = self._decoded[1]
-        if not positions:
-            yield from (() for _ in range(self._rows))
-            return
-        terms = self._terms
-        yield from zip(*([terms[i] for i in column.tolist()] for column in positions), strict=True)
+        terms, positions = self._terms, self._decoded[1]
+        yield from self._zipped([[terms[i] for i in column.tolist()] for column in positions])
 
 
 class Solutions(Answer):
@@ -102,7 +113,12 @@ class Solutions(Answer):
     """
 
     def __init__(
-        self, variables: Sequence[str], columns: Sequence[Ids], rows: int, decoder: Decoder, lease: object = None
+        self,
+        variables: Sequence[str],
+        columns: Sequence[Ids] | Pairs,
+        rows: int,
+        decoder: Decoder,
+        lease: object = None,
     ) -> None:
         super().__init__(columns, rows, decoder, lease)
         self.variables = tuple(variables)
@@ -142,7 +158,7 @@ class Solutions(Answer):
         """
         terms, positions = self._decoded
         distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
-        columns = [distinct.take(pa.array(column)) for column in positions]
+        columns = [distinct.take(pa.array(column)) for column in self._whole(positions)]
         return pa.table(columns, names=list(self.variables))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.engine.answers import Decoder, Ids
+    from penstock.engine.factors import Product
     from penstock.engine.membership import Membership
     from penstock.errors import PenstockError
 
@@ -46,6 +47,8 @@ class Reading:
 class Block:
     """One execution's rows, sorted by member. `present` are the members that have rows, ascending; those of
     present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` names members whose part failed.
+
+    `product`: the rows where they are kept as factors; `columns` is empty then.
     """
 
     reading: Reading
@@ -58,6 +61,7 @@ class Block:
     decoder: Decoder | None
     lease: object = None
     errors: Mapping[int, PenstockError] = field(default_factory=dict)
+    product: Product | None = None
     sparse: bool = False  # REPORT NONEMPTY: only members with rows (or an error) have an evaluation
     waiting: int = 0
 
@@ -150,8 +154,11 @@ class Evaluation:
         rows = block.rows_of(self._member)
         if block.form is Form.ASK:
             return bool(rows.stop > rows.start)
-        columns = [column[rows] for column in block.columns]
         assert block.decoder is not None
+        if block.product is not None:
+            pairs = block.product.of(self._member)
+            return Solutions(block.variables, pairs, len(pairs), block.decoder, block.lease)
+        columns = [column[rows] for column in block.columns]
         if block.form is Form.SELECT:
             return Solutions(block.variables, columns, rows.stop - rows.start, block.decoder, block.lease)
         return Triples(columns, rows.stop - rows.start, block.decoder, block.lease)

@@ -12,6 +12,8 @@ from penstock.query.ir import RelationToStream
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from penstock.engine.answers import Decoder, Ids
@@ -94,3 +96,11 @@ def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Row
     kept = native.multiset_difference((larger.member, *larger.columns), (smaller.member, *smaller.columns))
     taken = larger.take(np.sort(kept))
     return Rows(taken.member, taken.columns, now.decoder or before.decoder)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return (published) rows of several executions as one, sorted by member."""
+    member = np.concatenate([rows.member for rows in parts])
+    columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
+    decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)
+    return Rows(member, columns, decoder).take(np.argsort(member, kind="stable"))

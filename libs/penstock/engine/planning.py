@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant, Template
 
 T = TypeVar("T")
+CompiledPlan: TypeAlias = native.Plan
 
 
 class EngineCatalogue:
@@ -107,11 +108,12 @@ class EngineCatalogue:
 
 @dataclass(slots=True)
 class Planned:
-    """A physical plan, compiled, with the constants whose ids stand in it."""
+    """A physical plan, compiled, with the constants whose ids stand in it. `factors` are its factors' plans."""
 
     physical: PhysicalPlan
-    native: native.Plan
+    native: CompiledPlan
     constants: dict[Iri | Literal, int]
+    factors: tuple[CompiledPlan, ...] = ()
 
     @property
     def constant_ids(self) -> Ids:
@@ -128,4 +130,5 @@ def make_plan(
 ) -> Planned:
     """Plan and compile a query (or a group's template)."""
     physical = plan(query, catalogue, grouped=grouped, sample=sample)
-    return Planned(physical, native.Plan(physical.spec), catalogue.constants)
+    factors = tuple(native.Plan(spec) for spec in physical.factors)
+    return Planned(physical, native.Plan(physical.spec), catalogue.constants, factors)

@@ -123,7 +123,8 @@ class _Writer:
         return {"next": log.next, "blocks": [[n, self._block(block)] for n, block in log.blocks(0, log.next)]}
 
     def _block(self, block: Block) -> dict[str, Any]:
-        columns = block.columns if block.decoder is None else publish(block.columns, block.decoder)
+        columns = block.columns if block.product is None else block.product.rows().columns
+        columns = columns if block.decoder is None else publish(columns, block.decoder)
         reading = block.reading
         return {
             "time": reading.time,

@@ -24,7 +24,7 @@ from penstock.query.algebra import (
 )
 from penstock.query.datasets import query_dataset
 from penstock.query.explain import render
-from penstock.query.ir import ContinuousQuery, Form
+from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.planning.cardinality import CountKey, Counts, Estimator
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import term_spec
@@ -50,7 +50,8 @@ class PhysicalPlan:
 
     `outputs`: (name, slot) of SELECT's variables in order; of CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
     for ASK, which is true where the answer has a row. `member`: slot of the hidden member column of a group's plan.
-    `fragments`: of each fork the plan of its steps, as nodes take it.
+    `fragments`: of each fork the plan of its steps, as nodes take it. `factors`: where an answer's rows are all pairs
+    of rows of independent parts, a plan for each part (docs/adr/0047); none otherwise.
     """
 
     spec: Spec
@@ -61,6 +62,7 @@ class PhysicalPlan:
     labels: dict[int, tuple[str, float]]
     counts: dict[CountKey, Counts]
     fragments: dict[int, str]
+    factors: tuple[Spec, ...] = ()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
         """Whether counts have left the range for which the plan was chosen (DESIGN §6.3)."""
@@ -105,9 +107,10 @@ def plan(
     scope = Scope(context.dataset.default)
     body = join(context, _with_unique_names(query.algebra), context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
-    spec: Spec = {"slots": context.slots, "seed": seed, "root": root, "subplans": context.subplans}
+    roots = _factors(context, query, body)
+    specs = [{"slots": context.slots, "seed": seed, "root": r, "subplans": context.subplans} for r in (root, *roots)]
     return PhysicalPlan(
-        spec,
+        specs[0],
         query.form,
         outputs,
         context.member_slot(),
@@ -115,7 +118,19 @@ def plan(
         context.labels,
         context.estimator.counts,
         context.fragments,
+        tuple(specs[1:]),
     )
+
+
+def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
+    """The factors of a group's answer, where there are several and nothing but their pairs is asked for."""
+    if context.member is None or query.form is not Form.SELECT or query.r2s is not RelationToStream.RSTREAM:
+        return []
+    if len(body.factors) < 2:
+        return []
+    label, rows = context.labels[body.node["id"]]
+    context.labels[body.node["id"]] = f"{label}, kept as {len(body.factors)} factors", rows
+    return [factor.node for factor in body.factors]
 
 
 def _answer(

@@ -30,6 +30,7 @@ SCENES = {
         "windows": ("s RANGE 500ms STEP 100ms",),
         "header": "REGISTER ISTREAM q AS",
     },
+    "pairs": {"body": "?a :p ?o . ?b :p ?c", "select": "SELECT ?c ?a ?o", "windows": ("s RANGE 300ms STEP 100ms",)},
 }
 
 

@@ -20,7 +20,8 @@ Spec = dict[str, Any]
 class Relation:
     """A plan node with what is known of its rows: names bound in every row, names perhaps bound, expected rows.
 
-    `pure_seed`: nothing but the seed so far, so that branches may start from their own copy of it.
+    `pure_seed`: nothing but the seed so far, so that branches may start from their own copy of it. `factors`: where the
+    rows are all pairs of rows of other relations, those.
     """
 
     node: Spec
@@ -28,6 +29,7 @@ class Relation:
     maybe: Names
     rows: float
     pure_seed: bool = False
+    factors: tuple[Relation, ...] = ()
 
     @property
     def names(self) -> Names:

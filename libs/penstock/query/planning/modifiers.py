@@ -83,7 +83,21 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
     slots = [context.slot(name) for name in names]
     spec = context.node("project", label, inner.rows, **{"in": inner.node}, slots=slots)
     kept = frozenset(names)
-    return Relation(spec, inner.certain & kept, kept - inner.certain, inner.rows)
+    return Relation(spec, inner.certain & kept, kept - inner.certain, inner.rows, factors=_kept(context, inner, names))
+
+
+def _kept(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
+    """What a projection keeps of each factor; none where a name is in no factor, or the member is not in each."""
+    shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
+    if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):
+        return ()
+    projected = []
+    for factor in inner.factors:
+        slots = [context.slot(name) for name in names if name in factor.names]
+        node = context.node("project", "of a factor", factor.rows, **{"in": factor.node}, slots=slots)
+        kept = factor.names & frozenset(names)
+        projected.append(Relation(node, factor.certain & kept, kept - factor.certain, factor.rows))
+    return tuple(projected)
 
 
 def _wrap(context: PlanContext, op: str, inner: Relation) -> Relation:

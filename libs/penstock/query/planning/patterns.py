@@ -326,7 +326,12 @@ def _hash_join(context: PlanContext, left: Relation, right: Relation) -> Relatio
     label = f"on {', '.join('?' + name for name in shared)}" if shared else "all pairs"
     node = context.node("join", label, rows, left=left.node, right=right.node)
     bound = left.certain | right.certain
-    return Relation(node, bound, (left.maybe | right.maybe) - bound, rows)
+    factors = () if shared else (*_factors(left), *_factors(right))
+    return Relation(node, bound, (left.maybe | right.maybe) - bound, rows, factors=factors)
+
+
+def _factors(side: Relation) -> tuple[Relation, ...]:
+    return () if side.pure_seed else side.factors or (side,)
 
 
 def _optional(context: PlanContext, node: LeftJoin, outer: Relation, scope: Scope) -> Relation:

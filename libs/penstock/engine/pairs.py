@@ -1,0 +1,72 @@
+"""The rows of one answer as all pairs of rows of independent parts; whole columns only when someone wants them.
+
+With n and m rows in two parts there are n·m rows, which take n + m to hold (factorised representations of query
+results: Olteanu and Závodný, TODS 40(1), 2015; here products only). See docs/adr/0047.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from math import prod
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Ids: TypeAlias = NDArray[np.uint64]
+    Places: TypeAlias = tuple[tuple[int, int], ...]
+    """Of each variable: its part, and its column there."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The rows of one answer: all pairs (triples …) of rows of the parts, those of the last part next to one another.
+
+    `counts` are the parts' rows: a part may have no columns, and its rows count nevertheless.
+    """
+
+    parts: tuple[tuple[Ids, ...], ...]
+    counts: tuple[int, ...]
+    places: Places
+
+    def __len__(self) -> int:
+        return prod(self.counts)
+
+    @property
+    def held(self) -> tuple[Ids, ...]:
+        """The columns of all parts, one part's after the other's."""
+        return tuple(chain.from_iterable(self.parts))
+
+    def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+        """Return whole columns by variable, given what stands in place of `held`."""
+        return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
+
+    def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+        """Yield row by row what stands in place of `held`; no whole column is made."""
+        columns = iter(held)
+        parts = [
+            list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count
+            for part, count in zip(self.parts, self.counts, strict=True)
+        ]
+        order = [self._first(part) + column for part, column in self.places]
+        whole = (tuple(chain.from_iterable(row)) for row in product(*parts))
+        if order == list(range(len(held))):
+            return whole
+        if len(order) == 1:
+            return ((row[order[0]],) for row in whole)
+        return map(itemgetter(*order), whole) if order else (() for _ in whole)
+
+    def _first(self, part: int) -> int:
+        return sum(len(columns) for columns in self.parts[:part])
+
+    def _whole(self, part: int, column: NDArray[Any]) -> NDArray[Any]:
+        before, after = prod(self.counts[:part]), prod(self.counts[part + 1 :])
+        return np.tile(np.repeat(column, after), before)
