@@ -98,3 +98,12 @@ def test_the_image_copies_what_the_build_needs_and_runs_as_nobody_special():
         assert all((ROOT / part).exists() for part in source.split())
     assert re.search(r"^USER [1-9]\d*$", DOCKERFILE, re.MULTILINE)
     assert DOCKERFILE.count("FROM ${BASE_IMAGE}") == 2
+
+
+def test_the_image_is_given_everything_that_the_build_installs():
+    build = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    installed = {path.partition("/")[0] for path in re.findall(r"install\(DIRECTORY (\S+)", build)}
+    copied = set(re.findall(r"^COPY (\w+) \w+$", DOCKERFILE, re.MULTILINE))
+    sent = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
+    assert installed | {"libs", "native", "schemas"} <= copied
+    assert copied <= sent
