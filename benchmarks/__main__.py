@@ -31,6 +31,7 @@ ALL = (
     "macro.kafka_recovery",
     "macro.kafka_durability",
     "macro.dictionary_restart",
+    "macro.checkpoints",
     "macro.dataplane",
     "macro.nodes",
     "macro.spark_load",

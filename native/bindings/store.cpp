@@ -30,6 +30,7 @@ using penstock::Labelled;
 using penstock::ShardReader;
 using penstock::Source;
 using penstock::Store;
+using penstock::StoreCapture;
 using penstock::TermId;
 
 namespace {
@@ -116,6 +117,16 @@ void save(const Store& store, const std::string& directory) {
     store.save(directory);
 }
 
+std::unique_ptr<StoreCapture> capture(const Store& store, const std::string& directory, const std::string& previous) {
+    nb::gil_scoped_release release;
+    return store.capture(directory, previous);
+}
+
+void write_capture(StoreCapture& capture) {
+    nb::gil_scoped_release release;
+    capture.write();
+}
+
 std::unique_ptr<Store> open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes,
                             bool publish_logs) {
     nb::gil_scoped_release release;
@@ -176,6 +187,11 @@ void bind_store(nb::module_& m) {
     nb::class_<penstock::StoreLease>(m, "StoreLease", "Keeps what readers of a snapshot need; released when collected.")
         .def_prop_ro("snapshot", &penstock::StoreLease::snapshot);
 
+    nb::class_<StoreCapture>(m, "StoreCapture",
+                             "A store at a moment, on its way to the disk; collected unwritten, nothing.")
+        .def("write", &write_capture)
+        .def_prop_ro("changed_bytes", &StoreCapture::changed_bytes);
+
     nb::class_<Store, Labelled>(m, "Store", "The stored graph: one writer at a time, any number of readers.")
         .def("__init__", &make_store, "directory"_a, "shards"_a = 1, "reserve_bytes"_a = kReserve,
              "own"_a = std::vector<std::uint32_t>{}, "publish_logs"_a = false)
@@ -194,6 +210,7 @@ void bind_store(nb::module_& m) {
         .def("log_bytes", &Store::log_bytes)
         .def("index_bytes", &Store::index_bytes)
         .def("save", &save, "directory"_a)
+        .def("capture", &capture, "directory"_a, "previous"_a = "")
         .def_static("open", &open, "saved"_a, "directory"_a, "reserve_bytes"_a = kReserve, "publish_logs"_a = false);
 
     nb::class_<ShardReader>(m, "ShardReader", "A shard's region mapped read-only, in another process.")

@@ -154,6 +154,139 @@ TEST(StoreCheckpoint, RefusesFilesThatAreMissingCutOrChanged) {
     EXPECT_EQ(open()->latest(), world.store->latest());
 }
 
+// ---- only what has changed
+
+std::uint64_t bytes_of(const std::string& directory) {
+    std::uint64_t bytes = 0;
+    for (const auto& file : fs::directory_iterator(directory)) bytes += file.file_size();
+    return bytes;
+}
+
+TEST(StoreCheckpoint, WritesOnlyWhatHasChanged) {
+    World world(2);
+    const Label l = world.label(0);
+    std::vector<Edge> edges;
+    for (std::uint64_t i = 0; i < 100'000; ++i) edges.push_back({iri(i), l, iri(i + 1)});
+    world.add(std::move(edges));
+    world.store->capture(world.scratch / "0", "")->write();
+    world.add({{iri(1), l, iri(7)}});
+    const auto second = world.store->capture(world.scratch / "1", world.scratch / "0");
+    EXPECT_GT(second->changed_bytes(), 0u);
+    EXPECT_LT(second->changed_bytes(), std::uint64_t{64} << 10);
+    second->write();
+    EXPECT_LT(bytes_of(world.scratch / "1"), bytes_of(world.scratch / "0") + (std::uint64_t{128} << 10));
+    fs::remove_all(world.scratch / "0");  // what it linked stays
+    EXPECT_EQ(reopen(world, world.scratch / "1")->edge_count(), 100'001u);
+}
+
+TEST(StoreCheckpoint, AChainOfSavesAlwaysGivesTheLastOneAndStaysShort) {
+    Model model;
+    World world(3);
+    const Everything all;
+    for (int predicate = 0; predicate < 3; ++predicate) world.label(static_cast<std::uint64_t>(predicate));
+    std::string before;
+    for (std::uint64_t round = 0; round < 60; ++round) {
+        fill(world, model, 1 + static_cast<int>(round % 5), round + 1);
+        const std::string here = world.scratch / ("saved-" + std::to_string(round));
+        world.store->capture(here, before)->write();
+        if (!before.empty()) fs::remove_all(before);
+        before = here;
+        EXPECT_LE(std::distance(fs::directory_iterator(here), {}), 1 + 3 * 17);
+        if (round % 7 == 0) {  // and a store that was opened goes on with the chain
+            const Snapshot latest = world.store->latest();
+            world.store.reset();
+            world.store = Store::open(here, world.scratch / "regions", kReserve);
+            EXPECT_EQ(world.store->latest(), latest);
+            EXPECT_EQ(difference(*world.store->view(), model.visible(latest, {}), all.vertices, all.labels), "");
+            EXPECT_LT(world.store->capture(world.scratch / "unwritten", here)->changed_bytes(),
+                      world.store->used_bytes() / 2);
+        }
+    }
+}
+
+TEST(StoreCheckpoint, IsOfTheMomentOfItsCapture) {
+    Model model;
+    World world;
+    const Everything all;
+    for (int predicate = 0; predicate < 3; ++predicate) world.label(static_cast<std::uint64_t>(predicate));
+    fill(world, model, 20, 1);
+    world.store->save(world.scratch / "saved");
+    fill(world, model, 5, 2);
+    const Snapshot then = world.store->latest();
+    const auto capture = world.store->capture(world.scratch / "saved", world.scratch / "saved");
+    EXPECT_THROW(world.store->capture(world.scratch / "other", ""), DataError);
+    Model later = model;
+    fill(world, later, 20, 3);
+    capture->write();
+    EXPECT_THROW(capture->write(), DataError);
+    const auto opened = Store::open(world.scratch / "saved", world.scratch / "again", kReserve);
+    EXPECT_EQ(opened->latest(), then);
+    EXPECT_EQ(difference(*opened->view(), model.visible(then, {}), all.vertices, all.labels), "");
+}
+
+TEST(StoreCheckpoint, AfterACaptureThatWasNotWrittenTheNextOneHasAllOfIt) {
+    World world;
+    const Label l = world.label(0);
+    world.add({{iri(1), l, iri(2)}});
+    world.store->save(world.scratch / "saved");
+    world.add({{iri(3), l, iri(4)}});
+    world.store->capture(world.scratch / "1", world.scratch / "saved").reset();
+    const auto failing = world.store->capture(world.scratch / "2", world.scratch / "saved");
+    fs::remove_all(world.scratch / "2");
+    EXPECT_THROW(failing->write(), StorageError);
+    world.add({{iri(5), l, iri(6)}});
+    world.store->capture(world.scratch / "3", world.scratch / "saved")->write();
+    EXPECT_EQ(Store::open(world.scratch / "saved", "", kReserve)->edge_count(), 1u);
+    EXPECT_EQ(reopen(world, world.scratch / "3")->edge_count(), 3u);
+}
+
+TEST(StoreCheckpoint, DoesNotContinueWhatAnotherStoreSaved) {
+    World world, other;
+    const Label l = world.label(0);
+    other.add({{iri(8), other.label(0), iri(9)}});
+    other.store->save(world.scratch / "saved");
+    world.add({{iri(1), l, iri(2)}});
+    world.store->save(world.scratch / "mine");
+    world.store->capture(world.scratch / "next", world.scratch / "saved")->write();
+    EXPECT_EQ(has(*reopen(world, world.scratch / "next")->view(), iri(1), l, iri(2)), true);
+}
+
+TEST(StoreCheckpoint, RefusesAChainOfWhichAnyFileIsMissingCutOrChanged) {
+    World world;
+    Model model;
+    world.label(0), world.label(1), world.label(2);
+    std::string before;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+        fill(world, model, 3, round + 1);
+        world.store->capture(world.scratch / "saved", before)->write();
+        before = world.scratch / "saved";
+    }
+    std::vector<std::string> names;
+    for (const auto& file : fs::directory_iterator(before)) names.push_back(file.path().filename());
+    ASSERT_GE(names.size(), 3u);  // the manifest and a chain
+    for (const std::string& name : names)
+        for (int damage = 0; damage < 12; ++damage) {
+            const std::string copy = world.scratch / "damaged", path = copy + "/" + name;
+            fs::remove_all(copy);
+            fs::copy(before, copy);
+            const auto size = fs::file_size(path);
+            if (damage == 0) {
+                fs::remove(path);
+            } else if (damage < 4) {
+                fs::resize_file(path, damage == 1 ? size / 2 : damage == 2 ? size - 1 : size + 16);
+            } else {
+                std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+                const auto at = static_cast<std::streamoff>((size - 1) / 7 * static_cast<unsigned>(damage - 4));
+                file.seekg(at);
+                const int byte = file.peek();
+                file.seekp(at);
+                file.put(static_cast<char>(byte ^ 0x10));
+            }
+            EXPECT_THROW(Store::open(copy, "", kReserve), StorageError) << name << ", damage " << damage;
+        }
+    EXPECT_EQ(Store::open(before, "", kReserve)->latest(), world.store->latest());
+}
+
 TEST(StoreCheckpoint, SaysSoWhereItCannotWrite) {
     World world;
     std::ofstream(world.scratch / "file") << "x";

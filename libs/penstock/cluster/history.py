@@ -101,7 +101,7 @@ class History:
 
     def save(self) -> list[object]:
         """Return the history as JSON's data model."""
-        return [[iri, t.number, t.batch_ms, t.steps, t.closed] for iri, t in self.tracks.items()]
+        return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in self.tracks.items()]
 
     def restore(self, saved: Iterable[tuple[str, int, int, list[int], list[int]]], step: int) -> None:
         """Take over what `save` returned."""

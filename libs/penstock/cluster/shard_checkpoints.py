@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.cluster.commits import Absorption
 from penstock.cluster.follower import empty_replica
-from penstock.cluster.replica import Registration
-from penstock.engine.declaration import Declaration
+from penstock.cluster.replica_state import ReplicaState, check, restore
 from penstock.engine.directory import DataDirectory, read_json
+from penstock.engine.saving import STORE, capture_store
 from penstock.errors import StorageError
-from penstock.wire import QueryRegistration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.cluster.replica import Replica
+    from penstock.cluster.replica_state import Saved
     from penstock.cluster.shard_store import ShardStore
-    from penstock.cluster.stored_graph import StoredGraph
+    from penstock.cluster.stored_graph import StoredGraph, StoredStream
+    from penstock.engine.declaration import Declaration
+    from penstock.store import _native as native
 
 VERSION = 2
+_STATE = "state.json"
 
 
 class ShardCheckpoints:
@@ -38,29 +42,44 @@ class ShardCheckpoints:
         self._instance = instance
         self._partitions = partitions
         self._open: dict[int, DataDirectory] = {}
+        self._finishing = threading.Lock()  # what is put in force, and letting go
 
     def save(self, replica: Replica[StoredGraph]) -> bool:
         """Put a checkpoint of every shard in force; False where the replica is in the middle of an insertion."""
         if not replica.whole:
             return False
-        state, step = json.dumps(_state(replica)), replica.history.step
         for shard in replica.runtime.shards.values():
-            try:
-                self._save(shard, state, step)
-            except OSError as error:
-                raise StorageError(f"{self._root}: no checkpoint could be written: {error}") from error
+            self.capture(replica, shard).write()
         return True
 
-    def _save(self, shard: ShardStore, state: str, step: int) -> None:
-        directory = self._directory(shard.number)
-        folder = directory.begin()
-        (folder / "state.json").write_text(state, encoding="utf-8")
-        (folder / "store").mkdir()
-        shard.store.save(str(folder / "store"))
-        directory.publish(folder)
-        for other in directory.path.parent.iterdir():  # those of stores that had the shard before are older
-            if other.name != self._instance and _step_of(other) < step:
-                shutil.rmtree(other, ignore_errors=True)
+    def capture(self, replica: Replica[StoredGraph], shard: ShardStore) -> ShardCapture:
+        """Copy what has changed of a shard since its last checkpoint. The replica is whole. StorageError."""
+        state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
+        try:
+            directory = self._directory(shard.number)
+            folder = directory.begin()
+            copied = capture_store(shard.store, folder, directory.in_force())
+        except OSError as error:
+            raise self._unwritten(error) from error
+        return ShardCapture(self, directory, folder, state, copied)
+
+    def finish(self, capture: ShardCapture) -> None:
+        """Put what was captured in force, unless the shard has been let go of. Any thread. StorageError."""
+        with self._finishing:
+            if capture.directory not in self._open.values():
+                return
+            try:
+                (capture.folder / _STATE).write_text(json.dumps(capture.state.as_json()), encoding="utf-8")
+                capture.copied.write()
+                capture.directory.publish(capture.folder)
+                for other in capture.directory.path.parent.iterdir():  # of stores that had the shard before: older
+                    if other.name != self._instance and _step_of(other) < capture.state.fields["step"]:
+                        shutil.rmtree(other, ignore_errors=True)
+            except OSError as error:
+                raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._root}: no checkpoint could be written: {error}")
 
     def _directory(self, shard: int) -> DataDirectory:
         """Return this store's folder of a shard, made anew where a store that is ahead has removed it."""
@@ -73,9 +92,10 @@ class ShardCheckpoints:
 
     def let_go(self, shard: int) -> None:
         """The shard is another store's: what is here stays until that one has made its own."""
-        directory = self._open.pop(shard, None)
-        if directory is not None:
-            directory.close(clean=True)
+        with self._finishing:
+            directory = self._open.pop(shard, None)
+            if directory is not None:
+                directory.close(clean=True)
 
     def close(self) -> None:
         """Let go of all."""
@@ -93,7 +113,7 @@ class ShardCheckpoints:
             try:
                 current = DataDirectory(path, read_only=True).current()
                 if current is not None:
-                    states.append((current, read_json(current / "state.json")))
+                    states.append((current, read_json(current / _STATE)))
             except StorageError as error:
                 trouble = error
         if not states:
@@ -101,69 +121,54 @@ class ShardCheckpoints:
                 raise trouble
             return None
         folder, state = max(states, key=lambda found: int(found[1].get("step", -1)))
-        return folder / "store", *_restore(state, self._partitions, folder)
+        return folder / STORE, *_restore(state, self._partitions, folder)
 
 
 def _step_of(path: Path) -> int:
     """Return the step of the checkpoint in a store's folder; -1 where there is none that can be read."""
     try:
         name, _, _ = DataDirectory(path, read_only=True).pointer().decode().partition(" ")
-        return int(read_json(path / name / "state.json")["step"])
+        return int(read_json(path / name / _STATE)["step"])
     except (StorageError, KeyError, TypeError, ValueError):
         return -1
 
 
-def _state(replica: Replica[StoredGraph]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ShardCapture:
+    """A shard at a step, on its way to the disk."""
+
+    checkpoints: ShardCheckpoints
+    directory: DataDirectory
+    folder: Path
+    state: ReplicaState
+    copied: native.StoreCapture
+
+    def write(self) -> None:
+        """Put it in force; once, from any thread. StorageError: the checkpoint before stays."""
+        self.checkpoints.finish(self)
+
+
+def _extra(graph: StoredGraph) -> Saved:
+    return {"snapshot": graph.snapshot, "gone": list(graph.gone)}
+
+
+def _of_stream(stream: StoredStream) -> Saved:
+    return {"timing": stream.absorption.timing, "graph": stream.absorption.graph}
+
+
+def _restore(state: Saved, partitions: int, folder: Path) -> tuple[Replica[StoredGraph], Sequence[int]]:
+    check(state, VERSION, partitions, folder)
+    replica = empty_replica(partitions)
     graph = replica.runtime
-    return {
-        "version": VERSION,
-        "positions": list(replica.spine.positions()),
-        "commands": replica.commands,
-        "insertions": replica.insertions,
-        "declared": replica.declared,
-        "ended": replica.ended,
-        "step": replica.history.step,
-        "history": replica.history.save(),
-        "snapshot": graph.snapshot,
-        "gone": graph.gone,
-        "next_stream": graph.streams.next_number,
-        "streams": [
-            {
-                "number": stream.number,
-                "declaration": stream.declaration.as_json(),
-                "closed_ms": stream.closed_ms,
-                "publisher": stream.publisher,
-                "timing": stream.absorption.timing,
-                "graph": stream.absorption.graph,
-            }
-            for stream in graph.streams
-        ],
-        "registrations": [asdict(registration) for registration in replica.registrations.values()],
-    }
 
-
-def _restore(state: dict[str, Any], partitions: int, folder: Path) -> tuple[Replica[StoredGraph], Sequence[int]]:
-    if state.get("version") != VERSION or len(state["positions"]) != partitions:
-        raise StorageError(f"{folder}: another version of the format, or of another number of partitions")
-    try:
-        replica = empty_replica(partitions)
-        graph = replica.runtime
+    def restore_world() -> None:
         graph.snapshot = int(state["snapshot"])
         graph.gone = [(int(step), int(number), int(batch)) for step, number, batch in state["gone"]]
-        for saved in state["streams"]:
-            timing = None if saved["timing"] is None else tuple(saved["timing"])
-            absorption = Absorption(timing, int(saved["graph"]))
-            stream = graph.streams.add(Declaration.from_json(saved["declaration"]), saved["number"], absorption)
-            stream.closed_ms, stream.watermark = saved["closed_ms"], saved["closed_ms"]
-            stream.publisher, stream.ended = saved["publisher"], stream.iri in state["ended"]
-        graph.streams.next_number = state["next_stream"]
-        replica.history.restore(state["history"], state["step"])
-        replica.declared, replica.ended = state["declared"], state["ended"]
-        replica.commands, replica.insertions = state["commands"], state["insertions"]
-        for saved in state["registrations"]:
-            record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})
-            replica.registrations[record.number] = Registration(**{**saved, "record": record})
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise StorageError(f"{folder}: corrupt: {error!r}") from error
-    positions: Sequence[int] = state["positions"]
-    return replica, positions
+
+    def add_stream(declaration: Declaration, saved: Saved) -> StoredStream:
+        timing = None if saved["timing"] is None else tuple(saved["timing"])
+        stream = graph.streams.add(declaration, saved["number"], Absorption(timing, int(saved["graph"])))
+        stream.watermark = saved["closed_ms"]
+        return stream
+
+    return replica, restore(replica, state, folder, restore_world, add_stream)

@@ -28,7 +28,7 @@ def save(runtime: Runtime, directory: DataDirectory) -> None:
     """Put a checkpoint of everything in force. The caller holds the engine's lock. StorageError where it cannot."""
     try:
         folder = directory.begin()
-        write(runtime, folder)
+        write(runtime, folder, directory.in_force())
         directory.publish(folder)
     except OSError as error:
         raise StorageError(f"{directory.path}: the checkpoint cannot be written: {error}") from error

@@ -85,6 +85,11 @@ class DataDirectory:
             _verify(folder / file, size, crc)
         return folder
 
+    def in_force(self) -> Path | None:
+        """Return the folder of the checkpoint in force, unverified: to continue what its owner wrote."""
+        name = self.pointer().decode("utf-8", "replace").partition(" ")[0]
+        return self.path / name if name else None
+
     def begin(self) -> Path:
         """Return a new folder to write a checkpoint into. What an attempt before it left unfinished goes."""
         for unfinished in self.path.glob("checkpoint-*.new"):
@@ -96,13 +101,22 @@ class DataDirectory:
         return folder
 
     def publish(self, folder: Path) -> None:
-        """Make a written checkpoint durable and put it in force; the others go."""
+        """Make a written checkpoint durable and put it in force; the others go.
+
+        Files that are links to those of the checkpoint before are durable, and their checksums are known.
+        """
+        known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-        listed = {str(file.relative_to(folder)): [file.stat().st_size, _checksum(file)] for file in files}
+        linked = {file for file in files if _identity(file) in known}
+        listed = {
+            str(file.relative_to(folder)): known.get(_identity(file)) or [file.stat().st_size, _checksum(file)]
+            for file in files
+        }
         manifest = json.dumps({"version": 1, "files": listed}).encode()
         write_durably(folder / _MANIFEST, manifest)
         for file in files:
-            _sync(file)
+            if file not in linked:
+                _sync(file)
         for inner in (*(path for path in folder.rglob("*") if path.is_dir()), folder):
             _sync(inner)
         final = folder.with_name(folder.name.removesuffix(".new"))
@@ -114,6 +128,19 @@ class DataDirectory:
         for other in self.path.glob("checkpoint-*"):
             if other != final:
                 shutil.rmtree(other, ignore_errors=True)
+
+    def _known(self) -> dict[tuple[int, int], list[int]]:
+        """Return size and checksum of the files of the checkpoint in force, by what they are to the file system."""
+        folder = self.in_force()
+        if folder is None or not (folder / _MANIFEST).exists():
+            return {}
+        files = read_json(folder / _MANIFEST)["files"]
+        return {_identity(folder / file): entry for file, entry in files.items() if (folder / file).exists()}
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_dev, found.st_ino
 
 
 def write_durably(path: Path, data: bytes) -> None:

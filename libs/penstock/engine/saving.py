@@ -21,19 +21,28 @@ if TYPE_CHECKING:
     from penstock.engine.refused import DeadLetter
     from penstock.engine.runtime import Runtime
     from penstock.engine.streams import LiveStream
+    from penstock.node.graph import RemoteGraph
+    from penstock.store import _native as native
 
 VERSION = 1
+STORE = "store"  # the folder of the regions, in a checkpoint's
 
 
-def write(runtime: Runtime, folder: Path) -> None:
-    """Write the whole state into a folder. The caller holds the engine's lock and makes the folder durable."""
+def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
+    """Write the whole state into a folder; of the regions only what is not in the folder before, which is linked. The
+    caller holds the engine's lock and makes the folder durable.
+    """
     writer = _Writer(runtime, folder)
     state = writer.state()
     writer.arrays.close()
     (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
-    (folder / "store").mkdir()
-    runtime.core.store.save(str(folder / "store"))
+    capture_store(runtime.core.store, folder, previous).write()
     runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may have interned terms
+
+
+def capture_store(store: native.Store | RemoteGraph, folder: Path, previous: Path | None) -> native.StoreCapture:
+    """Copy what a checkpoint's folder will have of the regions beyond the one before; `write` writes it."""
+    return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
 
 class _Writer:

@@ -10,11 +10,13 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from penstock.store import _native as native
@@ -44,13 +46,26 @@ class Checkpoints:
         self._folder = folder
         self._current = folder / "current.json"
 
-    def save(self, store: native.Store, progress: Progress) -> None:
-        """Replace what is there by the state of now, or leave it as it is."""
+    def capture(self, store: native.Store, progress: Progress) -> Callable[[], None]:
+        """Copy what has changed since the checkpoint before. What is returned replaces that one, or leaves it as it is;
+        to be called once, from any thread, before the next capture. StorageError.
+        """
         saved = self._folder / f"store-{progress.position}"
+        try:
+            before = self.last()
+        except StorageError:  # damaged: this one is whole
+            before = None
         try:
             shutil.rmtree(saved, ignore_errors=True)  # of a node that died while it wrote that one
             saved.mkdir(parents=True)
-            store.save(str(saved))
+            captured = store.capture(str(saved), "" if before is None else str(before[0]))
+        except OSError as error:
+            raise self._unwritten(error) from error
+        return partial(self._write, captured, saved, progress)
+
+    def _write(self, captured: native.StoreCapture, saved: Path, progress: Progress) -> None:
+        try:
+            captured.write()
             record = {"format": _FORMAT, "store": saved.name, **asdict(progress)}
             following = self._current.with_suffix(".new")
             with following.open("w") as file:
@@ -63,7 +78,10 @@ class Checkpoints:
                 if other != saved:
                     shutil.rmtree(other, ignore_errors=True)
         except OSError as error:
-            raise StorageError(f"{self._folder}: no checkpoint could be written: {error}") from error
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> StorageError:
+        return StorageError(f"{self._folder}: no checkpoint could be written: {error}")
 
     def last(self) -> tuple[Path, Progress] | None:
         """Where the last checkpoint's store lies, and what belongs to it; None where there is none."""

@@ -56,6 +56,6 @@ class RemoteGraph(native.RemoteStore):
         """Append logs lie on the nodes, too."""
         return 0
 
-    def save(self, directory: str) -> NoReturn:
+    def capture(self, directory: str, previous: str = "") -> NoReturn:
         """Refuse: nodes keep their shards themselves."""
-        raise StorageError(f"the stored graph lies on nodes and cannot be saved to {directory}")
+        raise StorageError(f"the stored graph lies on nodes and cannot be saved to {directory or previous}")

@@ -76,6 +76,7 @@ class StoreNode:
         self._released: dict[int, int] = {}  # by stream: no earlier batch can bound it any more
         self._recycled: dict[int, int] = {}  # by stream: no slice up to this batch will be copied
         self._leases: dict[str, _EngineLease] = {}
+        self._saving = threading.Lock()  # taken before the next
         self._writing = threading.Lock()
         self._publishing = threading.Lock()  # slices; taken last: a lease must not wait for a checkpoint
         self._leasing = threading.Lock()
@@ -113,26 +114,33 @@ class StoreNode:
             self.log = log
 
     def checkpoint(self) -> int:
-        """Save what is here; returns the position from which the log will be needed. No entry is applied meanwhile.
+        """Save what is here; returns the position from which the log will be needed. Entries are applied meanwhile, but
+        while what has changed is copied.
 
         The engine has to have copied all slices that it will need: they are not saved. StorageError.
         """
         if self._checkpoints is None:
             raise StorageError("the node keeps no checkpoints")
-        with self._writing:
-            if self.position != self._saved:
-                at = Progress(
-                    self.log,
-                    self.position,
-                    self.shards,
-                    self.own,
-                    dict(self._intervals),
-                    dict(self._batches),
-                    self.released(),
-                )
-                self._checkpoints.save(self._store, at)
-                self._saved = self.position
+        with self._saving:
+            with self._writing:
+                if self.position == self._saved:
+                    return self._saved
+                at = self._progress()
+                write = self._checkpoints.capture(self._store, at)
+            write()
+            self._saved = at.position
             return self._saved
+
+    def _progress(self) -> Progress:
+        return Progress(
+            self.log,
+            self.position,
+            self.shards,
+            self.own,
+            dict(self._intervals),
+            dict(self._batches),
+            self.released(),
+        )
 
     def apply(self, position: int, entry: dict[str, Any], columns: Columns) -> int:
         """Apply the log's entry at a position, where that is the next one; returns the next position.

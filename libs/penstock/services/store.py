@@ -11,6 +11,7 @@ from pydantic import Field
 
 from penstock.cluster.leases import Leases, LeaseServer
 from penstock.cluster.rpc import FlightTerms
+from penstock.cluster.saving_beside import SavingBeside
 from penstock.cluster.shard_checkpoints import ShardCheckpoints
 from penstock.cluster.store import Store
 from penstock.dataplane import Server
@@ -74,7 +75,8 @@ class ServedStore:
         self.store = Store(
             context.log, topics, settings.instance, terms, context.clock, server, regions, checkpoints, leases, address
         )
-        self._saves, self._every_s = root is not None, settings.checkpoint_s
+        self._saving = None if checkpoints is None else SavingBeside(self.store, checkpoints)
+        self._every_s = settings.checkpoint_s
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
         self._told: str | None = None
@@ -89,24 +91,27 @@ class ServedStore:
             self._logger.warning("waiting", reason=self._told or "over")
         if not worked and (self._told is not None or not self.store.followers()):
             self._stopping.wait(timeout_s)  # it has not waited for input
-        if self._saves and time.monotonic() >= self._due:
-            self._checkpoint()
-            self._due = time.monotonic() + self._every_s
+        if self._saving is not None:
+            self._save(self._saving)
         return worked
 
-    def _checkpoint(self) -> None:
-        """Where it cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+    def _save(self, saving: SavingBeside) -> None:
+        """Where one cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        if time.monotonic() >= self._due:
+            saving.begin()
+            self._due = time.monotonic() + self._every_s
         try:
-            self.store.checkpoint()
+            if saving.step():
+                self.unsaved = None
         except StorageError as error:
             self.unsaved = str(error)
             self._logger.warning("no checkpoint", reason=self.unsaved)
-        else:
-            self.unsaved = None
 
     def close(self) -> None:
         """Let go; what is not checkpointed is in the log."""
         self.leases.close()
+        if self._saving is not None:
+            self._saving.close()
         self.store.close()
 
 

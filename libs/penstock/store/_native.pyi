@@ -120,6 +120,12 @@ class StoreLease:
     @property
     def snapshot(self) -> int: ...
 
+class StoreCapture:
+    """A store at a moment, on its way to the disk; collected unwritten, nothing has happened. Any thread, once."""
+    def write(self) -> None: ...
+    @property
+    def changed_bytes(self) -> int: ...  # until it is written
+
 class Store(Labelled):
     def __init__(
         self, directory: str, shards: int = 1, reserve_bytes: int = 1 << 36,
@@ -138,7 +144,8 @@ class Store(Labelled):
     def used_bytes(self) -> int: ...
     def log_bytes(self) -> int: ...
     def index_bytes(self) -> int: ...  # the writer's own: look-up of duplicates in long lists
-    def save(self, directory: str) -> None: ...
+    def save(self, directory: str) -> None: ...  # everything, at once
+    def capture(self, directory: str, previous: str = "") -> StoreCapture: ...  # what is not yet in `previous`
     @staticmethod
     def open(saved: str, directory: str, reserve_bytes: int = 1 << 36, publish_logs: bool = False) -> Store: ...
 

@@ -1,113 +1,24 @@
-// Store::save and Store::open. A saved store is one region file per shard and a manifest, which names them with their
-// checksums and holds what lies outside the regions: labels, and the commits that streams' bounds may still exclude.
+// Store::capture, Store::save and Store::open. A saved store is a chain of part files per shard (saved_region.hpp) and
+// a manifest, which names them with their checksums and holds what lies outside the regions (manifest.hpp).
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <random>
 
-#include "bytes.hpp"
 #include "errors.hpp"
-#include "rdf/hash.hpp"
 #include "store/files.hpp"
+#include "store/manifest.hpp"
+#include "store/saved_region.hpp"
 #include "store/store_impl.hpp"
 
 namespace penstock {
 
 namespace {
 
-constexpr std::string_view kMagic = "PENSTOCK-STORE-2";
+constexpr std::string_view kMagic = "PENSTOCK-STORE-3";
 constexpr const char* kManifest = "manifest";
-
-// ---- what lies outside the regions
-
-void put_labels(ByteWriter& out, const LabelTable& labels) {
-    std::vector<TermId> graphs, predicates;
-    for (Label label = 1; label <= labels.size(); ++label) {
-        graphs.push_back(labels.graph(label));
-        predicates.push_back(labels.predicate(label));
-    }
-    out.put_column(std::span<const TermId>(graphs));
-    out.put_column(std::span<const TermId>(predicates));
-}
-
-void get_labels(ByteReader& in, LabelTable& labels) {
-    const auto graphs = in.get_column<TermId>();
-    const auto predicates = in.get_column<TermId>();
-    if (graphs.size() != predicates.size()) throw StorageError("the saved store has labels of unequal columns");
-    for (std::size_t i = 0; i < graphs.size(); ++i)
-        if (labels.intern(graphs[i], predicates[i]) != i + 1) throw StorageError("the saved store has a label twice");
-}
-
-void put_log(ByteWriter& out, const AppendLog& log) {
-    const auto appends = log.appends();
-    out.put<std::uint64_t>(appends.size());
-    for (const Append& append : appends) {
-        out.put(append.entry);
-        out.put(append.before);
-        out.put(append.count);
-        out.put(append.previous);
-    }
-    out.put<std::uint64_t>(log.reassertions().size());
-    for (const Reassertion& again : log.reassertions()) {
-        out.put(again.entry);
-        out.put(again.position);
-    }
-}
-
-AppendLog get_log(ByteReader& in) {
-    std::vector<Append> appends(in.get_count(sizeof(Append::entry)));
-    for (Append& append : appends) {
-        append.entry = in.get<layout::Offset>();
-        append.before = in.get<std::uint32_t>();
-        append.count = in.get<std::uint32_t>();
-        append.previous = in.get<Snapshot>();
-    }
-    std::vector<Reassertion> reasserted(in.get_count(sizeof(Reassertion::entry)));
-    for (Reassertion& again : reasserted) {
-        again.entry = in.get<layout::Offset>();
-        again.position = in.get<std::uint32_t>();
-    }
-    return AppendLog(appends, std::move(reasserted));
-}
-
-void put_history(ByteWriter& out, const CommitHistory& history) {
-    const auto holds = history.holds();
-    out.put<std::uint64_t>(holds.size());
-    for (const auto& hold : holds) {
-        out.put(hold.stream);
-        out.put(hold.released);
-    }
-    std::uint64_t records = 0;
-    history.for_each_held([&](const CommitRecord&) { ++records; });
-    out.put(records);
-    history.for_each_held([&](const CommitRecord& record) {
-        out.put(record.snapshot);
-        out.put(record.source.stream);
-        out.put(record.source.batch);
-        for (const AppendLog& log : record.logs) put_log(out, log);
-    });
-    out.put(history.latest());
-}
-
-void get_history(ByteReader& in, std::size_t shards, CommitHistory& history) {
-    std::vector<CommitHistory::Hold> holds(in.get_count(sizeof(CommitHistory::Hold::stream)));
-    for (auto& hold : holds) {
-        hold.stream = in.get<std::uint32_t>();
-        hold.released = in.get<std::int64_t>();
-    }
-    std::vector<std::unique_ptr<CommitRecord>> records(in.get_count(sizeof(Snapshot)));
-    for (auto& record : records) {
-        record = std::make_unique<CommitRecord>();
-        record->snapshot = in.get<Snapshot>();
-        record->source.stream = in.get<std::uint32_t>();
-        record->source.batch = in.get<std::int64_t>();
-        for (std::size_t i = 0; i < shards; ++i) record->logs.push_back(get_log(in));
-    }
-    const auto latest = in.get<Snapshot>();
-    history.restore(latest, holds, std::move(records));
-}
-
-// ---- regions
+constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // what has changed beyond is written, not copied
 
 std::string random_name() {
     std::random_device device;
@@ -116,64 +27,171 @@ std::string random_name() {
     return text;
 }
 
-std::string saved_name(std::size_t shard, const std::string& generation) {
-    return "shard-" + std::to_string(shard) + "." + generation + ".region";
-}
-
-void put_spans(ByteWriter& out, const std::vector<Span>& spans) {
-    out.put<std::uint64_t>(spans.size());
-    for (const Span& span : spans) {
-        out.put(span.begin);
-        out.put(span.end);
+void put_region(ByteWriter& out, const SavedRegion& saved) {
+    out.put(saved.bytes);
+    out.put(saved.root());
+    out.put<std::uint64_t>(saved.parts.size());
+    for (const SavedPart& part : saved.parts) {
+        out.put_text(part.name);
+        out.put(part.bytes);
+        out.put(part.checksum);
     }
 }
 
-std::vector<Span> get_spans(ByteReader& in, std::uint64_t size) {
-    std::vector<Span> spans(in.get_count(sizeof(Span)));
-    for (Span& span : spans) {
-        span.begin = in.get<layout::Offset>();
-        span.end = in.get<layout::Offset>();
-        if (span.begin < layout::kHeaderBytes || span.begin > span.end || span.end > size)
-            throw StorageError("the saved store has unused memory out of bounds");
+SavedRegion get_region(ByteReader& in, std::uint64_t& root) {
+    SavedRegion saved;
+    saved.bytes = in.get<std::uint64_t>();
+    root = in.get<std::uint64_t>();
+    saved.parts.resize(in.get_count(2 * sizeof(std::uint64_t)));
+    for (SavedPart& part : saved.parts) {
+        part.name = in.get_text();
+        part.bytes = in.get<std::uint64_t>();
+        part.checksum = in.get<std::uint64_t>();
     }
-    return spans;
+    return saved;
+}
+
+// Links what the manifest before named into a new directory; copies where the file system has no links.
+void bring(const SavedRegion& saved, const std::string& from, const std::string& to) {
+    if (from == to) return;
+    for (const SavedPart& part : saved.parts) {
+        std::error_code error;
+        std::filesystem::create_hard_link(from + "/" + part.name, to + "/" + part.name, error);
+        if (error) std::filesystem::copy_file(from + "/" + part.name, to + "/" + part.name, error);
+        if (error) throw StorageError("cannot link " + from + "/" + part.name + " into " + to + ": " + error.message());
+    }
 }
 
 // Files of earlier saves, which the new manifest does not name, and of saves that never got to theirs.
-void remove_others(const std::string& directory, const std::string& generation) {
+void remove_others(const std::string& directory, const std::vector<SavedRegion>& named) {
+    const auto counts = [&](const std::string& name) {
+        return std::any_of(named.begin(), named.end(), [&](const SavedRegion& region) {
+            return std::any_of(region.parts.begin(), region.parts.end(),
+                               [&](const SavedPart& part) { return part.name == name; });
+        });
+    };
     std::error_code ignored;  // they are only in the way
     for (const auto& file : std::filesystem::directory_iterator(directory, ignored)) {
         const std::string name = file.path().filename();
-        if (name.starts_with("shard-") && name.find("." + generation + ".") == std::string::npos)
-            std::filesystem::remove(file.path(), ignored);
+        if (name.starts_with("shard-") && !counts(name)) std::filesystem::remove(file.path(), ignored);
     }
 }
 
 }  // namespace
 
-void Store::save(const std::string& directory) const {
-    files::make_directory(directory);
-    const std::string generation = random_name();
-    ByteWriter manifest(kMagic);
-    manifest.put_text(generation);
-    manifest.put<std::uint64_t>(impl_->all_shards);
-    manifest.put<std::uint64_t>(impl_->shards.size());
-    for (std::size_t i = 0; i < impl_->shards.size(); ++i) {
-        const std::uint32_t number = impl_->shards[i]->header().shard;
-        const std::string_view content = impl_->shards[i]->region().content();
-        files::write(directory + "/" + saved_name(number, generation), content);
-        manifest.put(number);
-        manifest.put<std::uint64_t>(content.size());
-        manifest.put(hash_bytes(content.data(), content.size(), 0));
-        put_spans(manifest, impl_->shards[i]->unused_spans());
+// One thread captures, another may write: `writing` hands the rest over.
+struct SavedStore {
+    std::string generation;            // of the manifest that says this
+    std::vector<SavedRegion> regions;  // as Impl::shards
+    // A capture is there. Release when it ends, after its write() has changed what is above; acquire by who makes the
+    // next one and reads it.
+    std::atomic<bool> writing = false;
+};
+
+std::shared_ptr<SavedStore> new_saved_store() { return std::make_shared<SavedStore>(); }
+
+struct StoreCapture::Impl {
+    struct OfShard {
+        std::uint32_t number;
+        Changes changes;
+        SavedRegion since;
+        std::vector<Span> unused;
+    };
+
+    std::shared_ptr<SavedStore> known;
+    std::string directory, previous;
+    std::string generation = random_name();
+    std::uint64_t all_shards = 0;
+    std::vector<OfShard> shards;
+    std::vector<SavedRegion> written;  // of the first shards, where they are not copied
+    ByteWriter outside{""};            // labels, history
+    std::uint64_t changed = 0;
+
+    ~Impl() { known->writing.store(false, std::memory_order_release); }
+    std::string file_name(const OfShard& shard) const {
+        return "shard-" + std::to_string(shard.number) + "." + generation;
     }
-    put_labels(manifest, impl_->labels);
-    put_history(manifest, impl_->history);
+    void write_part(const OfShard& shard) {
+        bring(shard.since, previous, directory);
+        SavedRegion saved = shard.changes.write(shard.since, directory, file_name(shard) + ".region");
+        if (saved.long_chain()) saved.parts = {merge_parts(saved, directory, file_name(shard) + "-merged.region")};
+        written.push_back(std::move(saved));
+    }
+    std::string manifest() {
+        ByteWriter out(kMagic);
+        out.put_text(generation);
+        out.put(all_shards);
+        out.put<std::uint64_t>(shards.size());
+        for (std::size_t i = 0; i < shards.size(); ++i) {
+            out.put(shards[i].number);
+            put_region(out, written[i]);
+            put_spans(out, shards[i].unused);
+        }
+        out.put_text(outside.finish());
+        return out.finish();
+    }
+};
+
+StoreCapture::StoreCapture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StoreCapture::~StoreCapture() = default;
+
+std::uint64_t StoreCapture::changed_bytes() const { return impl_ == nullptr ? 0 : impl_->changed; }
+
+void StoreCapture::write() {
+    if (impl_ == nullptr) throw DataError("a capture is written once");
+    const std::unique_ptr<Impl> impl = std::move(impl_);
+    for (std::size_t i = impl->written.size(); i < impl->shards.size(); ++i) impl->write_part(impl->shards[i]);
+    const std::string& directory = impl->directory;
     files::flush_directory(directory);
-    files::write(directory + "/" + kManifest, manifest.finish());  // from here on the new save is the one that counts
+    files::write(directory + "/" + kManifest, impl->manifest());  // from here on the new save is the one that counts
     files::flush_directory(directory);
-    remove_others(directory, generation);
+    remove_others(directory, impl->written);
+    impl->known->generation = impl->generation;
+    impl->known->regions = std::move(impl->written);
 }
+
+namespace {
+
+// The generation of the store that was saved there; empty where none was, or it cannot be read.
+std::string generation_of(const std::string& directory) {
+    try {
+        const std::string bytes = files::read(directory + "/" + kManifest);
+        return ByteReader(bytes, kMagic, "store " + directory).get_text();
+    } catch (const StorageError&) {
+        return "";
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<StoreCapture> Store::capture(const std::string& directory, const std::string& previous) const {
+    SavedStore& known = *impl_->saved;
+    if (known.writing.exchange(true, std::memory_order_acquire))
+        throw DataError("what was captured before is not written yet");
+    auto capture = std::make_unique<StoreCapture::Impl>();
+    capture->known = impl_->saved;
+    files::make_directory(directory);
+    const bool goes_on = !known.generation.empty() && !previous.empty() && generation_of(previous) == known.generation;
+    capture->directory = directory;
+    capture->previous = previous;
+    capture->all_shards = impl_->all_shards;
+    for (std::size_t i = 0; i < impl_->shards.size(); ++i) {
+        const Shard& shard = *impl_->shards[i];
+        SavedRegion since = goes_on ? known.regions[i] : SavedRegion{};
+        Changes changes(since, shard.region().content());
+        capture->changed += changes.bytes();
+        capture->shards.push_back({shard.header().shard, std::move(changes), std::move(since), shard.unused_spans()});
+    }
+    if (capture->changed <= kMaxCopied)
+        for (auto& shard : capture->shards) shard.changes.copy();
+    else
+        for (const auto& shard : capture->shards) capture->write_part(shard);
+    put_labels(capture->outside, impl_->labels);
+    put_history(capture->outside, impl_->history);
+    return std::unique_ptr<StoreCapture>(new StoreCapture(std::move(capture)));
+}
+
+void Store::save(const std::string& directory) const { capture(directory, "")->write(); }
 
 std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes) {
     return open(saved, directory, StoreOptions{.reserve_bytes = reserve_bytes});
@@ -183,30 +201,33 @@ std::unique_ptr<Store> Store::open(const std::string& saved, const std::string& 
                                    const StoreOptions& options) {
     const std::string bytes = files::read(saved + "/" + kManifest);
     ByteReader manifest(bytes, kMagic, "store " + saved);
-    const std::string generation = manifest.get_text();
+    auto impl = std::make_unique<Impl>();
+    impl->saved->generation = manifest.get_text();
     const auto all_shards = manifest.get<std::uint64_t>();
     const auto shards = manifest.get<std::uint64_t>();
     if (shards == 0 || shards > all_shards || all_shards > kMaxShards)
         throw StorageError("the saved store " + saved + " has no possible number of shards");
     if (!directory.empty()) files::make_directory(directory);
-    auto impl = std::make_unique<Impl>();
     impl->directory = directory;
     impl->all_shards = all_shards;
     impl->publish_logs = options.publish_logs;
     for (std::uint32_t i = 0; i < shards; ++i) {
         const auto number = manifest.get<std::uint32_t>();
-        Region::Saved file{saved + "/" + saved_name(number, generation), 0, 0, {}};
-        file.bytes = manifest.get<std::uint64_t>();
-        file.checksum = manifest.get<std::uint64_t>();
-        file.unused = get_spans(manifest, file.bytes);
-        Region region = Region::load(file, region_path(directory, number), options.reserve_bytes);
-        if (region.header().shard != number || region.header().shards != all_shards)
+        std::uint64_t root = 0;
+        SavedRegion region = get_region(manifest, root);
+        const std::vector<Span> unused = get_spans(manifest, region.bytes);
+        impl->add(Region::load(region, root, saved, unused, region_path(directory, number), options.reserve_bytes));
+        const layout::Header& header = impl->shards.back()->header();
+        if (header.shard != number || header.shards != all_shards)
             throw StorageError("the saved store " + saved + " has a region of another store");
-        impl->add(std::move(region));
+        impl->saved->regions.push_back(std::move(region));
     }
-    get_labels(manifest, impl->labels);
-    get_history(manifest, shards, impl->history);
+    const std::string rest = manifest.get_text();
     manifest.finish();
+    ByteReader outside(rest, "", "store " + saved);
+    get_labels(outside, impl->labels);
+    get_history(outside, shards, impl->history);
+    outside.finish();
     for (const auto& shard : impl->shards)
         if (shard->header().published != impl->history.latest())
             throw StorageError("the saved store " + saved + " has a region of another snapshot");

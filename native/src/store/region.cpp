@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "errors.hpp"
-#include "rdf/hash.hpp"
 #include "store/files.hpp"
 
 namespace penstock {
@@ -131,22 +130,21 @@ Region Region::create(const std::string& path, std::uint64_t reserve_bytes, std:
     return region;
 }
 
-Region Region::load(const Saved& saved, const std::string& path, std::uint64_t reserve_bytes) {
+Region Region::load(SavedRegion& saved, std::uint64_t root, const std::string& directory,
+                    const std::vector<Span>& unused, const std::string& path, std::uint64_t reserve_bytes) {
+    if (saved.bytes < layout::kHeaderBytes) throw StorageError("no region of this version was saved in " + directory);
     Region region(path, std::max(reserve_bytes, saved.bytes));
     region.map();
     const std::uint64_t mapped = round_up(saved.bytes, kSegment);
     region.grown_ = mapped;
     region.take_pages(0, mapped);
     region.grown_ = 0;
-    files::read_into(saved.path, {region.base_, saved.bytes});
+    read_parts(saved, root, directory, region.base_);
     const Header& header = region.header();
-    if (hash_bytes(region.base_, saved.bytes, 0) != saved.checksum)
-        throw StorageError("region is damaged: the checksum differs: " + saved.path);
-    if (saved.bytes < layout::kHeaderBytes || header.magic != layout::kMagic || header.version != layout::kVersion ||
-        header.used != saved.bytes)
-        throw StorageError("not a region of this version: " + saved.path);
+    if (header.magic != layout::kMagic || header.version != layout::kVersion || header.used != saved.bytes)
+        throw StorageError("no region of this version was saved in " + directory);
     region.begin_epoch(mapped);
-    for (const Span& span : saved.unused) region.free(span);
+    for (const Span& span : unused) region.free(span);
     return region;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/layout.hpp"
+#include "store/saved_region.hpp"
 
 namespace penstock {
 
@@ -29,15 +30,10 @@ public:
     /// is empty it has no file.
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
-    /// A new epoch of a saved region: a copy under `path`, writable, with its unused spans. StorageError where the
-    /// saved file is not exactly what was saved.
-    struct Saved {
-        std::string path;
-        std::uint64_t bytes;
-        std::uint64_t checksum;
-        std::vector<Span> unused;
-    };
-    static Region load(const Saved& saved, const std::string& path, std::uint64_t reserve_bytes);
+    /// A new epoch of a saved region: what its parts in a directory make, under `path`, writable, with its unused
+    /// spans; the checksums of its blocks go into `saved`. StorageError where that is not exactly what was saved.
+    static Region load(SavedRegion& saved, std::uint64_t root, const std::string& directory,
+                       const std::vector<Span>& unused, const std::string& path, std::uint64_t reserve_bytes);
 
     Region(Region&& other) noexcept;
     Region& operator=(Region&&) = delete;

@@ -29,6 +29,21 @@ public:
     virtual Snapshot snapshot() const = 0;
 };
 
+/// What a store was at a moment, on its way to the disk. Any thread; destroyed unwritten, nothing has happened.
+class StoreCapture {
+public:
+    ~StoreCapture();
+    /// Makes it last: once. StorageError: what was saved before still counts.
+    void write();
+    std::uint64_t changed_bytes() const;  // of the regions, and hence written, until write()
+
+private:
+    friend class Store;
+    struct Impl;
+    explicit StoreCapture(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
 /// Commits are made by one thread at a time (the caller's lock); views are read from any thread without locks.
 class Store final : public Labelled {
 public:
@@ -79,7 +94,12 @@ public:
     std::uint64_t log_bytes() const;    // append logs held for older readers
     std::uint64_t index_bytes() const;  // the writer's own, in no region: look-up of duplicates in long lists
 
-    void save(const std::string& directory) const;  // regions, labels, snapshot: as of now; StorageError on failure
+    /// Regions, labels, history as of now, to be written into `directory` beside further commits. Only what has changed
+    /// since the last capture that was written, or since open(), where that is what lies in `previous` (which may be
+    /// `directory`): its files are linked. Otherwise everything. At most 256 MB are copied: beyond, regions are written
+    /// before this returns. One at a time: DataError. StorageError.
+    std::unique_ptr<StoreCapture> capture(const std::string& directory, const std::string& previous) const;
+    void save(const std::string& directory) const;  // everything, at once; StorageError on failure
     static std::unique_ptr<Store> open(const std::string& saved, const std::string& directory,
                                        std::size_t reserve_bytes);
     /// The same shards as saved; of the options only reserve_bytes and publish_logs count.

@@ -16,6 +16,9 @@ namespace penstock {
 
 inline constexpr std::size_t kMaxShards = 4096;
 
+struct SavedStore;  // what the disk has of it: checkpoint.cpp
+std::shared_ptr<SavedStore> new_saved_store();
+
 struct Store::Impl {
     std::string directory;
     LabelTable labels;
@@ -24,6 +27,7 @@ struct Store::Impl {
     std::vector<std::unique_ptr<Shard>> shards;  // those that are here, in order
     std::vector<const Shard*> by_number;         // all; nullptr: elsewhere
     bool publish_logs = false;
+    std::shared_ptr<SavedStore> saved = new_saved_store();
 
     // The running commit
     std::vector<std::vector<Keyed>> by_shard;

@@ -1,0 +1,23 @@
+// What a saved store's manifest says beside the names of files: labels, the commits that streams' bounds may still
+// exclude, memory that is not used. The `get_` side throws StorageError.
+#pragma once
+
+#include <vector>
+
+#include "bytes.hpp"
+#include "store/history.hpp"
+#include "store/labels.hpp"
+#include "store/region.hpp"
+
+namespace penstock {
+
+void put_labels(ByteWriter& out, const LabelTable& labels);
+void get_labels(ByteReader& in, LabelTable& labels);
+
+void put_history(ByteWriter& out, const CommitHistory& history);
+void get_history(ByteReader& in, std::size_t shards, CommitHistory& history);
+
+void put_spans(ByteWriter& out, const std::vector<Span>& spans);
+std::vector<Span> get_spans(ByteReader& in, std::uint64_t size);  // of a region of that size
+
+}  // namespace penstock

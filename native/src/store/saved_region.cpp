@@ -1,0 +1,192 @@
+#include "store/saved_region.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "errors.hpp"
+#include "rdf/hash.hpp"
+#include "store/files.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::size_t kMaxParts = 16;
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // of a part that is checked at once; whole blocks
+static_assert(kPiece % kSavedBlock == 0);
+
+// Before the bytes of a run, in a part.
+struct RunHead {
+    std::uint64_t begin;
+    std::uint64_t bytes;
+};
+
+std::string_view as_bytes(const RunHead& head) { return {reinterpret_cast<const char*>(&head), sizeof head}; }
+
+std::uint64_t add_to(std::uint64_t checksum, std::string_view bytes) {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kPiece)))
+        checksum = hash_bytes(bytes.data(), std::min(bytes.size(), kPiece), checksum);
+    return checksum;
+}
+
+// A part being written: its checksum grows along.
+class PartWriter {
+public:
+    explicit PartWriter(const std::string& path) : file_(path) {}
+    void put(std::string_view bytes) {
+        file_.file().write(bytes);
+        checksum_ = add_to(checksum_, bytes);
+        bytes_ += bytes.size();
+    }
+    SavedPart finish(const std::string& name) {
+        file_.publish();
+        return {name, bytes_, checksum_};
+    }
+
+private:
+    files::NewFile file_;
+    std::uint64_t checksum_ = 0;
+    std::uint64_t bytes_ = 0;
+};
+
+[[noreturn]] void damaged(const std::string& path, const char* how) {
+    throw StorageError("the saved region " + path + " is damaged: " + how);
+}
+
+// A part being read: runs() calls take(begin, bytes) for each run, which hands back where its bytes go, in pieces.
+class PartReader {
+public:
+    PartReader(const SavedPart& part, const std::string& directory)
+        : part_(part), path_(directory + "/" + part.name), file_(path_, O_RDONLY) {
+        if (file_.size() != part.bytes) damaged(path_, "it is cut short or longer than it was");
+    }
+
+    // `place(offset, bytes)` gives memory for a piece of the region at that offset, `taken(offset, piece)` gets it.
+    template <class Place, class Taken>
+    void read(std::uint64_t region_bytes, Place place, Taken taken) {
+        std::uint64_t left = part_.bytes, checksum = 0;
+        while (left > 0) {
+            RunHead head{};
+            if (left < sizeof head) damaged(path_, "it ends within a run");
+            file_.read({reinterpret_cast<char*>(&head), sizeof head});
+            left -= sizeof head;
+            checksum = add_to(checksum, as_bytes(head));
+            if (head.bytes > left || head.begin > region_bytes || head.bytes > region_bytes - head.begin)
+                damaged(path_, "a run is out of bounds");
+            left -= head.bytes;
+            for (std::uint64_t done = 0; done < head.bytes;) {
+                const std::span<char> piece =
+                    place(head.begin + done, std::min(head.bytes - done, std::uint64_t{kPiece}));
+                file_.read(piece);
+                checksum = hash_bytes(piece.data(), piece.size(), checksum);
+                taken(head.begin + done, std::string_view(piece.data(), piece.size()));
+                done += piece.size();
+            }
+        }
+        if (checksum != part_.checksum) damaged(path_, "its checksum differs");
+    }
+
+private:
+    const SavedPart& part_;
+    std::string path_;
+    files::File file_;
+};
+
+}  // namespace
+
+std::uint64_t SavedRegion::root() const {
+    return hash_bytes(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof sums[0], bytes);
+}
+
+bool SavedRegion::long_chain() const {
+    std::uint64_t more = 0;
+    for (std::size_t i = 1; i < parts.size(); ++i) more += parts[i].bytes;
+    return parts.size() > kMaxParts || (parts.size() > 1 && more > parts[0].bytes);
+}
+
+std::vector<std::uint64_t> block_sums(std::string_view content) {
+    std::vector<std::uint64_t> sums;
+    sums.reserve((content.size() + kSavedBlock - 1) / kSavedBlock);
+    for (std::size_t at = 0; at < content.size(); at += kSavedBlock)
+        sums.push_back(hash_bytes(content.data() + at, std::min(kSavedBlock, content.size() - at), at));
+    return sums;
+}
+
+Changes::Changes(const SavedRegion& since, std::string_view content)
+    : sums_(block_sums(content)), size_(content.size()) {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+        if (i < since.sums.size() && since.sums[i] == sums_[i]) continue;
+        const std::uint64_t begin = i * kSavedBlock;
+        const std::size_t bytes = std::min<std::size_t>(kSavedBlock, content.size() - begin);
+        if (!runs_.empty() && runs_.back().begin + runs_.back().bytes.size() == begin)
+            runs_.back().bytes = content.substr(runs_.back().begin, runs_.back().bytes.size() + bytes);
+        else
+            runs_.push_back({begin, content.substr(begin, bytes)});
+        bytes_ += bytes;
+    }
+}
+
+void Changes::copy() {
+    copy_.reserve(bytes_);
+    for (Run& run : runs_) {
+        copy_.insert(copy_.end(), run.bytes.begin(), run.bytes.end());
+        run.bytes = {copy_.data() + copy_.size() - run.bytes.size(), run.bytes.size()};
+    }
+}
+
+SavedRegion Changes::write(const SavedRegion& since, const std::string& directory, const std::string& name) const {
+    SavedRegion saved{size_, sums_, since.parts};
+    if (runs_.empty() && !saved.parts.empty()) return saved;
+    PartWriter part(directory + "/" + name);
+    for (const Run& run : runs_) {
+        part.put(as_bytes({run.begin, run.bytes.size()}));
+        part.put(run.bytes);
+    }
+    saved.parts.push_back(part.finish(name));
+    return saved;
+}
+
+void read_parts(SavedRegion& saved, std::uint64_t root, const std::string& directory, char* memory) {
+    for (const SavedPart& part : saved.parts)
+        PartReader(part, directory)
+            .read(
+                saved.bytes, [&](std::uint64_t at, std::uint64_t n) { return std::span<char>(memory + at, n); },
+                [](std::uint64_t, std::string_view) {});
+    saved.sums = block_sums({memory, saved.bytes});
+    if (saved.root() != root)
+        throw StorageError("the saved region's files in " + directory + " do not make what was saved");
+}
+
+SavedPart merge_parts(const SavedRegion& saved, const std::string& directory, const std::string& name) {
+    files::NewFile made(directory + "/" + name);
+    const RunHead head{0, saved.bytes};
+    made.file().write_at(0, as_bytes(head));
+    std::vector<char> piece(kPiece);
+    const auto place = [&](std::uint64_t, std::uint64_t n) { return std::span<char>(piece.data(), n); };
+    for (const SavedPart& part : saved.parts)
+        PartReader(part, directory).read(saved.bytes, place, [&](std::uint64_t at, std::string_view bytes) {
+            made.file().write_at(sizeof head + at, bytes);
+        });
+    if (made.file().size() != sizeof head + saved.bytes) damaged(directory + "/" + name, "its parts leave a gap");
+
+    std::uint64_t checksum = add_to(0, as_bytes(head));
+    const files::File whole(directory + "/" + name + ".tmp", O_RDONLY);
+    std::array<char, sizeof head> skipped;
+    whole.read(skipped);
+    for (std::uint64_t at = 0; at < saved.bytes; at += kPiece) {
+        const std::string_view read{piece.data(), std::min<std::size_t>(kPiece, saved.bytes - at)};
+        whole.read({piece.data(), read.size()});
+        checksum = hash_bytes(read.data(), read.size(), checksum);
+        for (std::size_t i = 0; i < read.size(); i += kSavedBlock)
+            if (hash_bytes(read.data() + i, std::min(kSavedBlock, read.size() - i), at + i) !=
+                saved.sums[(at + i) / kSavedBlock])
+                damaged(directory + "/" + name, "its parts do not make what was saved");
+    }
+    made.publish();
+    return {name, sizeof head + saved.bytes, checksum};
+}
+
+}  // namespace penstock
