@@ -19,6 +19,7 @@ from penstock.cluster.placement import PlacementView
 from penstock.cluster.progress import terms_of
 from penstock.cluster.spine import SpineRecord
 from penstock.cluster.terms import ClusterCore, asking, constants_of
+from penstock.cluster.told import Told
 from penstock.engine.lines import json_line
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.planning import EngineCatalogue
@@ -74,6 +75,7 @@ class QueryEngine:
         self.buckets: dict[int, Bucket] = {}
         self._log = log
         self._instance = instance
+        self.told = Told(topics.names, clock)
         self._fired: dict[Group, int] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
         replica.runtime.firing.listener = self._note_fired
@@ -108,10 +110,13 @@ class QueryEngine:
             moved = self._placed()
             moved |= self._learn()
             moved |= self._read(timeout_s)
-            return self._commit() and moved
+            moved &= self._commit()
+            if self.replica.held is None:
+                self.told.idle()
         except AwayError as error:
             self.trouble = str(error)
             return False
+        return moved
 
     def close(self) -> None:
         """Let go; what is not committed is done again by whoever has the buckets next."""
@@ -127,6 +132,10 @@ class QueryEngine:
     def positions(self) -> Sequence[int]:
         """Return where a restart from a checkpoint made now reads on."""
         return self.replica.spine.positions()
+
+    def read_to(self) -> dict[Partition, int]:
+        """Return from where each partition is read next."""
+        return self._reader.positions()
 
     def caught_up(self) -> bool:
         """Whether everything in the log has been applied and committed (as it was at the last poll)."""
@@ -242,6 +251,7 @@ class QueryEngine:
     # ---- the log
     def _read(self, timeout_s: float) -> bool:
         messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
+        self.told.read(messages)
         for message in messages:
             self.replica.spine.take(message.partition, message.offset, _step_part(message))
         moved = bool(messages)
@@ -372,6 +382,7 @@ class QueryEngine:
                 self._let_go(number)
                 self._placement.lost(number, bucket.opened)
                 continue
+            self.told.committed(bucket.pending)
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
         return True

@@ -28,11 +28,14 @@ class Metrics:
         self.batch_age = self._gauge("batch_age_seconds", "wall clock minus the end of the last closed batch", "stream")
         self.watermark = self._gauge("watermark_ms", "event time of a stream, ms since the epoch", "stream")
         self.local_vts = self._gauge("local_vts_ms", "end of a stream's last batch that all shards here have", "stream")
+        self.buckets = self._gauge("buckets", "shares of the standing queries that this engine evaluates")
+        self.queries = self._gauge("queries", "standing queries")
+        self.streams = self._gauge("streams", "declared streams")
         self.leases = self._gauge("leases", "engines that hold a lease here")
         self.memory = self._gauge("memory_bytes", "memory held", "region")
         self.active = self._gauge("active", "1 where this instance is the active one")
         self.step = self._histogram("step_seconds", "one step that had work")
-        self.latency = self._histogram("result_latency_seconds", "closing of a batch to its committed result")
+        self.latency = self._histogram("result_latency_seconds", "a batch in the log to an evaluation committed")
 
     def _counter(self, name: str, help_: str) -> Counter:
         return Counter(f"penstock_{name}", help_, registry=self.registry)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.cluster.coordinator import Coordinator
+from penstock.cluster.coordinator import Coordinator, NotActiveError
 from penstock.cluster.rpc import FlightTerms
 from penstock.http.coordinator import routes
 from penstock.runtime import Context, run
 from penstock.services.cluster_settings import ClientSettings, topics_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.metrics import Metrics
 
 
 class CoordinatorSettings(ClientSettings):
@@ -47,8 +51,19 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
     )
     context.routes.extend(routes(coordinator, lock))
-    context.observers.append(lambda: context.metrics.active.set(coordinator.active))
+    context.observers.append(lambda: _observe(coordinator, context.metrics))
     return LockedCoordinator(coordinator, lock)
+
+
+def _observe(coordinator: Coordinator, metrics: Metrics) -> None:
+    try:
+        queries, streams = len(coordinator.queries), len(coordinator.streams)
+    except NotActiveError:
+        metrics.active.set(0)
+        return
+    metrics.active.set(1)
+    metrics.queries.set(queries)
+    metrics.streams.set(streams)
 
 
 def _discard_after_ms(settings: CoordinatorSettings) -> int | None:

@@ -6,6 +6,7 @@ import random
 import sys
 import time
 from pathlib import Path  # noqa: TC003 - pydantic reads it
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -16,8 +17,16 @@ from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.http.sparql import routes
+from penstock.log.view import records_behind
 from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
 from penstock.services.cluster_settings import ClientSettings, topics_of
+
+if TYPE_CHECKING:
+    from penstock.engine.runtime import Runtime
+    from penstock.runtime.metrics import Metrics
+
+_MEASURE_S = 1.0  # between two looks at memory
 
 
 class QueryEngineSettings(ClientSettings):
@@ -45,6 +54,8 @@ class CheckpointedEngine:
         self._stopping, self._logger = context.stopping, context.logger
         self._told: str | None = None
         self.unsaved: str | None = None  # why the last checkpoint could not be written
+        self.memory: dict[str, int] = {}  # by region, as this thread found it: others must not look
+        self._measured = -_MEASURE_S
 
     def step(self, timeout_s: float) -> bool:
         """Step, and checkpoint where it is time."""
@@ -57,6 +68,9 @@ class CheckpointedEngine:
         if self._directory is not None and time.monotonic() >= self._due:
             self._checkpoint()
             self._due = time.monotonic() + self._every_s
+        if time.monotonic() >= self._measured + _MEASURE_S:
+            self.memory = memory_of(self._replica.runtime)
+            self._measured = time.monotonic()
         return worked
 
     def _checkpoint(self) -> None:
@@ -76,6 +90,45 @@ class CheckpointedEngine:
             self._directory.close(clean=True)
 
 
+def memory_of(runtime: Runtime) -> dict[str, int]:
+    """Return the bytes that an engine holds, by region. On the engine's thread."""
+    core = runtime.core
+    return {
+        **{f"slices {stream.iri}": stream.core.live_bytes() for stream in runtime.streams},
+        "windows": runtime.registry.pool.bytes(),
+        "stored graph": core.store.used_bytes(),
+        "append logs": core.store.log_bytes(),
+        "terms": core.dictionary.bytes(),
+    }
+
+
+class EngineGauges:
+    """What an engine tells about itself. Asked from another thread: reads only."""
+
+    def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
+        self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
+        self._evaluations, self._transactions = Tally(metrics.evaluations), Tally(metrics.transactions)
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        engine, metrics, now_ms = self._engine, self._metrics, self._context.clock.now_ms()
+        runtime = engine.replica.runtime
+        metrics.active.set(bool(engine.buckets))
+        metrics.buckets.set(len(engine.buckets))
+        self._evaluations.reach(engine.told.evaluations)
+        self._transactions.reach(engine.told.transactions)
+        for seconds, evaluations in engine.told.take():
+            for _ in range(evaluations):
+                metrics.latency.observe(seconds)
+        for stream in list(runtime.streams):
+            if stream.closed_ms is not None:
+                metrics.batch_age.labels(stream.iri).set((now_ms - stream.closed_ms) / 1000)
+        for region, held in self._made.memory.items():
+            metrics.memory.labels(region).set(held)
+        for topic, records in records_behind(self._context.log, engine.read_to()).items():
+            metrics.lag.labels(topic).set(records)
+
+
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     """Open the core."""
     made = CheckpointedEngine(context)
@@ -83,7 +136,7 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     context.listening.append(made.engine.answer_at)
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
     context.health.check("checkpoint", lambda: made.unsaved)
-    context.observers.append(lambda: context.metrics.active.set(bool(made.engine.buckets)))
+    context.observers.append(EngineGauges(made, context.metrics, context).observe)
     return made
 
 
