@@ -15,6 +15,7 @@ from penstock.broker.java import find_java
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _READY_S = 60.0
@@ -25,8 +26,8 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port}{more},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}{more}
 controller.listener.names=CONTROLLER
 log.dirs={data}
 auto.create.topics.enable=false
@@ -50,14 +51,24 @@ _JVM = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 class Broker:
     """A KRaft broker whose data lie in `directory`. Use it as a context manager, or call `stop`.
 
-    `port` 0 picks a free one; it stays the same over restarts.
+    `port` 0 picks a free one; it stays the same over restarts. `listeners`: ports by protocol ("SASL_SSL") beside the
+    plain one; `properties` are the broker's, added to those that it gets here.
     """
 
-    def __init__(self, directory: Path, port: int = 0, jvm: tuple[str, ...] = _JVM) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int = 0,
+        jvm: tuple[str, ...] = _JVM,
+        listeners: Mapping[str, int] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self._directory = directory
         self._jvm = jvm
-        self.port = port or _free_port()
-        self._controller_port = _free_port()
+        self._more = "".join(f",{protocol}://127.0.0.1:{its}" for protocol, its in (listeners or {}).items())
+        self._properties = "".join(f"{name}={value}\n" for name, value in (properties or {}).items())
+        self.port = port or free_port()
+        self._controller_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -94,9 +105,14 @@ class Broker:
 
     def _format(self, properties: Path) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        settings = {"port": self.port, "controller_port": self._controller_port, "data": self._directory / "data"}
+        settings = {
+            "port": self.port,
+            "controller_port": self._controller_port,
+            "more": self._more,
+            "data": self._directory / "data",
+        }
         draft = properties.with_suffix(".draft")
-        draft.write_text(_PROPERTIES.format(**settings))
+        draft.write_text(_PROPERTIES.format(**settings) + self._properties)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         command = [*self._java(), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(draft)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_READY_S, check=False)
@@ -140,7 +156,8 @@ class Broker:
         self.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
