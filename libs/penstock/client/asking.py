@@ -27,24 +27,30 @@ _ERRORS: dict[str, type[PenstockError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request; `accept` is what its answer should be written in."""
+    """One request; `accept` is what its answer should be written in. `name`: by which the service knows it when it comes
+    again, for what would not be the same twice.
+    """
 
     method: str
     path: str
     body: bytes | None = None
     content_type: str = "text/plain"
     accept: str = "*/*"
+    name: str | None = None
 
     def to(self, base: str) -> Request:
         """Return it as urllib's."""
         headers = {"content-type": self.content_type, "accept": self.accept}
+        if self.name is not None:
+            headers["idempotency-key"] = self.name
         return Request(base + self.path, self.body, headers, method=self.method)  # noqa: S310 - users give the URLs
 
 
 def ask(bases: Callable[[], Sequence[str]], question: Question, wait_s: float = 0.0) -> bytes:
     """Return the answer of the first instance that gives one; `bases` is looked at anew for each try.
 
-    `wait_s`: how much longer than usual the answer may take. Verbs are idempotent, so asking again is harmless.
+    `wait_s`: how much longer than usual the answer may take. Verbs are idempotent, or have a name, so asking again is
+    harmless.
     TransientError where nobody has answered after some 15 s of trying; what the service refuses is raised as its error.
     """
     failed = "no URL is known"

@@ -7,6 +7,7 @@ import time
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+from uuid import uuid4
 
 from penstock.client.answers import answer_of, graph_of
 from penstock.client.asking import Question, ask, with_query
@@ -80,6 +81,10 @@ class Client:
         body = json.dumps({"iri": iri, **settings}).encode()
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
+    def declare_streams(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
+        """Declare many streams at once, all or none: by name, each with its `iri` and settings. DataError."""
+        self._coordinator("POST", "/streams", json.dumps(streams, default=dict).encode())
+
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. What it absorbed stays stored."""
         self._coordinator("DELETE", f"/streams/{quote(iri, safe='')}")
@@ -148,12 +153,13 @@ class Client:
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
         path = with_query("/data", graph=graph, base=base)
-        told = json.loads(self._coordinator("POST", path, data, content_type_of(syntax)))
+        told = json.loads(self._coordinator("POST", path, data, content_type_of(syntax), uuid4().hex))
         return LoadReport(int(told["triples"]), int(told["terms"]), time.perf_counter() - began)
 
     def update(self, text: str, base: str | None = None) -> int:
         """Run `INSERT DATA {...}`, as one snapshot; returns the number of triples."""
-        answer = self._coordinator("POST", with_query("/update", base=base), text.encode())
+        path = with_query("/update", base=base)
+        answer = self._coordinator("POST", path, text.encode(), name=uuid4().hex)
         return int(json.loads(answer)["triples"])
 
     def query(
@@ -245,10 +251,15 @@ class Client:
 
     # ---- inside
     def _coordinator(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = "text/plain"
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "text/plain",
+        name: str | None = None,
     ) -> bytes:
         try:
-            return ask(lambda: self._coordinators, Question(method, path, body, content_type))
+            return ask(lambda: self._coordinators, Question(method, path, body, content_type, name=name))
         except QueryError as error:
             raise _with_text(error, (body or b"").decode()) from None
 

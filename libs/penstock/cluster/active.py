@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from penstock.log import START, Partition, Record, Topic
 from penstock.store import _native as native
 from penstock.wire import (
     CoordinatorState,
+    InsertionDone,
     Placement,
     QueryRegistration,
     ShardInsertion,
@@ -31,7 +32,7 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from penstock.cluster.registrar import Change
+    from penstock.cluster.registrar import Change, Wanted
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
     from penstock.cluster.wanted import Needs
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
 _STATE = b"state"
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
+DONE_KEPT = 4_096
+"""Insertions that the control topic remembers by their request."""
+MAX_DECLARED = 10_000
+"""Streams that one request may declare: it is one transaction."""
 MAX_INSERTION = 1_000_000
 """Triples that one insertion may store: it is one transaction."""
 
@@ -84,6 +89,7 @@ class Active:
         self.registrar = Registrar()
         self.placement = Placement(0, {}, {})
         self._insertions = 0
+        self._done: dict[str, InsertionDone] = {}  # by request, the oldest first
         self.wanted: dict[str, StreamWanted] = {}
         self._known = KnownVersions(log, topics.names)
         self._narrowing = None if discard_after_ms is None else Narrowing(discard_after_ms)
@@ -104,21 +110,31 @@ class Active:
                 for graph in record.graphs:
                     self.registrar.note_graph(graph)
                 self.registrar.commands = record.commands
+        done = [record for record in records if isinstance(record, InsertionDone)]
+        self._done = {record.request: record for record in sorted(done, key=lambda r: r.number)}
         for command in sorted(commands, key=lambda r: r.number):
             self.registrar.restore(command)
         self.registrar.restored()
 
     # ---- verbs
-    def declare(self, iri: str, name: str | None, settings: dict[str, Any]) -> StreamDeclaration:
-        """Declare a stream, and make its topics: they are there before anybody hears of it."""
-        change = self.registrar.declare(iri, name, **settings)
-        record = self.registrar.streams[iri]
+    def declare(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
+        """Declare streams, all or none, and make their topics: they are there before anybody hears of a stream."""
+        if len(wanted) > MAX_DECLARED:
+            raise LimitError(f"{len(wanted)} streams declared at once (at most {MAX_DECLARED})")
+        change = self.registrar.declare_all(wanted)
         if change.commands:
-            events, tuples = self._topics.names.events(record.name), self._topics.names.tuples(record.name)
-            partitions = self._log.topics().get(events, 1)  # a producer may have made it, with as many as it likes
-            self._log.create([Topic(events, partitions), Topic(tuples, partitions)])
+            self._log.create(self._topics_of([c for c in change.commands if isinstance(c, StreamDeclaration)]))
         self._command(change)
-        return record
+        return [self.registrar.streams[iri] for iri, _, _ in wanted]
+
+    def _topics_of(self, streams: Sequence[StreamDeclaration]) -> list[Topic]:
+        known, names = self._log.topics(), self._topics.names
+        made = []
+        for stream in streams:
+            events = names.events(stream.name)
+            partitions = known.get(events, 1)  # a producer may have made it, with as many as it likes
+            made += [Topic(events, partitions), Topic(names.tuples(stream.name), partitions)]
+        return made
 
     def drop(self, iri: str) -> None:
         """Drop a stream that no query reads; of one declared by that name again nothing is discarded at first."""
@@ -198,8 +214,14 @@ class Active:
         self._command(change)
         return bool(change.commands)
 
-    def insert(self, columns: Sequence[Ids], dictionary: native.Dictionary, terms: TermService) -> int:
-        """Store quads in ids of `dictionary`, as one snapshot; returns how many."""
+    def insert(
+        self, columns: Sequence[Ids], dictionary: native.Dictionary, terms: TermService, request: str | None = None
+    ) -> int:
+        """Store quads in ids of `dictionary`, as one snapshot; returns how many. `request`: its name; of one by the
+        same name that was stored lately, the answer is given again, and nothing stored.
+        """
+        if request is not None and (done := self._done.get(request)):
+            return done.triples
         rows = len(columns[0])
         if rows > MAX_INSERTION:
             raise LimitError(f"{rows} triples in one insertion (at most {MAX_INSERTION})")
@@ -221,8 +243,19 @@ class Active:
                 value = encode(ShardInsertion(number, part, len(starts), *mine))
                 records.append(Record(self._topics.names.shards, value, None, shard))
         self._insertions = number
-        self._commit([*records, self._state()])
+        self._commit([*records, *self._noted(number, request, rows), self._state()])
         return rows
+
+    def _noted(self, number: int, request: str | None, rows: int) -> list[Record]:
+        """Note a request as done, in the place of one so long ago that nobody asks again. What goes with a transaction
+        that fails goes with all of this instance's state.
+        """
+        if request is None:
+            return []
+        done = self._done[request] = InsertionDone(number, request, rows)
+        while len(self._done) > DONE_KEPT:
+            del self._done[next(iter(self._done))]
+        return [Record(self._topics.names.control, encode(done), f"done:{number % DONE_KEPT}".encode())]
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Collection[str]) -> bool:
         """Deal out anew what the dead held, and say where the stores are that hold shards. True where that changed

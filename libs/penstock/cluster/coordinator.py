@@ -27,9 +27,9 @@ from penstock.rdf.parsing import parse as parse_document
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from penstock.cluster.registrar import Registrar
+    from penstock.cluster.registrar import Registrar, Wanted
     from penstock.cluster.status import Standing
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
@@ -142,7 +142,11 @@ class Coordinator:
     # ---- verbs
     def declare(self, iri: str, name: str | None = None, **settings: Any) -> StreamDeclaration:
         """Declare a stream; the same again changes nothing. DataError where it cannot be."""
-        return self._do(lambda active: active.declare(iri, name, settings))
+        return self.declare_all([(iri, name, settings)])[0]
+
+    def declare_all(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
+        """Declare many streams at once (IRI, name, settings of each): all of them, or none. DataError."""
+        return self._do(lambda active: active.declare(wanted))
 
     def drop(self, iri: str) -> None:
         """Drop a stream that no query reads."""
@@ -158,23 +162,30 @@ class Coordinator:
         """Stop a query; False where there is none of that name."""
         return self._do(lambda active: active.stop(name))
 
-    def update(self, text: str, base: str | None = None) -> int:
-        """Run `INSERT DATA`, as one snapshot; returns the number of triples."""
+    def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
+        """Run `INSERT DATA`, as one snapshot; returns the number of triples. `request` names it, so that it can be
+        asked for again where no answer came: blank nodes would be made twice else.
+        """
         statement = parse(text, base)
         if isinstance(statement, ContinuousQuery):
             raise QueryError("a query is no update", 1, 1, text=text)
         dictionary = native.Dictionary()
-        return self._do(lambda active: active.insert(quads_of(dictionary, statement), dictionary, self._terms))
+        quads = quads_of(dictionary, statement)
+        return self._do(lambda active: active.insert(quads, dictionary, self._terms, request))
 
-    def load(self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None) -> LoadReport:
-        """Store a document, as one snapshot; DataError at the first bad line. Reports its statements and terms."""
+    def load(
+        self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
+    ) -> LoadReport:
+        """Store a document, as one snapshot; DataError at the first bad line. Reports its statements and terms.
+        `request`: as for `update`.
+        """
         began, dictionary = time.perf_counter(), native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)
         graphs = quads.graphs
         if graph is not None:
             graphs = np.where(graphs == 0, np.uint64(dictionary.intern(1, graph)), graphs)
         columns = quads.subjects, quads.predicates, quads.objects, graphs
-        stored = self._do(lambda active: active.insert(columns, dictionary, self._terms))
+        stored = self._do(lambda active: active.insert(columns, dictionary, self._terms, request))
         return LoadReport(stored, dictionary.size(), time.perf_counter() - began)
 
     def standing(self, name: str) -> Standing | None:

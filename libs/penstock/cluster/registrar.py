@@ -26,7 +26,7 @@ from penstock.store import _native as native
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from random import Random
 
     from penstock.engine.groups import Group
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from penstock.query.ir import Statement
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
+Wanted: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
+"""A stream's IRI, name, settings."""
 Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
 
 
@@ -83,6 +85,21 @@ class Registrar:
             raise DataError(f"another stream has the name {record.name!r}")
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
+
+    def declare_all(self, wanted: Iterable[Wanted]) -> Change:
+        """Declare streams; all of them, or none where one cannot be."""
+        change, before = Change(), self.commands
+        try:
+            for iri, name, settings in wanted:
+                change.add(self.declare(iri, name, **settings))
+        except PenstockError:
+            for command in change.commands:
+                assert isinstance(command, StreamDeclaration)
+                self._runtime.drop_stream(command.iri)
+                del self.streams[command.iri]
+            self.commands = before
+            raise
+        return change
 
     def drop(self, iri: str) -> Change:
         """Drop a stream that no query reads."""

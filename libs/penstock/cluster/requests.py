@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.cluster.active import Active
+    from penstock.cluster.registrar import Wanted
     from penstock.cluster.status import StatusView
     from penstock.cluster.topics import ClusterTopics
     from penstock.log import Log, Message, Reader
@@ -44,16 +45,31 @@ _SETTINGS = frozenset(
         "slice_mb",
     }
 )
-_POLL = 50  # requests of one step
+_POLL = 200  # requests of one step
 _CATCH_UP_S = 0.05
 
 
 def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
     """Return a declaration's IRI and settings; DataError where the text is none."""
+    return _declaration(_json(body))
+
+
+def declarations_of_json(body: bytes) -> list[Wanted]:
+    """Return the declarations of an object that has them by streams' names; DataError where the text is none."""
+    found = _json(body)
+    if not isinstance(found, dict):
+        raise DataError("declarations are a JSON object, by streams' names")
+    return [(iri, name, settings) for name, value in found.items() for iri, settings in [_declaration(value)]]
+
+
+def _json(body: bytes) -> Any:
     try:
-        found = json.loads(body)
+        return json.loads(body)
     except ValueError as error:
         raise DataError(f"the declaration is no JSON: {error}") from error
+
+
+def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(found, dict) or not isinstance(found.get("iri"), str):
         raise DataError('a declaration is a JSON object with "iri"')
     settings = {name: value for name, value in found.items() if name != "iri"}
@@ -98,8 +114,34 @@ class Requests:
         return bool(streams or queries)
 
     def _declare(self, active: Active, messages: list[Message]) -> None:
+        if self._declared_together(active, messages):
+            return
         for message in messages:
             self._take(active, message, "stream", lambda name, m: _declare(active, name, m))
+
+    def _declared_together(self, active: Active, messages: list[Message]) -> bool:
+        """Take many declarations in one transaction; False, and nothing done, where they have to be told apart."""
+        wanted = []
+        for message in messages:
+            name = (message.key or b"").decode("utf-8", "replace")
+            if not name or message.value is None or len(message.value) > MAX_REQUEST_BYTES:
+                return False
+            if self._status.refused("stream", name):
+                return False
+            try:
+                iri, settings = declaration_of_json(message.value)
+            except DataError:
+                return False
+            wanted.append((iri, name, settings))
+        if len(wanted) < 2:
+            return False
+        consumed = {Partition(messages[-1].topic, messages[-1].partition): messages[-1].offset + 1}
+        try:
+            with active.riding([], consumed, self._group):
+                active.declare(wanted)
+        except REFUSALS:
+            return False
+        return True
 
     def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
         """Run one request, in a transaction with its offset."""
@@ -128,7 +170,7 @@ class Requests:
 def _declare(active: Active, name: str, message: Message) -> None:
     if message.value is not None:
         iri, settings = declaration_of_json(message.value)
-        active.declare(iri, name, settings)
+        active.declare([(iri, name, settings)])
         return
     for record in list(active.registrar.streams.values()):
         if record.name == name:

@@ -1,9 +1,10 @@
 """The coordinator's verbs over HTTP; a standby answers 503.
 
-PUT, GET, DELETE /streams/NAME (JSON: iri and settings) ·
+PUT, GET, DELETE /streams/NAME (JSON: iri and settings) · POST /streams (many: JSON, by name) ·
 PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
 GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
-POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=).
+POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=). Both may be asked for again with
+the same `idempotency-key` header: they are stored once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from penstock.cluster.requests import declaration_of_json
+from penstock.cluster.requests import declaration_of_json, declarations_of_json
 from penstock.cluster.wanted import NotYetError
 from penstock.errors import DataError
 from penstock.http.errors import body_of, told
@@ -40,6 +41,7 @@ WAIT_S = 2.0
 ADAPTORS_WAIT_S = 20.0
 """How long it waits at least for adaptors that discard what the query looks at (ADR 45)."""
 _MAX_WAIT_S = 60.0
+_MAX_NAME = 200
 _LOOK_S = 0.02
 
 
@@ -48,6 +50,7 @@ def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
     handler = _Handler(coordinator, lock)
     return [
         Route("/streams", told(handler.streams)),
+        Route("/streams", told(handler.declare), methods=["POST"]),
         Route("/streams/{name:path}", told(handler.stream), methods=["PUT", "GET", "DELETE"]),
         Route("/queries", told(handler.queries)),
         Route("/queries/{name:path}", told(handler.query), methods=["PUT", "GET", "DELETE"]),
@@ -73,6 +76,11 @@ class _Handler:
     async def streams(self, _: Request) -> Response:
         found = await self._do(lambda c: c.streams)
         return JSONResponse({iri: asdict(record) for iri, record in found.items()})
+
+    async def declare(self, request: Request) -> Response:
+        wanted = declarations_of_json(await body_of(request))
+        made = await self._do(lambda c: c.declare_all(wanted))
+        return JSONResponse({record.name: asdict(record) for record in made})
 
     async def stream(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -134,15 +142,23 @@ class _Handler:
 
     # ---- stored data
     async def update(self, request: Request) -> Response:
-        text = (await body_of(request)).decode()
-        return JSONResponse({"triples": await self._do(lambda c: c.update(text, request.query_params.get("base")))})
+        text, base, name = (await body_of(request)).decode(), request.query_params.get("base"), _request_name(request)
+        return JSONResponse({"triples": await self._do(lambda c: c.update(text, base, name))})
 
     async def data(self, request: Request) -> Response:
-        body, asked = await body_of(request), request.query_params
+        body, asked, name = await body_of(request), request.query_params, _request_name(request)
         content_type = request.headers.get("content-type", "application/n-triples").partition(";")[0].strip()
         syntax = Format.named(content_type).value
-        report = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base")))
+        report = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base"), name))
         return JSONResponse({"triples": report.triples, "terms": report.terms})
+
+
+def _request_name(request: Request) -> str | None:
+    """By which a request that may be made again is known; None where its asker gave none."""
+    name: str | None = request.headers.get("idempotency-key")
+    if name is not None and len(name) > _MAX_NAME:
+        raise DataError(f"an idempotency-key of {len(name)} characters (at most {_MAX_NAME})")
+    return name
 
 
 def _seconds(text: str | None) -> float:

@@ -41,6 +41,7 @@ _CLASSES: dict[str, type] = {
         records.Heartbeat,
         records.Placement,
         records.CoordinatorState,
+        records.InsertionDone,
         records.BucketProgress,
     )
 }
@@ -59,6 +60,7 @@ Wire: TypeAlias = (
     | records.Heartbeat
     | records.Placement
     | records.CoordinatorState
+    | records.InsertionDone
     | records.BucketProgress
 )
 

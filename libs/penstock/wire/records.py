@@ -210,6 +210,15 @@ class CoordinatorState:
 
 
 @dataclass(frozen=True, slots=True)
+class InsertionDone:
+    """An insertion of which the asker may not have heard: the same request again stores nothing."""
+
+    number: int
+    request: str
+    triples: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupProgress:
     """Up to where a group's results are committed."""
 

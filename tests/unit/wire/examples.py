@@ -28,6 +28,7 @@ EXAMPLES: tuple = (
     wire.Heartbeat("store", "a", "a-1", 12, "http://localhost:1", (0, 2), {"http://x/posts": 7}),
     wire.Placement(9, {"0": "a"}, {"0": "b", "1": "b"}),
     wire.CoordinatorState(9, 12, 3),
+    wire.InsertionDone(7, "f1c5", 2),
     wire.BucketProgress(1, 9, (wire.GroupProgress(3, 4000, {"http://x/posts": 1000}, None, "[]"),)),
 )
 
