@@ -255,6 +255,9 @@ TEST(StoreCheckpoint, RefusesAChainOfWhichAnyFileIsMissingCutOrChanged) {
     World world;
     Model model;
     world.label(0), world.label(1), world.label(2);
+    std::vector<Edge> edges;
+    for (std::uint64_t i = 0; i < 20'000; ++i) edges.push_back({iri(100 + i), 1, iri(i)});
+    world.add(std::move(edges));  // so much that what follows is not merged with it
     std::string before;
     for (std::uint64_t round = 0; round < 4; ++round) {
         fill(world, model, 3, round + 1);

@@ -93,9 +93,13 @@ class EventParser:
     def parse(self, events: Sequence[tuple[object, EventData]], syntax: str) -> tuple[Events, list[BadEvent]]:
         """Return the good events in order, and the bad ones."""
         parts = _Parts()
-        times = [self._time(i, time, parts) for i, (time, _) in enumerate(events)]
-        data = [_materialised(event) for _, event in events]
-        together = [i for i in range(len(data)) if i not in parts.bad and _joinable(data[i], syntax, self._max_bytes)]
+        # Nearly all times are plain integers, nearly all data bytes: the calls are for the rest.
+        times = [
+            time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
+            for i, (time, _) in enumerate(events)
+        ]
+        data = [event if type(event) is bytes else _materialised(event) for _, event in events]
+        together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
         if len(together) > 1:
             whole = self._parse_together(data, together, parts)
             if whole is not None:
@@ -170,12 +174,13 @@ class EventParser:
         for i in chosen:
             text = _encoded(data[i]).strip()
             first_line.append(count)
-            count += text.count(b"\n") + 1 if text else 0
             if text:
-                lead = b"%d " % i
-                lines.append(lead + text.replace(b"\n", b"\n" + lead))
+                lead = b"\n%d " % i
+                joined = lead + text.replace(b"\n", lead)
+                count += joined.count(b"\n")
+                lines.append(joined)
         parsed = native.parse_nquads(
-            self._dictionary, b"\n".join(lines), quads=False, timestamps=True, strict=False, max_bad=count + 1
+            self._dictionary, b"".join(lines)[1:], quads=False, timestamps=True, strict=False, max_bad=count + 1
         )
         positions = np.searchsorted(np.array(first_line), [line - 1 for line, _, _ in parsed.bad], side="right") - 1
         failed = {chosen[position] for position in positions.tolist()}
@@ -205,6 +210,8 @@ def _materialised(data: EventData) -> EventData:
 
 
 def _joinable(data: EventData, syntax: str, max_bytes: int) -> bool:
+    if type(data) is bytes:
+        return syntax == "nt" and len(data) <= max_bytes and b"_:" not in data and b"\r" not in data
     if syntax != "nt" or not isinstance(data, (str, bytes)) or len(data) > max_bytes:
         return False
     if isinstance(data, str):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
     from penstock.wire import StreamDeclaration, StreamWanted
 
+_SOURCE = attrgetter("topic", "partition")
+_KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
 """Tuples in one record, and so in one event."""
 
@@ -66,14 +69,14 @@ class Adapting:
         parser = EventParser(self._terms.dictionary, self._max_bytes)
         drafts: list[Tuples] = []
         dead: list[Record] = []
-        by_source = sorted(messages, key=lambda message: (message.topic, message.partition))  # stable: in order
-        for (topic, partition), group in groupby(by_source, key=lambda message: (message.topic, message.partition)):
+        by_source = sorted(messages, key=_SOURCE)  # stable: in order
+        for (topic, partition), group in groupby(by_source, key=_SOURCE):
             stream = self._by_topic.get(topic)
             if stream is None:
                 continue  # dropped
             events, letters = self._read(stream, list(group))
             dead += letters
-            for _, run in groupby(events, key=lambda event: (event.syntax, event.advance_ms)):
+            for _, run in groupby(events, key=_KIND):
                 tuples, letters = self._parse(parser, stream, Partition(topic, partition), list(run))
                 drafts += tuples
                 dead += letters
