@@ -113,8 +113,7 @@ class KafkaLog:
         try:
             metadata = self._admin.list_topics(timeout=_ANSWER_S)
         except KafkaException as exception:
-            why = f" ({self._last_error})" if self._last_error else ""
-            raise TransientError(f"the brokers do not answer: {exception.args[0]}{why}") from exception
+            raise TransientError(f"the brokers do not answer: {self._why(exception)}") from exception
         found = {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
         with self._lock:
             self._known = found
@@ -125,8 +124,13 @@ class KafkaLog:
         try:
             self._admin.list_topics(timeout=timeout_s)
         except KafkaException as exception:
-            return f"{exception.args[0].str()} {self._last_error}".strip()
+            return self._why(exception)
         return None
+
+    def _why(self, exception: KafkaException) -> str:
+        """Say what is wrong: the exception tells of a timeout, what lies behind that has come as an event."""
+        self._admin.poll(0)
+        return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
         """UnknownTopicError where there is no such partition; asks the brokers only about those not seen before."""
