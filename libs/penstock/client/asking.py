@@ -27,8 +27,8 @@ _ERRORS: dict[str, type[PenstockError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One request; `accept` is what its answer should be written in. `name`: by which the service knows it when it comes
-    again, for what would not be the same twice.
+    """One request; `accept` is what its answer should be written in. `name`: by which the service knows it when it
+    comes again, for what would not be the same twice.
     """
 
     method: str

@@ -87,6 +87,40 @@ def test_declarations_and_queries_come_and_go(cluster):
     assert http.get("/streams").json() == {}
 
 
+def test_many_streams_are_declared_at_once_or_none(cluster):
+    cluster.run()
+    http = cluster.http
+    many = {f"s{i}": {"iri": f"http://x/{i}", "batch_ms": 500} for i in range(50)}
+    assert http.post("/streams", json=many).status_code == 200
+    assert http.post("/streams", json=many).json().keys() == many.keys()
+    assert len(http.get("/streams").json()) == 50
+    for wrong in ({"iri": "http://x/new", "batch_ms": 0}, {"iri": "http://x/new", "speed": 1}, {"batch_ms": 1}, 5):
+        answer = http.post("/streams", json={"new": {"iri": "http://x/good"}, "wrong": wrong})
+        assert (answer.status_code, answer.json()["error"]) == (400, "DataError")
+    assert http.post("/streams", json=["s"]).status_code == 400
+    assert len(http.get("/streams").json()) == 50
+    next_one = http.put("/streams/t", json={"iri": "http://x/good"}).json()
+    assert next_one["number"] == 51, "what was refused took no number"
+    topics = cluster.log.topics()
+    assert all(f"penstock.{kind}.{name}" in topics for kind in ("events", "tuples") for name in many)
+
+
+def test_an_update_that_is_asked_for_again_by_its_name_is_stored_once(cluster):
+    cluster.run()
+    again = {"idempotency-key": "1"}
+    for headers in (again, again, {"idempotency-key": "2"}):
+        assert cluster.http.post("/update", content="INSERT DATA { [] <http://x/p> 1 }", headers=headers).json() == {
+            "triples": 1
+        }
+    cluster.run()
+    asked = {"query": "SELECT (COUNT(*) AS ?n) { ?s <http://x/p> 1 }"}
+    assert cluster.http.get("/sparql", params=asked).json()["results"]["bindings"][0]["n"]["value"] == "2"
+    long = cluster.http.post(
+        "/update", content="INSERT DATA { [] <http://x/p> 1 }", headers={"idempotency-key": "k" * 201}
+    )
+    assert long.status_code == 400
+
+
 def test_a_bad_query_is_told_with_line_and_column(cluster):
     cluster.run()
     answer = cluster.http.put("/queries/q?wait=0", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")

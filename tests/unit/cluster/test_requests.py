@@ -52,6 +52,30 @@ def test_records_declare_and_register(cluster):
     assert cluster.coordinator.standing("q").point_ms == 100_000
 
 
+def test_many_declarations_are_taken_together_and_a_bad_one_is_told_apart(cluster):
+    topic, writes = cluster.topics.names.streams, []
+    assert cluster.coordinator._active is not None
+    writer = cluster.coordinator._active._writer
+    commit = writer.commit
+    writer.commit = lambda *given: (writes.append(given), commit(*given))
+    for i in range(100):
+        cluster.send(topic, f"s{i}", json.dumps({"iri": f"http://x/{i}"}))
+    cluster.coordinator.step()
+    assert len(cluster.coordinator.streams) == 100
+    assert len(writes) <= 2, "one transaction, and perhaps one that confirms"
+    cluster.send(topic, "a", json.dumps({"iri": "http://x/a"}))
+    cluster.send(topic, "b", json.dumps({"iri": "http://x/a", "batch_ms": 7}))
+    cluster.send(topic, "c", json.dumps({"iri": "http://x/c"}))
+    cluster.run()
+    assert {"http://x/a", "http://x/c"} < cluster.coordinator.streams.keys()
+    assert "already declared" in statuses(cluster)["refused stream b"]["message"]
+    cluster.send(topic, "b", json.dumps({"iri": "http://x/b"}))
+    cluster.send(topic, "d", json.dumps({"iri": "http://x/d"}))
+    cluster.run()
+    assert "refused stream b" not in statuses(cluster)
+    assert len(cluster.coordinator.streams) == 104
+
+
 def test_records_without_a_value_stop_and_drop(cluster):
     declared(cluster)
     cluster.send(cluster.topics.names.streams, "s", None)
