@@ -1,10 +1,12 @@
 // Bindings for bulk loads: terms in Arrow's columns, bins of edges. Signatures in _native.pyi.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -137,7 +139,9 @@ std::tuple<IdsOut, IdsOut, IdsOut, IdsOut> sort_edges(const IdsIn& graphs, const
 /// A load and the store that it goes to, whose labels it makes.
 class Load {
 public:
-    Load(Store& store, std::size_t pieces) : store_(store), load_(store, pieces) {}
+    Load(Store& store, std::size_t pieces, std::size_t shards, std::uint32_t stream, std::int64_t batch,
+         std::optional<Snapshot> snapshot)
+        : store_(store), load_(store, {pieces, shards, {stream, batch}, snapshot}) {}
 
     void append(std::size_t bin, int direction, const IdsIn& graphs, const IdsIn& predicates, const IdsIn& vertices,
                 const IdsIn& values) {
@@ -176,7 +180,8 @@ void bind_bulk(nb::module_& m) {
     m.def("bins", &bins, "vertices"_a, "shards"_a, "pieces"_a);
     m.def("sort_edges", &sort_edges, "graphs"_a, "predicates"_a, "vertices"_a, "values"_a);
     nb::class_<Load>(m, "BulkLoad", "One commit whose edges come in bins.")
-        .def(nb::init<Store&, std::size_t>(), "store"_a, "pieces"_a, nb::keep_alive<1, 2>())
+        .def(nb::init<Store&, std::size_t, std::size_t, std::uint32_t, std::int64_t, std::optional<Snapshot>>(), "store"_a,
+             "pieces"_a, "shards"_a = 0, "stream"_a = 0, "batch"_a = 0, "snapshot"_a = nb::none(), nb::keep_alive<1, 2>())
         .def("append", &Load::append, "bin"_a, "direction"_a, "graphs"_a, "predicates"_a, "vertices"_a, "values"_a)
         .def("publish", &Load::publish);
 }

@@ -1,6 +1,7 @@
 // A bulk load must leave what one commit of the same edges leaves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "errors.hpp"
@@ -56,7 +57,7 @@ TEST(BulkLoad, LeavesWhatACommitLeaves) {
             for (std::uint64_t p = 0; p < 4; ++p) world->label(p);  // the same numbers in both
         for (unsigned round = 0; round < 3; ++round) {              // later rounds meet edges that are stored already
             const auto edges = random_edges(loaded, seed * 10 + round, 200);
-            BulkLoad load(*loaded.store, kPieces);
+            BulkLoad load(*loaded.store, {.pieces = kPieces});
             append_all(load, *loaded.store, edges);
             EXPECT_EQ(loaded.store->latest(), round);
             EXPECT_EQ(load.publish(), round + 1);
@@ -71,7 +72,7 @@ TEST(BulkLoad, LeavesNothingWhenItIsGivenUp) {
     world.add({{iri(1), world.label(0), iri(2)}});
     const auto used = world.store->used_bytes();
     {
-        BulkLoad load(*world.store, kPieces);
+        BulkLoad load(*world.store, {.pieces = kPieces});
         append_all(load, *world.store, random_edges(world, 1, 500));
     }
     EXPECT_EQ(world.store->edge_count(), 1u);
@@ -84,7 +85,7 @@ TEST(BulkLoad, SpendsNoSnapshotWhereNothingIsNew) {
     World world(2);
     const auto edges = random_edges(world, 7, 100);
     world.add(edges);
-    BulkLoad load(*world.store, kPieces);
+    BulkLoad load(*world.store, {.pieces = kPieces});
     append_all(load, *world.store, edges);
     EXPECT_EQ(load.publish(), 1u);
     EXPECT_THROW(load.publish(), DataError);
@@ -95,7 +96,7 @@ TEST(BulkLoad, SeesToItThatBoundsOfStreamsHoldForWhatItBringsAgain) {
     const Label l = world.label(0);
     const std::vector<Edge> edges{{iri(1), l, iri(2)}};
     world.add(edges, 1, 5);
-    BulkLoad load(*world.store, kPieces);
+    BulkLoad load(*world.store, {.pieces = kPieces});
     append_all(load, *world.store, edges);
     EXPECT_EQ(load.publish(), 2u);
     const StreamBound before{1, 4};  // the stream's assertion is out of sight, the load's is not
@@ -104,11 +105,64 @@ TEST(BulkLoad, SeesToItThatBoundsOfStreamsHoldForWhatItBringsAgain) {
     EXPECT_EQ(neighbours(*view, iri(2), l, Dir::In), std::vector{iri(1)});
 }
 
+TEST(BulkLoad, OfAPartLeavesWhatAppliedCommitsLeaveAndSpendsItsNumber) {
+    constexpr std::size_t kShards = 3;
+    World names;
+    for (std::uint64_t p = 0; p < 4; ++p) names.label(p);
+    for (std::uint32_t own = 0; own < kShards; ++own) {
+        Store loaded("", {.shards = kShards, .own = {own}}), applied("", {.shards = kShards, .own = {own}});
+        for (unsigned round = 0; round < 4; ++round) {  // the last one brings nothing new
+            const auto edges = random_edges(names, std::min(round, 2u), 300);
+            const CommitSource source{7, round};
+            BulkLoad load(loaded, {.pieces = kPieces, .source = source, .snapshot = round + 1});
+            for (const Dir dir : {Dir::Out, Dir::In}) {
+                auto bins = dealt(loaded, edges, dir);
+                for (std::size_t bin = 0; bin < bins.size(); ++bin)
+                    if (bin / kPieces == own)
+                        load.append(bin, dir, bins[bin]);
+                    else if (!bins[bin].empty())
+                        EXPECT_THROW(load.append(bin, dir, bins[bin]), DataError);
+            }
+            EXPECT_EQ(load.publish(), round + 1);
+            applied.apply(round + 1, edges, source);
+        }
+        EXPECT_EQ(loaded.latest(), 4u);
+        EXPECT_EQ(loaded.edge_count(), applied.edge_count());
+        for (Snapshot at = 1; at <= 4; ++at) {
+            const auto left = loaded.view_part(at), right = applied.view_part(at);
+            for (std::uint64_t v = 0; v < 50; ++v) {
+                if (loaded.shard_of(iri(v)) != own) continue;
+                for (std::uint64_t p = 0; p < 4; ++p)
+                    for (const Dir dir : {Dir::Out, Dir::In})
+                        EXPECT_EQ(sorted(neighbours(*left, iri(v), names.label(p), dir)),
+                                  sorted(neighbours(*right, iri(v), names.label(p), dir)));
+            }
+        }
+    }
+    World part(2);
+    EXPECT_THROW(BulkLoad(*part.store, {.pieces = kPieces, .snapshot = 2}), DataError);  // it is not the next one
+}
+
+TEST(BulkLoad, MadeForOtherShardsLeavesTheSame) {
+    for (unsigned seed = 0; seed < 8; ++seed) {
+        World loaded(1 + seed % 3), committed(1 + seed % 3);
+        Store dealer("", {.shards = 5});
+        for (World* world : {&loaded, &committed})
+            for (std::uint64_t p = 0; p < 4; ++p) world->label(p);
+        const auto edges = random_edges(loaded, seed, 300);
+        BulkLoad load(*loaded.store, {.pieces = kPieces, .shards = 5});
+        append_all(load, dealer, edges);
+        EXPECT_EQ(load.publish(), 1u);
+        committed.add(edges);
+        expect_equal(loaded, committed);
+    }
+}
+
 TEST(BulkLoad, RefusesWhatWouldBreakTheStore) {
     World world(2);
     const Label l = world.label(0);
-    BulkLoad load(*world.store, kPieces);
-    EXPECT_THROW(BulkLoad(*world.store, kPieces), DataError);
+    BulkLoad load(*world.store, {.pieces = kPieces});
+    EXPECT_THROW(BulkLoad(*world.store, {.pieces = kPieces}), DataError);
     EXPECT_THROW(world.add({{iri(1), l, iri(2)}}), DataError);
     const std::size_t bin = bin_number(iri(1), 2, kPieces);
     std::vector<Keyed> ends{{iri(1), l, iri(2)}};
@@ -122,8 +176,8 @@ TEST(BulkLoad, RefusesWhatWouldBreakTheStore) {
 
 TEST(BulkLoad, RefusesAnImpossibleNumberOfPieces) {
     World world;
-    EXPECT_THROW(BulkLoad(*world.store, 0), LimitError);
-    EXPECT_THROW(BulkLoad(*world.store, std::size_t{1} << 20), LimitError);
+    EXPECT_THROW(BulkLoad(*world.store, {.pieces = 0}), LimitError);
+    EXPECT_THROW(BulkLoad(*world.store, {.pieces = std::size_t{1} << 20}), LimitError);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ from penstock.engine.streams import NEVER
 from penstock.errors import LimitError
 from penstock.log import START, Partition, Record, Topic
 from penstock.store import _native as native
+from penstock.store.arrow import TAG_IRI, TAG_SHIFT
 from penstock.wire import (
     CoordinatorState,
     InsertionDone,
@@ -32,6 +33,7 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from penstock.cluster.load_files import Manifest
     from penstock.cluster.registrar import Change, Wanted
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
@@ -256,6 +258,19 @@ class Active:
         while len(self._done) > DONE_KEPT:
             del self._done[next(iter(self._done))]
         return [Record(self._topics.names.control, encode(done), f"done:{number % DONE_KEPT}".encode())]
+
+    def load(self, manifest: Manifest, terms: TermService) -> int:
+        """Store what lies in files, as one snapshot; returns how many triples they have."""
+        manifest.check(self._topics.shards)
+        graphs = np.unique(manifest.graphs)
+        for term in terms.decode(graphs[(graphs != 0) & (graphs >> TAG_SHIFT == TAG_IRI)]):
+            self.registrar.note_graph(term[1])
+        number, shards = self._insertions + 1, self._topics.shards
+        parts = enumerate(manifest.records(number, shards))
+        records = [Record(self._topics.names.shards, encode(part), None, shard) for shard, part in parts]
+        self._insertions = number
+        self._commit([*records, self._state()])
+        return manifest.triples
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Collection[str]) -> bool:
         """Deal out anew what the dead held, and say where the stores are that hold shards. True where that changed

@@ -29,6 +29,7 @@ from penstock.store import _native as native
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.cluster.load_files import Manifest
     from penstock.cluster.registrar import Registrar, Wanted
     from penstock.cluster.status import Standing
     from penstock.cluster.terms import TermService
@@ -187,6 +188,13 @@ class Coordinator:
         columns = quads.subjects, quads.predicates, quads.objects, graphs
         stored = self._do(lambda active: active.insert(columns, dictionary, self._terms, request))
         return LoadReport(stored, dictionary.size(), time.perf_counter() - began)
+
+    def load_files(self, manifest: Manifest) -> int:
+        """Store a prepared load, whose files all stores and engines can read, as one snapshot; returns its triples.
+
+        DataError where the files are not what the manifest says.
+        """
+        return self._do(lambda active: active.load(manifest, self._terms))
 
     def standing(self, name: str) -> Standing | None:
         """Return the registration point of a query, None while no engine has taken the query in."""

@@ -8,17 +8,18 @@ from penstock.cluster.replica import Replica, declaration_of
 from penstock.cluster.spine import SpineRecord
 from penstock.cluster.stored_graph import StoredGraph
 from penstock.errors import StorageError
-from penstock.log import Partition
-from penstock.wire import StreamDeclaration, WireError, decode
+from penstock.log import Partition, TransientError
+from penstock.wire import ShardLoad, StreamDeclaration, WireError, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.cluster.commits import TermEncoder
     from penstock.cluster.kept import Commitments
     from penstock.cluster.shard_store import ShardStore
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
+    from penstock.errors import AwayError
     from penstock.log import Log, Message
 
 _POLL = 256  # records of the log taken at once
@@ -37,6 +38,7 @@ class Follower:
     ) -> None:
         self.replica = replica
         self._terms = terms
+        self._applying: Iterator[AwayError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
 
@@ -64,19 +66,36 @@ class Follower:
         for message in messages:
             self.replica.spine.take(message.partition, message.offset, _step_part(message))
         moved = bool(messages)
-        while (until is None or self.step < until) and (step := self.replica.held or self.replica.spine.next()):
+        while (step := self._next(until)) is not None:
             self.replica.held = step
-            if not commitments.ready(self.replica, step):
-                break
-            self._prepare(step)
-            self.replica.held = None
-            for _ in self.replica.apply(step):
-                pass
+            if self._applying is None:
+                if not commitments.ready(self.replica, step):
+                    break
+                self._prepare(step)
+                self._applying = self.replica.apply(step)
+            if not self._apply(step, self._applying):
+                return True
+            self._applying = self.replica.held = None
             self.replica.tidy()
             moved = True
         if moved:
             self.hold_back(commitments)
         return moved
+
+    def _next(self, until: int | None) -> Step | None:
+        if self._applying is None and until is not None and self.step >= until:
+            return None
+        return self.replica.held or self.replica.spine.next()
+
+    @staticmethod
+    def _apply(step: Step, applying: Iterator[AwayError | None]) -> bool:
+        """Apply a step, of a load one file: the heart must beat in between. Returns whether it is done."""
+        for away in applying:
+            if away is not None:
+                raise TransientError(str(away)) from away
+            if isinstance(step[0], ShardLoad):
+                return False
+        return True
 
     def _prepare(self, step: Step) -> None:
         if isinstance(step[0], StreamDeclaration):

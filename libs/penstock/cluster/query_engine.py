@@ -25,7 +25,7 @@ from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.planning import EngineCatalogue
 from penstock.errors import AwayError, StorageError
 from penstock.log import START, FencedError, Partition, Record, TransientError
-from penstock.wire import QueryRegistration, QueryStop, WireError, decode, encode
+from penstock.wire import QueryRegistration, QueryStop, ShardLoad, WireError, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -265,6 +265,8 @@ class QueryEngine:
                 self._applying = self.replica.apply(step)
             self._apply(step, self._applying)
             moved = True
+            if self._applying is not None:
+                break
         return moved
 
     def _prepare(self, first: SpineRecord) -> None:
@@ -304,6 +306,8 @@ class QueryEngine:
                 raise away
             self._tell()
             self._collect()
+            if isinstance(first, ShardLoad):
+                return  # the heart beats between two files
             if sum(len(bucket.pending) for bucket in self.buckets.values()) >= _COMMIT_AT:
                 self._commit_or_wait()
         self._applying = self.replica.held = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import numpy as np
 
 from penstock.cluster.history import FOR_EVER, INSERTIONS, History
+from penstock.cluster.load_files import LoadFiles
 from penstock.cluster.spine import Spine
 from penstock.engine.declaration import Declaration
 from penstock.engine.runtime import Runtime
@@ -23,6 +24,7 @@ from penstock.wire import (
     QueryStop,
     ShardBatch,
     ShardInsertion,
+    ShardLoad,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.cluster.spine import SpineRecord, Step
     from penstock.cluster.terms import TermCache
     from penstock.engine.answers import Ids
+    from penstock.engine.bulk import Bins
     from penstock.wire.records import Numbers
 
 PIECE = 1_024
@@ -112,6 +115,11 @@ class World(Protocol):
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
         """Store quads, as a commit of `stream`'s batch `number`."""
 
+    def load(self, bins: Bins, stream: int, number: int) -> Iterator[AwayError | None]:
+        """Store sorted bins, as one such commit, yielding after each. An error is yielded where one cannot be read now:
+        what comes next tries it again. Nothing is visible before the last.
+        """
+
 
 W = TypeVar("W", bound=World)
 
@@ -153,7 +161,7 @@ class Replica(Generic[W]):
             return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
         if isinstance(record, StreamEnd):
             return record.declared < self.declared.get(record.stream, 0) or record.stream in self.ended
-        if isinstance(record, ShardInsertion):
+        if isinstance(record, ShardInsertion | ShardLoad):
             return record.number <= self.insertions
         return record.number <= self.commands
 
@@ -184,6 +192,8 @@ class Replica(Generic[W]):
                     return
             case ShardInsertion():
                 self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
+            case ShardLoad():
+                yield from self._load(first, [part for part in step if isinstance(part, ShardLoad)])
             case StreamDeclaration():
                 self._command(first.number)
                 self._declare(first)
@@ -326,6 +336,13 @@ class Replica(Generic[W]):
             self.runtime.insert(s, p, o, g, INSERTIONS, first.number)
             self.insertions, self._parts = first.number, []
             self.history.note("", first.number)
+
+    def _load(self, first: ShardLoad, parts: list[ShardLoad]) -> Iterator[AwayError | None]:
+        if first.number != self.insertions + 1 or self._parts:
+            raise StorageError(f"the log goes from insertion {self.insertions} to load {first.number}")
+        yield from self.runtime.load(LoadFiles(parts), INSERTIONS, first.number)
+        self.insertions = first.number
+        self.history.note("", first.number)
 
 
 class EngineReplica(Replica[Runtime]):

@@ -17,6 +17,7 @@ from penstock.wire import (
     QueryStop,
     ShardBatch,
     ShardInsertion,
+    ShardLoad,
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 SpineRecord: TypeAlias = (
-    ShardBatch | ShardInsertion | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
+    ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
 )
 Step: TypeAlias = tuple[SpineRecord, ...]
 """The parts of one record, by partition; commands have equal parts."""
@@ -43,6 +44,8 @@ def key_of(record: SpineRecord) -> _Key:
             return "batch", record.stream, record.declared, record.last
         case ShardInsertion():
             return "insertion", record.number, record.part
+        case ShardLoad():
+            return "load", record.number
         case StreamEnd():
             return "end", record.stream, record.declared
         case _:

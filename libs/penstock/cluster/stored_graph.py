@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from penstock.cluster.commits import Absorption
 from penstock.cluster.history import INSERTIONS
+from penstock.engine.bulk import appended
 from penstock.engine.grid import batch_of, closed_until
 from penstock.errors import LimitError, UnknownStreamError
+from penstock.store import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from penstock.cluster.kept import Needs
     from penstock.cluster.shard_store import ShardStore
     from penstock.engine.answers import Ids
+    from penstock.engine.bulk import Bins
     from penstock.engine.declaration import Declaration
+    from penstock.errors import AwayError
     from penstock.wire.records import Numbers
 
 MAX_STREAMS = 100_000
@@ -154,6 +158,17 @@ class StoredGraph:
         self.tuples += len(s)
         for shard in self.shards.values():
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
+
+    def load(self, bins: Bins, stream: int, number: int) -> Iterator[AwayError | None]:
+        """Store sorted bins, yielding after each: each shard takes its own, then all of them publish."""
+        self.snapshot += 1
+        loads = []
+        for shard in list(self.shards.values()):
+            shard.store.number_labels(*bins.labels)
+            loads.append(native.BulkLoad(shard.store, bins.pieces, 0, stream, number, self.snapshot))
+            yield from appended(loads[-1], bins.files(shard.number))
+        for load in loads:
+            load.publish()
 
     def _store(self, stream: StoredStream, waiting: _Waiting) -> None:
         commits = bool(stream.absorption.stored(waiting.p).any())

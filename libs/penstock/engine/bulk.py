@@ -8,23 +8,26 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.engine.storing import LoadReport
-from penstock.errors import DataError, StorageError
+from penstock.errors import AwayError, DataError, StorageError
 from penstock.store import _native as native
 from penstock.store import arrow as co
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from penstock.engine.answers import Ids
     from penstock.engine.core import Core
+
+    BinColumns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
 
 KNOWN_PART = -1
 """Column `part` of known terms: in a load's tables it numbers tasks."""
@@ -66,6 +69,61 @@ class Prepared:
     blanks: int
     pieces: int
     name: str
+
+
+class BinFile(Protocol):
+    """The edges of one bin in one direction."""
+
+    @property
+    def direction(self) -> int:
+        """Return 0 where its vertices are the subjects, 1: the objects."""
+
+    @property
+    def bin(self) -> int:
+        """Its number among all shards' bins."""
+
+    def read(self) -> BinColumns:
+        """Return its columns. AwayError: not now. StorageError: it is damaged."""
+
+
+class Bins(Protocol):
+    """A load by its bins, wherever they are."""
+
+    @property
+    def shards(self) -> int:
+        """Return for how many shards it was made; a store may have another number of them."""
+
+    @property
+    def pieces(self) -> int:
+        """Bins of a shard."""
+
+    @property
+    def labels(self) -> tuple[Ids, Ids]:
+        """Graphs and predicates of its edge labels, in the order in which they are numbered."""
+
+    def files(self, shard: int | None = None) -> Iterable[BinFile]:
+        """Return the bins of a shard, or all."""
+
+
+def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[AwayError | None]:
+    """Append bins, yielding after each; where one cannot be read now the error is yielded, and it is tried again."""
+    for file in files:
+        columns = None
+        while columns is None:
+            try:
+                columns = file.read()
+            except AwayError as error:
+                yield error
+        load.append(file.bin, file.direction, *columns)
+        yield None
+
+
+def bin_columns(source: Any) -> BinColumns:
+    """Return graph, predicate, vertex and value of a bin's Parquet file (a path, or what Arrow reads)."""
+    with pq.ParquetFile(source) as parquet:
+        table = parquet.read(["graph", "predicate", "vertex", "value"])
+    graph, predicate, vertex, value = (co.ids_of(column.combine_chunks()) for column in table.columns)
+    return graph, predicate, vertex, value
 
 
 class BulkIntake:
@@ -120,7 +178,7 @@ class BulkIntake:
             ids = [self._adopt(file) for file in prepared.dictionary]
             load = native.BulkLoad(self._store, prepared.pieces)
             for direction, number, file in prepared.edges:
-                self._append(load, direction, number, file)
+                load.append(number, direction, *bin_columns(file))
             load.publish()
             for part in ids:
                 core.dictionary.keep(part)
@@ -138,8 +196,3 @@ class BulkIntake:
                 native.adopt_columns(self._core.dictionary, ids, kinds, *texts)
                 parts.append(ids)
         return np.concatenate(parts)
-
-    def _append(self, load: native.BulkLoad, direction: int, number: int, file: Path) -> None:
-        with pq.ParquetFile(file) as parquet:
-            table = parquet.read(["graph", "predicate", "vertex", "value"])
-        load.append(number, direction, *(co.ids_of(column.combine_chunks()) for column in table.columns))

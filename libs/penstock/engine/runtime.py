@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.bulk import appended
 from penstock.engine.evaluate import Evaluator
 from penstock.engine.firing import Firing
 from penstock.engine.forgetting import Forgetting
@@ -13,15 +14,18 @@ from penstock.engine.registry import Registry
 from penstock.engine.schedule import Schedule
 from penstock.engine.streams import Streams
 from penstock.errors import DataError
+from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.engine.answers import Ids
+    from penstock.engine.bulk import Bins
     from penstock.engine.core import Core
     from penstock.engine.events import BadEvent, Events
     from penstock.engine.member import Member
     from penstock.engine.streams import LiveStream
+    from penstock.errors import AwayError
 
 
 class Runtime:
@@ -96,6 +100,15 @@ class Runtime:
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
         """Store quads, as a commit that bounds know by that stream and batch."""
         self.core.store.commit(s, p, o, g, stream, number)
+
+    def load(self, bins: Bins, stream: int, number: int) -> Iterator[AwayError | None]:
+        """Store sorted bins, as such a commit, yielding after each; an error where one has to be tried again."""
+        store = self.core.store
+        assert isinstance(store, native.Store), "over store nodes they are the stores' to take in"
+        store.number_labels(*bins.labels)
+        load = native.BulkLoad(store, bins.pieces, bins.shards, stream, number)
+        yield from appended(load, bins.files())
+        load.publish()
 
     # ---- queries
     def stop(self, member: Member) -> None:

@@ -4,7 +4,8 @@ PUT, GET, DELETE /streams/NAME (JSON: iri and settings) · POST /streams (many: 
 PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
 GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
 POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=). Both may be asked for again with
-the same `idempotency-key` header: they are stored once.
+the same `idempotency-key` header: they are stored once ·
+GET /loads (what whoever prepares a load must know), POST /loads (a prepared load's manifest).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from penstock.cluster.load_files import Manifest
 from penstock.cluster.requests import declaration_of_json, declarations_of_json
 from penstock.cluster.wanted import NotYetError
 from penstock.errors import DataError
@@ -25,7 +27,7 @@ from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from threading import Lock
     from typing import Any
 
@@ -45,9 +47,12 @@ _MAX_NAME = 200
 _LOOK_S = 0.02
 
 
-def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
-    """Return the routes; `lock` keeps their verbs and the service's own steps apart."""
-    handler = _Handler(coordinator, lock)
+def routes(coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str] = ()) -> list[BaseRoute]:
+    """Return the routes; `lock` keeps their verbs and the service's own steps apart.
+
+    `dictionaries`: where they answer, for those who prepare loads.
+    """
+    handler = _Handler(coordinator, lock, dictionaries)
     return [
         Route("/streams", told(handler.streams)),
         Route("/streams", told(handler.declare), methods=["POST"]),
@@ -57,13 +62,15 @@ def routes(coordinator: Coordinator, lock: Lock) -> list[BaseRoute]:
         Route("/engines", told(handler.engines)),
         Route("/update", told(handler.update), methods=["POST"]),
         Route("/data", told(handler.data), methods=["POST"]),
+        Route("/loads", told(handler.loads), methods=["GET", "POST"]),
     ]
 
 
 class _Handler:
-    def __init__(self, coordinator: Coordinator, lock: Lock) -> None:
+    def __init__(self, coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str]) -> None:
         self._coordinator = coordinator
         self._lock = lock
+        self._dictionaries = dictionaries
 
     async def _do(self, verb: Callable[[Coordinator], Any]) -> Any:
         def locked() -> Any:
@@ -151,6 +158,13 @@ class _Handler:
         syntax = Format.named(content_type).value
         report = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base"), name))
         return JSONResponse({"triples": report.triples, "terms": report.terms})
+
+    async def loads(self, request: Request) -> Response:
+        if request.method == "GET":
+            shards = await self._do(lambda c: c.topics.shards)
+            return JSONResponse({"shards": shards, "dictionaries": list(self._dictionaries)})
+        manifest = Manifest.of_json(await body_of(request))
+        return JSONResponse({"triples": await self._do(lambda c: c.load_files(manifest))})
 
 
 def _request_name(request: Request) -> str | None:

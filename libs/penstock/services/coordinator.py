@@ -46,11 +46,12 @@ class LockedCoordinator:
 def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
     """Open the core: on standby until it is elected."""
     settings, lock = context.settings, Lock()
-    terms = FlightTerms(settings.dictionaries.split(","))
+    dictionaries = settings.dictionaries.split(",")
+    terms = FlightTerms(dictionaries)
     coordinator = Coordinator(
         context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
     )
-    context.routes.extend(routes(coordinator, lock))
+    context.routes.extend(routes(coordinator, lock, dictionaries))
     context.observers.append(lambda: _observe(coordinator, context.metrics))
     return LockedCoordinator(coordinator, lock)
 

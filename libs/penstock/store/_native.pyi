@@ -181,9 +181,12 @@ def bins(vertices: Ids, shards: int, pieces: int) -> NDArray[np.uint32]: ...  # 
 class BulkLoad:
     """One commit; each edge comes in the bin of its subject (direction 0) and of its object (1), each bin at once.
 
-    Given up when collected before publish().
+    Given up when collected before publish(). `shards`: that its bins were made for; 0 = the store's. `snapshot`: its
+    number where that was given elsewhere (as for Store.apply); then the store may be a part, and takes its own bins.
     """
-    def __init__(self, store: Store, pieces: int) -> None: ...
+    def __init__(
+        self, store: Store, pieces: int, shards: int = 0, stream: int = 0, batch: int = 0, snapshot: int | None = None
+    ) -> None: ...
     def append(self, bin: int, direction: int, graphs: Ids, predicates: Ids, vertices: Ids, values: Ids) -> None: ...
     def publish(self) -> int: ...
 

@@ -31,6 +31,7 @@ _CLASSES: dict[str, type] = {
         records.ShardBatch,
         records.DispatcherState,
         records.ShardInsertion,
+        records.ShardLoad,
         records.DictionaryEntry,
         records.StreamDeclaration,
         records.StreamDrop,
@@ -50,6 +51,7 @@ Wire: TypeAlias = (
     | records.ShardBatch
     | records.DispatcherState
     | records.ShardInsertion
+    | records.ShardLoad
     | records.DictionaryEntry
     | records.StreamDeclaration
     | records.StreamDrop

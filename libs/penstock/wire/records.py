@@ -91,6 +91,22 @@ class ShardInsertion:
     graphs: Ids
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardLoad:
+    """One shard's files of a load; labels and folder are the whole load's."""
+
+    number: int
+    triples: int
+    pieces: int
+    folder: str
+    graphs: Ids
+    predicates: Ids
+    files: tuple[str, ...]
+    digests: tuple[str, ...]
+    bins: Numbers
+    directions: Numbers
+
+
 @dataclass(frozen=True, slots=True)
 class DictionaryEntry:
     """A term and its id."""
