@@ -35,12 +35,13 @@ ALL = (
     "macro.dataplane",
     "macro.nodes",
     "macro.spark_load",
+    "macro.spark_large",
     "macro.spark_adaptor",
     "micro.kernels",
 )
 
 
-_APART = frozenset({"macro.spark_load", "macro.spark_adaptor"})
+_APART = frozenset({"macro.spark_load", "macro.spark_large", "macro.spark_adaptor"})
 """Each in a process of its own."""
 
 

@@ -1,7 +1,7 @@
 """Bulk load by Spark on one core and on two, beside the embedded loader and pyoxigraph, over the same N-Triples.
 
-Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers). Then
-ten million triples, with the most memory that the processes had at once.
+Wall times decide; processor time is that of all processes of the load (this one, the JVM, Spark's Python workers).
+`spark_large` is the same with ten million triples.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyoxigraph
 import penstock
 from benchmarks.harness import LeftOutError, Row, check
 from benchmarks.macro.lubm_data import universities
-from benchmarks.macro.processes import peak_memory, processor_s
+from benchmarks.macro.processes import processor_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks spark_load"
 UNIVERSITIES = 10
-LARGE = 78
-"""Universities of ten million triples."""
 CORES = (1, 2)
 
 
@@ -39,46 +37,34 @@ class Loaded:
     wall_s: float
     cpu_s: float
 
-    def row(self, name: str, peer: Loaded | None = None) -> Row:
+    def row(self, name: str, peer: Loaded | None = None, command: str = COMMAND) -> Row:
         """Triples a second by the wall's clock, and by processor time."""
         rate = self.triples / self.wall_s
         other = self.triples / self.cpu_s
         if peer is None:
-            return Row(name, rate, "triples/s", COMMAND, lower_is_better=False, clock="wall", other_clock=other)
+            return Row(name, rate, "triples/s", command, lower_is_better=False, clock="wall", other_clock=other)
         return Row(
-            name, rate, "triples/s", COMMAND, "pyoxigraph", peer.triples / peer.wall_s,
+            name, rate, "triples/s", command, "pyoxigraph", peer.triples / peer.wall_s,
             lower_is_better=False, clock="wall", other_clock=other,
         )  # fmt: skip
 
 
 def run(*, tiny: bool = False) -> Iterator[Row]:
-    """Rows of triples/s for Spark's cores, without its start; for the embedded loader; of memory."""
+    """Rows of triples/s for Spark's cores, without its start; for the embedded loader and pyoxigraph."""
     files = universities(1 if tiny else UNIVERSITIES)
-    plain = _timed(lambda: _embedded(files))
-    peer = _timed(lambda: _pyoxigraph(files))
+    plain = timed(lambda: embedded(files))
+    peer = timed(lambda: _pyoxigraph(files))
     yield plain.row("Load of N-Triples, embedded loader", peer)
+    yield peer.row("Load of N-Triples, pyoxigraph in memory")
     for cores in CORES[:1] if tiny else CORES:
-        started, loaded = _by_spark(files, cores)
+        started, loaded = by_spark(files, cores)
         check(loaded.triples, plain.triples, f"triples loaded by Spark on {cores} cores")
         yield loaded.row(f"Load of N-Triples, Spark local[{cores}]", peer)
         yield Row(f"Start of Spark local[{cores}]", started, "s", COMMAND, clock="wall")
-    yield from _large(universities(2 if tiny else LARGE))
 
 
-def _large(files: list[Path]) -> Iterator[Row]:
-    """A load from a cold start, with the memory of its processes."""
-    plain = _timed(lambda: _embedded(files))
-    with peak_memory() as peak:
-        _, loaded = _by_spark(files, max(CORES), warm=False)
-    check(loaded.triples, plain.triples, "triples of the large load by Spark")
-    name = f"Load of {loaded.triples / 1e6:.1f} M triples"
-    yield plain.row(f"{name}, embedded loader")
-    yield loaded.row(f"{name}, Spark local[{max(CORES)}], cold")
-    for kind, bytes_ in sorted(peak.peaks.items()):
-        yield Row(f"{name} by Spark, most memory of the {kind}", bytes_ / (1 << 20), "MiB", COMMAND)
-
-
-def _embedded(files: list[Path]) -> int:
+def embedded(files: list[Path]) -> int:
+    """Load files by the embedded loader; returns the number of triples."""
     with penstock.Engine() as engine:
         return sum(engine.load(file).triples for file in files)
 
@@ -90,7 +76,8 @@ def _pyoxigraph(files: list[Path]) -> int:
     return len(store)
 
 
-def _by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[float, Loaded]:
+def by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[float, Loaded]:
+    """Load files by Spark; returns seconds of its start, and the load."""
     try:
         import pyspark  # noqa: F401, PLC0415 - an extra
     except ImportError:
@@ -103,7 +90,7 @@ def _by_spark(files: list[Path], cores: int, *, warm: bool = True) -> tuple[floa
     try:
         if warm:
             _prepare(spark, files[:1])  # JIT and workers warm, as in any load worth measuring
-        return started, _timed(lambda: _prepare(spark, files))
+        return started, timed(lambda: _prepare(spark, files))
     finally:
         spark.stop()
 
@@ -121,7 +108,8 @@ def _prepare(spark: SparkSession, files: list[Path]) -> int:
             return intake.take(known, prepared).triples
 
 
-def _timed(load: Callable[[], int]) -> Loaded:
+def timed(load: Callable[[], int]) -> Loaded:
+    """Measure a load that returns its triples."""
     cpu, wall = processor_s(), time.perf_counter()
     triples = load()
     return Loaded(triples, time.perf_counter() - wall, processor_s() - cpu)

@@ -85,7 +85,7 @@ class Cluster:
             **settings,
         }
         command = [sys.executable, "-m", f"penstock.services.{module}"]
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, env=environment)  # what it says is in the test's report; a pipe would fill
         self.processes.append(process)
         return process
 
@@ -157,7 +157,7 @@ class Cluster:
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            process.wait()
         self.log.close()
         assert not self.failures
 

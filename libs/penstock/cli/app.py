@@ -17,7 +17,7 @@ from penstock.cli import serve as serve_command
 from penstock.cli import up as up_command
 from penstock.cli.display import answer_table, short
 from penstock.cli.services import add_services
-from penstock.cli.spark_load import SparkOptions
+from penstock.cli.spark_load import SparkOptions, load_cluster
 from penstock.cli.spark_load import load as spark_load
 from penstock.cli.up import AdaptorKind
 from penstock.engine import Engine, Solutions
@@ -126,10 +126,13 @@ def demo(
 @app.command()
 def load(
     files: Annotated[list[str], typer.Argument(help="RDF files; .gz by name. With --spark any Hadoop path or glob.")],
-    data_dir: Annotated[Path, typer.Option(help="Where the stored graph is kept.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Where the stored graph is kept.")] = None,
     graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
     syntax: Annotated[str | None, typer.Option("--format", help="Of all files; otherwise by their names.")] = None,
     *,
+    cluster: Annotated[
+        str | None, typer.Option(help="--spark: a cluster's coordinators, in place of a folder.")
+    ] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Load in parallel by Spark.")] = False,
     max_bad: Annotated[int, typer.Option(help="--spark: bad lines to pass over before the load fails.")] = 1_000,
     bad_lines: Annotated[Path | None, typer.Option(help="--spark: where they go (bad-lines.jsonl).")] = None,
@@ -138,12 +141,16 @@ def load(
     memory: Annotated[str, typer.Option(help="--spark: memory of its driver.")] = "2g",
     conf: Annotated[list[str] | None, typer.Option(help="--spark: a setting of Spark's, key=value.")] = None,
 ) -> None:
-    """Load files into the stored graph of a data directory."""
+    """Load files into the stored graph of a data directory, or of a cluster."""
     console = Console(stderr=True)
-    if spark:
-        options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
+    options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
+    if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
+        raise typer.BadParameter("either --data-dir, or --spark with --cluster")
+    if cluster is not None:
+        print(load_cluster(files, cluster, options, console))
+    elif data_dir is not None and spark:
         print(spark_load(files, data_dir, options, console))
-    else:
+    elif data_dir is not None:
         _load([Path(file) for file in files], data_dir, graph, syntax, console)
 
 

@@ -1,4 +1,7 @@
-"""`penstock load --spark`: stages on the terminal, bad lines set aside, staging taken up again or removed."""
+"""`penstock load --spark`: stages on the terminal, bad lines set aside, staging taken up again or removed.
+
+Into an engine's data directory, or (`load_cluster`) into a cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.client import Client
 from penstock.engine import Engine
 from penstock.errors import DataError, LimitError
 
@@ -73,7 +77,7 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
         conf = {"spark.local.dir": str((scratch / "spark").absolute()), **options.settings()}
         spark = open_session("penstock load", options.master, options.memory, conf, short=is_short(files))
         try:
-            stages = _Stages(spark, console)
+            stages = Stages(spark, console)
             settings = LoadSettings(tuple(files), options.format, options.graph, options.max_bad, shards=intake.shards)
             folder = options.staging or f"{data_dir.absolute()}/bulk-load"
             bulk = BulkLoad(spark, settings, folder, stages.ended, stages.begun)
@@ -88,6 +92,52 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
     return f"{told} in {time.perf_counter() - began:.1f} s"
 
 
+def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console: Console) -> str:
+    """Load files into the cluster whose coordinators are at `url`; returns what to tell.
+
+    Stages, and what stays of the load, lie in the staging folder, which everybody must see: Spark's workers,
+    coordinators, stores, engines. Nothing is loaded where an error is raised.
+    """
+    from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
+    from penstock.spark.session import open_session  # noqa: PLC0415
+
+    if options.staging is None:
+        raise DataError("--cluster needs --staging: a folder that Spark's workers, stores and engines see")
+    began, root = time.perf_counter(), options.staging.rstrip("/")
+    with Client(url=url) as client:
+        target = client.load_target()
+        console.print("starting Spark", highlight=False)
+        conf = options.settings()
+        spark = open_session("penstock load", options.master, options.memory, conf, short=is_short(files))
+        try:
+            stages = Stages(spark, console)
+            given = tuple(files), options.format, options.graph, options.max_bad, target["shards"]
+            settings = LoadSettings(*given, dictionaries=tuple(target["dictionaries"]))
+            bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
+            if bulk.open():
+                console.print(f"going on with what an earlier run left in {root}", highlight=False)
+            with stages.shown(), _removed_if_refused(bulk, options, stages):
+                bulk.run()
+                stages.begun("store")
+                stored = client.load_files(bulk.manifest())
+                stages.ended("store", {"triples": stored})
+            bad = set_aside(bulk, options, stages)
+            bulk.staging.remove()
+        finally:
+            spark.stop()
+    return f"{stored:,} triples{bad}, kept in {root}/loads, in {time.perf_counter() - began:.1f} s"
+
+
+@contextmanager
+def _removed_if_refused(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> Iterator[None]:
+    try:
+        yield
+    except (DataError, LimitError):
+        set_aside(bulk, options, stages)
+        bulk.staging.remove()  # the same files will fail the same way
+        raise
+
+
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
     """An empty folder of this engine's; what a killed load left in it goes first."""
@@ -99,24 +149,19 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(bulk: BulkLoad, intake: Any, stages: _Stages, scratch: Path, options: SparkOptions) -> str:
+def _run(bulk: BulkLoad, intake: Any, stages: Stages, scratch: Path, options: SparkOptions) -> str:
     known = intake.known_terms(scratch / "terms.parquet")
-    try:
-        with stages.shown():
-            bulk.run(known)
-            stages.begun("store")
-            with bulk.prepared(scratch) as prepared:
-                report = intake.take(known, prepared)
-            stages.ended("store", {"triples": report.triples})
-    except (DataError, LimitError):
-        _set_aside(bulk, options, stages)
-        bulk.staging.remove()  # the same files will fail the same way
-        raise
-    bad = _set_aside(bulk, options, stages)
+    with _removed_if_refused(bulk, options, stages), stages.shown():
+        bulk.run(known)
+        stages.begun("store")
+        with bulk.prepared(scratch) as prepared:
+            report = intake.take(known, prepared)
+        stages.ended("store", {"triples": report.triples})
+    bad = set_aside(bulk, options, stages)
     return f"{report.triples:,} triples, {report.terms:,} terms{bad}"
 
 
-def _set_aside(bulk: BulkLoad, options: SparkOptions, stages: _Stages) -> str:
+def set_aside(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> str:
     """Write bad lines where the user wants them; returns what to say of it."""
     parsed = bulk.staging.found("parse")
     if parsed is None or not parsed["bad"]:
@@ -130,7 +175,7 @@ def _set_aside(bulk: BulkLoad, options: SparkOptions, stages: _Stages) -> str:
     return f", {parsed['bad']:,} bad lines left out"
 
 
-class _Stages:
+class Stages:
     """A line for each stage that ended; below it what the running one does."""
 
     def __init__(self, spark: SparkSession, console: Console) -> None:

@@ -105,6 +105,13 @@ class FlightTerms:
         found: Ids = self._ask(_ENCODE, terms_table(terms)).column("id").to_numpy()
         return found
 
+    def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
+        """Return the ids of terms in columns, past the cache: for those who see each term once."""
+        table = pa.table([kinds, lexicals, datatypes, langs], schema=_TERMS)
+        with self._lock:
+            found: Ids = self._ask(_ENCODE, table).column("id").to_numpy()
+            return found
+
     def find(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
         with self._lock:

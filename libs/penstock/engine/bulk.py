@@ -58,6 +58,9 @@ class KnownTerms:
     digest: str
 
 
+NO_TERMS = KnownTerms(None, 1, 0, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A prepared load: Parquet files of new terms (ascending ids) and of edges (direction, bin, file), both given one

@@ -1,7 +1,8 @@
 """The bulk load: files to a folder that an engine takes in at once (`penstock.engine.bulk`).
 
 Four stages, each of which leaves a folder and can be resumed after: `parse` (text to statements in local ids), `terms`
-(distinct terms, numbered), `dictionary` (new terms with their ids, by id), `edges` (bins of the shards, sorted).
+(distinct terms, numbered), `dictionary` (new terms with their ids, by id), `edges` (bins of the shards, sorted). Of a
+load for a cluster the terms are numbered by its dictionary service, and edges stay, for stores and engines to read.
 The sizes of later stages follow from what earlier ones counted, so that a task's memory stays bounded.
 """
 
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.bulk import Prepared
+from penstock.engine.bulk import NO_TERMS, Prepared
 from penstock.errors import DataError, LimitError
 from penstock.spark import edges, numbering, parsing
 from penstock.spark.failures import job
 from penstock.spark.hadoop import HadoopFiles, escaped
+from penstock.spark.manifest import manifest_of, place_of
 from penstock.spark.sources import SourceFile, list_sources, readings
 from penstock.spark.staging import Staging
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.cluster.load_files import Manifest
     from penstock.engine.bulk import KnownTerms
 
 TERMS_PER_TASK = 2_000_000
@@ -35,6 +38,8 @@ EDGES_PER_BIN = 4_000_000
 SPLIT_BYTES = 64 << 20
 MAX_SLOT = (1 << 32) - 1
 MAX_NUMBERING_TASKS = 1 << 20
+DICTIONARY_GIVE_UP_S = 300.0
+"""How long a task waits for a cluster's dictionary."""
 _PART_STEP = 1 << 32
 
 
@@ -45,6 +50,7 @@ class LoadSettings:
     files: paths, globs, folders. format: of all of them, None = by their names. graph: takes what names none itself.
     max_bad: bad lines that are passed over; one more fails the load. shards: of the store. split_bytes: of files that
     are read in parallel. edges_per_bin, terms_per_task: what a task holds in memory.
+    dictionaries: of the cluster that the load is for, which gives the ids; none = an engine's, `KnownTerms` has them.
     """
 
     files: tuple[str, ...]
@@ -55,10 +61,13 @@ class LoadSettings:
     split_bytes: int = SPLIT_BYTES
     edges_per_bin: int = EDGES_PER_BIN
     terms_per_task: int = TERMS_PER_TASK
+    dictionaries: tuple[str, ...] = ()
 
 
 class BulkLoad:
-    """One load. `staging` is a folder of any Hadoop file system; `begun` and `ended` hear of each stage."""
+    """One load. `staging` is a folder of any Hadoop file system; `begun` and `ended` hear of each stage. `kept`: where
+    the edges of loads for a cluster stay.
+    """
 
     def __init__(
         self,
@@ -67,13 +76,14 @@ class BulkLoad:
         staging: str,
         ended: Callable[[str, dict[str, Any]], None] | None = None,
         begun: Callable[[str], None] | None = None,
+        kept: str | None = None,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._files = HadoopFiles(spark)
         self._ended = ended
         self._begun = begun
-        self.staging = Staging(self._files, staging)
+        self.staging = Staging(self._files, staging, kept)
         self._sources: list[SourceFile] = []
 
     def open(self) -> bool:
@@ -89,10 +99,11 @@ class BulkLoad:
                 "graph": settings.graph,
                 "max_bad": settings.max_bad,
                 "shards": settings.shards,
+                "cluster": bool(settings.dictionaries),
             }
         )
 
-    def run(self, known: KnownTerms) -> None:
+    def run(self, known: KnownTerms = NO_TERMS) -> None:
         """Run the stages that are not complete. DataError for files that cannot be loaded, StorageError where a job of
         Spark's fails: what is complete stays for the next time.
         """
@@ -102,7 +113,8 @@ class BulkLoad:
         self._stage("parse", self._parse)
         self._refuse_bad()
         self._stage("terms", partial(self._number, known))
-        self._stage("dictionary", self._dictionary)
+        if not self._settings.dictionaries:
+            self._stage("dictionary", self._dictionary)
         self._stage("edges", self._edges)
 
     def _stage(self, name: str, run: Callable[[str], dict[str, Any]]) -> None:
@@ -199,7 +211,10 @@ class BulkLoad:
         if tasks > MAX_NUMBERING_TASKS:
             raise LimitError(f"a load has at most {MAX_NUMBERING_TASKS * self._settings.terms_per_task} terms")
         self._configure(65_536)
-        numbered = rows.repartition(tasks, "lexical").mapInArrow(numbering.number_terms, numbering.NUMBERED_DDL)
+        number: Callable[..., Any] = numbering.number_terms
+        if self._settings.dictionaries:
+            number = partial(numbering.encode_terms, self._settings.dictionaries, DICTIONARY_GIVE_UP_S)
+        numbered = rows.repartition(tasks, "lexical").mapInArrow(number, numbering.NUMBERED_DDL)
         numbered.write.partitionBy("what").parquet(folder)
         self._files.delete(self.staging.path("terms-known.parquet"))
         return self._first_numbers(known, tasks)
@@ -261,6 +276,13 @@ class BulkLoad:
         tasks = self._tasks(triples.select("part").distinct().count())
         return rows.repartition(tasks, "part").sortWithinPartitions("part", "kind")
 
+    # ---- for a cluster
+    def manifest(self) -> Manifest:
+        """Return what the stages left, as the coordinator takes it; from here on the files stay."""
+        found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])
+        self.staging.complete("told", {"triples": found.triples})
+        return found
+
     # ---- for the engine
     @contextmanager
     def prepared(self, scratch: Path) -> Iterator[Prepared]:
@@ -268,7 +290,7 @@ class BulkLoad:
         edges_found, terms = self._found("edges"), self._found("terms")
         yield Prepared(
             dictionary=(file for _, file in self._local("dictionary", scratch)),
-            edges=((*_place(uri), file) for uri, file in self._local("edges", scratch)),
+            edges=((*place_of(uri), file) for uri, file in self._local("edges", scratch)),
             blanks=terms["blanks"],
             pieces=edges_found["pieces"],
             name=self.staging.load_id,
@@ -294,9 +316,3 @@ class BulkLoad:
         conf.unset("spark.sql.files.minPartitionNum")
         for key, value in (settings or {}).items():
             conf.set(key, value)
-
-
-def _place(uri: str) -> tuple[int, int]:
-    """Direction and bin of an edge file, from its folders' names."""
-    *_, direction, number, _ = uri.split("/")
-    return int(direction.removeprefix("direction=")), int(number.removeprefix("bin="))

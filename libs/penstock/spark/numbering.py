@@ -8,13 +8,15 @@ codes, packed; `new`, new terms; `count`, how many of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from penstock.cluster.rpc import FlightTerms
 from penstock.engine.bulk import KNOWN_PART
-from penstock.spark.task import task_number
+from penstock.spark.task import patiently, task_number
 from penstock.store import _native as native
 from penstock.store import arrow as co
 
@@ -51,6 +53,7 @@ _TASK = np.uint64((1 << 20) - 1)
 _NUMBER = np.uint64((1 << 32) - 1)
 _TAG = np.uint64(7)
 _TERMS_PER_BATCH = 65_536
+_TERMS_PER_REQUEST = 8_192
 _BYTES_PER_BATCH = 16 << 20
 
 
@@ -70,6 +73,16 @@ def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
         numbering.take(batch)
     yield from numbering.rows()
+
+
+def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Iterable[Any]) -> Iterator[Any]:
+    """Do the same with the ids that a cluster's dictionary service gives: each distinct term is asked for once, and
+    durable there when the task is done. TransientError where no dictionary answers for so long.
+    """
+    numbering = _Numbering(task_number())
+    for batch in batches:
+        numbering.take(batch)
+    yield from numbering.rows_by(FlightTerms(dictionaries), give_up_s)
 
 
 class _Numbering:
@@ -130,19 +143,31 @@ class _Numbering:
             packed = {"slots": [co.packed(local[first:end])], "codes": [co.packed(meaning[first:end])]}
             yield _rows("map", 1, part=[int(part[first])], **packed)
 
+    def rows_by(self, service: FlightTerms, give_up_s: float) -> Iterator[Any]:
+        """What `rows` says, with the ids that a service gives."""
+        codes = self._codes[: native.next_slot(self._dictionary)].copy()
+        for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_REQUEST):
+            blank = self._tags[slots] == co.TAG_BLANK
+            asked = pa.array(np.where(blank, np.uint8(co.BLANK), kinds)), *texts
+            codes[slots] = patiently(partial(service.encode_columns, *asked), give_up_s)
+        yield _rows("count", 1, task=[self._task], entries=[len(codes) - 1], blanks=[0])
+        yield from self._maps(codes)
+
     def _terms(self, codes: Ids, wanted: NDArray[np.bool_]) -> Iterator[Any]:
-        slot, end = 1, len(codes)
-        while slot < end:
-            ids, kinds, lexicals, datatypes, langs, slot = native.dictionary_columns(
-                self._dictionary, slot, _TERMS_PER_BATCH, _BYTES_PER_BATCH
-            )
-            slots = ids & co.PAYLOAD
+        for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_BATCH):
             mask = pa.array(wanted[slots])
-            lexical, datatype, lang = (co.strings(column).filter(mask) for column in (lexicals, datatypes, langs))
+            lexical, datatype, lang = (column.filter(mask) for column in texts)
             chosen = slots[wanted[slots]]
             kind = pa.array(kinds, pa.int32()).filter(mask)
             code = co.longs(codes[chosen])
             yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)
+
+    def _parts_of_dictionary(self, terms: int) -> Iterator[tuple[Ids, NDArray[np.uint8], list[Any]]]:
+        """Slots, kinds and texts, so many at a time."""
+        slot, end = 1, native.next_slot(self._dictionary)
+        while slot < end:
+            ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, _BYTES_PER_BATCH)
+            yield ids & co.PAYLOAD, kinds, [co.strings(column) for column in texts]
 
 
 def _rows(what: str, n: int, **given: Any) -> Any:

@@ -14,19 +14,25 @@ if TYPE_CHECKING:
     from penstock.spark.hadoop import HadoopFiles
 
 VERSION = 1
-STAGES = ("parse", "terms", "dictionary", "edges")
+STAGES = ("parse", "terms", "dictionary", "edges", "told")
 
 
 class Staging:
-    """A folder of any Hadoop file system, given to one load at a time."""
+    """A folder of any Hadoop file system, given to one load at a time.
 
-    def __init__(self, files: HadoopFiles, folder: str) -> None:
+    `kept`: a folder in which the edges of each load stay, under the load's name, once somebody was `told` of them.
+    """
+
+    def __init__(self, files: HadoopFiles, folder: str, kept: str | None = None) -> None:
         self._files = files
         self.folder = folder.rstrip("/")
+        self._kept = None if kept is None else kept.rstrip("/")
         self._state: dict[str, Any] = {}
 
     def path(self, name: str) -> str:
-        """Address of something in the folder."""
+        """Address of something in the folder, or of edges that are kept."""
+        if name == "edges" and self._kept is not None:
+            return f"{self._kept}/{self.load_id}"
         return f"{self.folder}/{name}"
 
     @property
@@ -69,7 +75,9 @@ class Staging:
         self._write()
 
     def remove(self) -> None:
-        """Leave nothing."""
+        """Leave nothing but edges of which somebody was told."""
+        if self._kept is not None and self._state and "told" not in self._state["stages"]:
+            self._files.delete(self.path("edges"))
         self._files.delete(self.folder)
 
     def _read(self) -> dict[str, Any]:

@@ -6,28 +6,26 @@ process outlives its tasks, and so do its dictionary and its connection to the s
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.cluster.rpc import FlightTerms
 from penstock.ingest.adapting import Adapting
-from penstock.log import Message, Partition, TransientError
+from penstock.log import Message, Partition
+from penstock.spark.task import patiently
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from penstock.log import Record
     from penstock.log.topics import TopicNames
     from penstock.wire import StreamDeclaration, StreamWanted
-
-    T = TypeVar("T")
 
 READ = ("topic", "partition", "offset", "time_ms", "value", "headers")
 """Columns that a task takes: a message's, `time_ms` the log's own timestamp, `headers` a list of (key, value)."""
@@ -47,8 +45,6 @@ RECORDS_DDL = (
     "topic string, partition int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
     "events bigint, tuples bigint, dead bigint"
 )
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
     adapting.follow(settings.declared, settings.wanted)
     for batch in batches:
         before = _counts(adapting)
-        records = _patiently(partial(adapting.records, _unwritten(messages_of(batch), settings)), settings.give_up_s)
+        records = patiently(partial(adapting.records, _unwritten(messages_of(batch), settings)), settings.give_up_s)
         if records:
             yield _rows(records, _counts(adapting) - before)
 
@@ -128,17 +124,3 @@ def _rows(records: Sequence[Record], made: NDArray[np.int64]) -> Any:
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORDS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
-
-
-def _patiently(work: Callable[[], T], give_up_s: float) -> T:
-    """Try over what is transient: for Spark a failed task is a failed batch, where it runs on one machine."""
-    deadline = time.monotonic() + give_up_s
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        try:
-            return work()
-        except TransientError:
-            if time.monotonic() + pause_s > deadline:
-                raise
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

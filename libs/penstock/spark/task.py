@@ -1,8 +1,18 @@
-"""What a function may know of the task that runs it."""
+"""What a function may know of the task that runs it, and how it waits for whom it asks."""
 
 from __future__ import annotations
 
 import sys
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.log import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 def task_number() -> int:
@@ -10,3 +20,17 @@ def task_number() -> int:
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.TaskContext.get()
     return 0 if context is None else int(context.partitionId())
+
+
+def patiently(work: Callable[[], T], give_up_s: float) -> T:
+    """Try over what is transient: for Spark a failed task is a failed batch, where it runs on one machine."""
+    deadline = time.monotonic() + give_up_s
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return work()
+        except TransientError:
+            if time.monotonic() + pause_s > deadline:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

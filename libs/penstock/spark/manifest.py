@@ -1,0 +1,49 @@
+"""The edges that a load left, as a cluster's coordinator is told of them: files, checksums, edge labels."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.cluster.load_files import LoadFile, Manifest, read_file
+from penstock.engine.bulk import bin_columns
+from penstock.store import arrow as co
+
+if TYPE_CHECKING:
+    from penstock.spark.hadoop import HadoopFiles
+
+
+def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
+    """Read every file of a folder of edges once. The coordinator counts its triples by subject."""
+    address, found, triples = arrow_address(folder), [], 0
+    labels: set[tuple[int, int]] = set()
+    for status in files.all_files(folder):
+        direction, bin_ = place_of(status.uri)
+        name = unquote("/".join(status.uri.split("/")[-3:]))
+        data = read_file(address, name)
+        found.append(LoadFile(direction, bin_, address, name, hashlib.sha256(data).hexdigest()))
+        if direction == 0:
+            graphs, predicates, vertices, _ = bin_columns(pa.BufferReader(data))
+            triples += len(vertices)
+            labels |= {(int(graphs[first]), int(predicates[first])) for first, _ in co.runs(graphs, predicates)}
+    columns = np.array(sorted(labels), np.uint64).reshape(-1, 2)
+    return Manifest(address, pieces, triples, columns[:, 0], columns[:, 1], tuple(found))
+
+
+def place_of(uri: str) -> tuple[int, int]:
+    """Return direction and bin of an edge file, from its folders' names."""
+    *_, direction, number, _ = uri.split("/")
+    return int(direction.removeprefix("direction=")), int(number.removeprefix("bin="))
+
+
+def arrow_address(folder: str) -> str:
+    """Return a folder of a Hadoop file system as Arrow names it: a path of this machine, or an address."""
+    split = urlsplit(folder)
+    if split.scheme in ("", "file"):
+        return str(Path(unquote(split.path) if split.scheme else folder).absolute())
+    return folder.replace("s3a://", "s3://", 1)
