@@ -10,12 +10,15 @@ from penstock.errors import StorageError
 from penstock.spark.session import connector_jars, open_session
 
 HERE = Path(__file__).parent
+BOUND_S = 1_500  # of a test: a busy machine takes minutes to start Spark
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(BOUND_S))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,6 @@ ROOT = Path(__file__).parents[2]
 )
 def test_a_benchmark_yields_figures(name, figure):
     command = [sys.executable, "-m", "benchmarks", name, "--tiny"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1_200, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert figure in done.stdout

@@ -30,7 +30,6 @@ def cluster(broker, topic_prefix):  # noqa: F811
     made.end()
 
 
-@pytest.mark.timeout(1_500)
 def test_a_driver_killed_under_load_loses_and_doubles_nothing(cluster, tmp_path):
     """Events to batches; one in a hundred is garbage, and comes out as a dead letter."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -77,7 +76,6 @@ def test_a_driver_killed_under_load_loses_and_doubles_nothing(cluster, tmp_path)
     assert driver.wait(BOUND_S) == 0
 
 
-@pytest.mark.timeout(1_500)
 @pytest.mark.usefixtures("cluster")
 def test_the_demo_with_its_driver_killed_has_every_result_once(tmp_path):
     verdict = demo_cluster.demo_cluster(

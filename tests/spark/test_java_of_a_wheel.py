@@ -36,7 +36,7 @@ def test_a_bulk_load_without_java_on_the_path(tmp_path, without_java):
         [*command, "--data-dir", str(tmp_path / "data"), str(file)],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1_200,
         check=False,
         env=without_java,
     )

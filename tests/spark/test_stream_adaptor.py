@@ -17,7 +17,6 @@ from support import adaptors
 from support.brokers import broker, topic_prefix  # noqa: F401 - fixtures
 
 BOUND_S = 400.0  # a busy machine compiles Spark for minutes
-pytestmark = pytest.mark.timeout(1_500)
 
 
 @pytest.fixture(scope="module")
