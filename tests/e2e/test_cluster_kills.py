@@ -15,12 +15,15 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.cli.kills import schedule, service_of
-from penstock.cli.up import LocalCluster
+from penstock.cli.up import AdaptorKind, LocalCluster
 from penstock.client import Client
 from support.cluster_load import IRI, QUERIES, Load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 pytestmark = pytest.mark.xdist_group("broker")
 RATE_S, BETWEEN = 60.0, 90  # events a second, events a kill
@@ -62,22 +65,29 @@ class Producing:
             time.sleep(0.005)
 
 
-def kill_under_load(bootstrap_servers, prefix, directory, seed: int, each: int) -> None:
-    """Play a schedule that kills every service so often, and check every result."""
-    load = Load(bootstrap_servers, prefix, partitions=2, queries=ALL, graphs={"http://x/groups": STORED})
+def kill_under_load(
+    bootstrap_servers, prefix, directory, seed: int, each: int, *, late: Sequence[str] = (), adaptor=AdaptorKind.plain
+) -> Load:
+    """Play a schedule that kills every service so often, and check every result. `late` queries come in the middle."""
+    queries = {name: text for name, text in ALL.items() if name not in late}
+    load = Load(bootstrap_servers, prefix, partitions=2, queries=queries, graphs={"http://x/groups": STORED})
     killed: Counter[str] = Counter()
-    with LocalCluster(bootstrap_servers, directory, prefix=prefix) as cluster:
+    with LocalCluster(bootstrap_servers, directory, prefix=prefix, adaptor=adaptor) as cluster:
         with Client(bootstrap_servers, cluster.url, cluster.sparql_url, prefix=prefix) as client:
             load.prepare(client)
-        with Producing(load) as producing:
-            kills = each * len({service_of(name) for name in cluster.services})
-            for kill in schedule(seed, cluster.services, kills * BETWEEN, kills):
-                producing.wait_for(kill.event)
-                time.sleep(kill.before_s)
-                cluster.kill(kill.victim)
-                killed[kill.victim] += 1
-                time.sleep(kill.dead_s)
-                cluster.watch()
+            with Producing(load) as producing:
+                kills = each * len({service_of(name) for name in cluster.services})
+                for i, kill in enumerate(schedule(seed, cluster.services, kills * BETWEEN, kills)):
+                    producing.wait_for(kill.event)
+                    time.sleep(kill.before_s)
+                    cluster.kill(kill.victim)
+                    killed[kill.victim] += 1
+                    time.sleep(kill.dead_s)
+                    cluster.watch()
+                    if i == kills // 2:
+                        for name in late:
+                            load.wait(lambda: any(r.wanted and len(r.offsets) for r in load.tuples()), "discarding")
+                            load.register(client, name, ALL[name])
         load.check(cluster)
         print(
             f"seed {seed}: killed {dict(sorted(killed.items()))}; {len(load.sent)} events, 0 lost, 0 doubled, 0 different"
@@ -86,10 +96,34 @@ def kill_under_load(bootstrap_servers, prefix, directory, seed: int, each: int) 
     for name, times in killed.items():
         services[service_of(name)] += times
     assert set(services.values()) == {each}
+    return load
+
+
+def kill_while_adaptors_discard(bootstrap_servers, prefix, directory, seed, each, adaptor=AdaptorKind.plain) -> None:
+    """Half of each event is looked at by nobody, until in the middle of the kills somebody asks for it (ADR 45)."""
+    load = kill_under_load(bootstrap_servers, prefix, directory, seed, each, late=["said"], adaptor=adaptor)
+    written = load.tuples()
+    before, behind = (
+        [
+            int(r.counts.sum()) / len(r.offsets)
+            for r in written
+            if r.wanted and len(r.offsets) and late == (r.wanted > 1)
+        ]
+        for late in (False, True)
+    )
+    assert set(before) == {1.0}, "nothing was discarded"
+    assert set(behind) == {2.0}
 
 
 def test_each_service_is_killed_three_times_under_load(broker, topic_prefix, tmp_path):
     kill_under_load(broker.bootstrap_servers, topic_prefix, tmp_path, seed=1, each=3)
+
+
+@pytest.mark.timeout(1_500)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 7))])
+def test_each_service_is_killed_while_adaptors_discard(broker, topic_prefix, tmp_path, monkeypatch, seed):
+    monkeypatch.setenv("PENSTOCK_DISCARD_AFTER_S", "0.5")
+    kill_while_adaptors_discard(broker.bootstrap_servers, topic_prefix, tmp_path, seed, each=2)
 
 
 @pytest.mark.long

@@ -14,14 +14,16 @@ from penstock.engine.lines import json_line
 from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
+from penstock.wire import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock.client import Client
+    from penstock.wire import Tuples
 
 INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
-IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 150.0
+IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 400.0
 SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
 QUERIES = {
     "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
@@ -41,7 +43,8 @@ class Load:
         queries: Mapping[str, str] = QUERIES,
         graphs: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.queries, self.graphs = queries, graphs or {}
+        self.queries, self.graphs = dict(queries), graphs or {}
+        self.points: dict[str, int] = {}  # registration points of queries that came later
         self.names, self.partitions = TopicNames(prefix), partitions
         self.log = KafkaLog(bootstrap_servers)
         self.log.create([Topic(self.names.events("s"), partitions)])
@@ -56,6 +59,19 @@ class Load:
         for name, text in self.queries.items():
             client.register(text, name)
         self.beat(BEGIN)
+
+    def register(self, client: Client, name: str, text: str) -> None:
+        """Register a query while events come, wherever that lets it begin."""
+        client.register(text, name)
+        self.wait(lambda: client.registration_point(name) is not None, "a registration point")
+        self.points[name], self.queries[name] = client.registration_point(name) or 0, text
+
+    @staticmethod
+    def wait(condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + BOUND_S
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {BOUND_S} s: {what}"
+            time.sleep(0.1)
 
     def beat(self, time_ms: int) -> None:
         topic, header = self.names.events("s"), (("heartbeat", b"%d" % time_ms),)
@@ -88,13 +104,34 @@ class Load:
             for graph, data in self.graphs.items():
                 engine.load(data, graph=graph, format="nt")
             engine.declare_stream(IRI, **SETTINGS)
-            handles = [engine.register(text, name=name) for name, text in self.queries.items()]
+            handles = [self._registered(engine, name) for name in self.queries]
             engine.advance(IRI, BEGIN)
             engine.push_events(IRI, self.sent)
             engine.advance(IRI, end_ms)
             for handle in handles:
                 for evaluation in handle.poll():
                     found[handle.name, evaluation.time] = content(json.loads(json_line(evaluation)))
+        return found
+
+    def _registered(self, engine: penstock.Engine, name: str) -> penstock.Query:
+        """A query, beginning where the cluster's does."""
+        registry = engine._runtime.registry
+        own = registry.registration_point
+        if name in self.points:
+            registry.registration_point = lambda _: self.points[name]
+        try:
+            return engine.register(self.queries[name], name=name)
+        finally:
+            registry.registration_point = own
+
+    def tuples(self) -> list[Tuples]:
+        """What adaptors wrote."""
+        topic = self.names.tuples("s")
+        reader = self.log.reader({Partition(topic, i): START for i in range(self.partitions)})
+        found = []
+        while not reader.caught_up():
+            found += [decode(message.value) for message in reader.poll(1000, 0.2)]
+        reader.close()
         return found
 
     def check(self, cluster: LocalCluster) -> None:
