@@ -82,7 +82,11 @@ def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Itera
     numbering = _Numbering(task_number())
     for batch in batches:
         numbering.take(batch)
-    yield from numbering.rows_by(FlightTerms(dictionaries), give_up_s)
+    service = FlightTerms(dictionaries)
+    try:
+        yield from numbering.rows_by(service, give_up_s)
+    finally:
+        service.close()
 
 
 class _Numbering:
