@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
+from contextlib import ExitStack
 
 import pytest
+import rdflib
 
 import penstock
 from penstock.cli.up import LocalCluster
 from penstock.client import Client
+from penstock.client.loading import Loading
 from penstock.errors import DataError
 from penstock.log import TransientError
 from penstock.spark.bulk_load import BulkLoad, LoadSettings
@@ -35,48 +37,42 @@ def cluster(broker, tmp_path_factory, prefix):  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def client(broker, cluster, prefix):  # noqa: F811
-    with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=prefix) as made:
-        yield made
+def engines(broker, cluster, prefix):  # noqa: F811
+    """A client of each engine."""
+    with ExitStack() as stack:
+        given = broker.bootstrap_servers, cluster.url
+        yield [stack.enter_context(Client(*given, url, prefix=prefix)) for url in cluster.sparql_url.split(",")]
 
 
 class InterruptedLoadError(Exception):
     pass
 
 
-def load(spark, client, root, *files, stop_at=None, **settings):
+def load(spark, cluster, root, *files, stop_at=None, **settings):
     """As `penstock load --spark --cluster` does it; `stop_at`: the stage in which the driver dies."""
 
     def begun(stage):
         if stage == stop_at:
             raise InterruptedLoadError
 
-    target = client.load_target()
-    given = LoadSettings(
-        tuple(map(str, files)), shards=target["shards"], dictionaries=tuple(target["dictionaries"]), **settings
-    )
+    loading = Loading(cluster.url)
+    target = loading.target()
+    given = LoadSettings(tuple(map(str, files)), shards=target.shards, dictionaries=target.dictionaries, **settings)
     bulk = BulkLoad(spark, given, f"{root}/staging", begun=begun, kept=f"{root}/loads")
     resumed = bulk.open()
     bulk.run()
     manifest = bulk.manifest()
     if stop_at == "told":
         raise InterruptedLoadError
-    stored = client.load_files(manifest)
+    stored = loading.store(manifest)
     bulk.staging.remove()
     return stored, resumed
 
 
-def ask(url, text):
-    with Client(url="", sparql_url=url) as one:
-        return one.query(text)
-
-
 def rows(answer):
     return sorted(
-        sorted(
-            (name, "_" if term["type"] == "bnode" else json.dumps(term, sort_keys=True)) for name, term in row.items()
-        )
-        for row in answer["results"]["bindings"]
+        sorted((name, "_" if isinstance(term, rdflib.BNode) else term.n3()) for name, term in row.items())
+        for row in answer
     )
 
 
@@ -87,20 +83,20 @@ def until(condition):
         time.sleep(0.1)
 
 
-def counted(url):
-    (row,) = ask(url, COUNT)["results"]["bindings"]
-    return int(row["n"]["value"])
+def counted(engine):
+    (row,) = engine.query(COUNT)
+    return int(row["n"])
 
 
-def equals(cluster, plain, seed):
+def equals(engines, plain, seed):
     """Every engine of the cluster comes to hold what the embedded one holds."""
-    expected = rows(json.loads(plain.query(COUNT).to_json()))
+    expected = counted(plain)
     vertices = sorted(row["s"].n3() for row in plain.query("SELECT DISTINCT ?s { ?s ?p ?o FILTER(isIRI(?s)) }"))
-    for url in cluster.sparql_url.split(","):
-        until(lambda url=url: rows(ask(url, COUNT)) == expected)
+    for engine in engines:
+        until(lambda engine=engine: counted(engine) == expected)
         for vertex in random.Random(seed).sample(vertices, 100):
             for text in (f"SELECT ?p ?o {{ {vertex} ?p ?o }}", f"SELECT ?s ?p {{ ?s ?p {vertex} }}"):
-                assert rows(ask(url, text)) == rows(json.loads(plain.query(text).to_json())), text
+                assert rows(engine.query(text)) == rows(plain.query(text)), text
 
 
 def written(folder, first, count):
@@ -113,33 +109,32 @@ def written(folder, first, count):
     (folder / "b.trig").write_text("<http://g> { <http://s/1> <http://p/in> 1.50, [ <http://p/q> <http://s/2> ] }")
 
 
-def test_a_load_is_in_all_engines_and_a_second_one_extends_it(spark, cluster, client, tmp_path):
+def test_a_load_is_in_all_engines_and_a_second_one_extends_it(spark, cluster, engines, tmp_path):
     plain = penstock.Engine()
-    client.update("INSERT DATA { <http://s/1> <http://p/own> <http://s/2> }")
-    plain.update("INSERT DATA { <http://s/1> <http://p/own> <http://s/2> }")
+    for each in (engines[0], plain):
+        each.update("INSERT DATA { <http://s/1> <http://p/own> <http://s/2> }")
     stored = []
     for i, (first, count) in enumerate(((0, TRIPLES), (TRIPLES // 2, TRIPLES))):
         folder = tmp_path / f"in-{i}"
         folder.mkdir()
         written(folder, first, count)
-        stored.append(load(spark, client, tmp_path / "shared", folder, edges_per_bin=10_000)[0])
+        stored.append(load(spark, cluster, tmp_path / "shared", folder, edges_per_bin=10_000)[0])
         for file in sorted(folder.iterdir()):
             plain.load(file)
-        equals(cluster, plain, seed=i)
+        equals(engines, plain, seed=i)
     assert stored == [TRIPLES + 53] * 2
-    until(lambda: "http://g" in str(ask(cluster.sparql_url.split(",")[0], "SELECT ?g { GRAPH ?g { ?s ?p 1.50 } }")))
+    assert "http://g" in str(list(engines[0].query("SELECT ?g { GRAPH ?g { ?s ?p 1.50 } }")))
     for name in ("engine-0", "store-0"):
         cluster.kill(name)
     cluster.watch()
-    time_of_death = counted(cluster.sparql_url.split(",")[1])
-    until(lambda: _answers(cluster) and counted(cluster.sparql_url.split(",")[0]) == time_of_death)
-    equals(cluster, plain, seed=3)
+    until(lambda: answers(engines[0]))
+    equals(engines, plain, seed=3)
     plain.close()
 
 
-def _answers(cluster):
+def answers(engine):
     try:
-        counted(cluster.sparql_url.split(",")[0])
+        counted(engine)
     except TransientError:
         return False
     return True
@@ -147,28 +142,26 @@ def _answers(cluster):
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
 def test_a_driver_that_dies_leaves_the_cluster_as_it_was_and_the_next_one_goes_on(
-    spark, cluster, client, tmp_path, seed
+    spark, cluster, engines, tmp_path, seed
 ):
-    url = cluster.sparql_url.split(",")[0]
-    file = tmp_path / "a.nt"
+    engine, file = engines[0], tmp_path / "a.nt"
     file.write_text("".join(f"<http://killed/{seed}/{i}> <http://p> <http://o/{i % 9}> .\n" for i in range(2_000)))
-    before = counted(url)
-    stages = ["parse", "terms", "edges", "told"]
-    for stage in random.Random(seed).sample(stages, 2):
+    before = counted(engine)
+    for stage in random.Random(seed).sample(["parse", "terms", "edges", "told"], 2):
         with pytest.raises(InterruptedLoadError):
-            load(spark, client, tmp_path / "shared", file, stop_at=stage)
-        assert counted(url) == before
-    stored, resumed = load(spark, client, tmp_path / "shared", file)
+            load(spark, cluster, tmp_path / "shared", file, stop_at=stage)
+        assert counted(engine) == before
+    stored, resumed = load(spark, cluster, tmp_path / "shared", file)
     assert (stored, resumed) == (2_000, True)
-    until(lambda: counted(url) == before + 2_000)
+    until(lambda: counted(engine) == before + 2_000)
     assert [path.name for path in (tmp_path / "shared").iterdir()] == ["loads"]
     assert len(list((tmp_path / "shared" / "loads").iterdir())) == 1
 
 
-def test_a_load_that_fails_leaves_nothing(spark, cluster, client, tmp_path):
+def test_a_load_that_fails_leaves_nothing(spark, cluster, engines, tmp_path):
     (tmp_path / "a.nt").write_text("nonsense\n" * 20)
-    before = counted(cluster.sparql_url.split(",")[0])
+    before = counted(engines[0])
     with pytest.raises(DataError, match="more than 3 bad lines"):
-        load(spark, client, tmp_path / "shared", tmp_path / "a.nt", max_bad=3)
-    assert counted(cluster.sparql_url.split(",")[0]) == before
+        load(spark, cluster, tmp_path / "shared", tmp_path / "a.nt", max_bad=3)
+    assert counted(engines[0]) == before
     assert not (tmp_path / "shared" / "loads").exists()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.client import Client
+from penstock.client.loading import Loading
 from penstock.engine import Engine
 from penstock.errors import DataError, LimitError
 
@@ -104,27 +104,26 @@ def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console:
     if options.staging is None:
         raise DataError("--cluster needs --staging: a folder that Spark's workers, stores and engines see")
     began, root = time.perf_counter(), options.staging.rstrip("/")
-    with Client(url=url) as client:
-        target = client.load_target()
-        console.print("starting Spark", highlight=False)
-        conf = options.settings()
-        spark = open_session("penstock load", options.master, options.memory, conf, short=is_short(files))
-        try:
-            stages = Stages(spark, console)
-            given = tuple(files), options.format, options.graph, options.max_bad, target["shards"]
-            settings = LoadSettings(*given, dictionaries=tuple(target["dictionaries"]))
-            bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
-            if bulk.open():
-                console.print(f"going on with what an earlier run left in {root}", highlight=False)
-            with stages.shown(), _removed_if_refused(bulk, options, stages):
-                bulk.run()
-                stages.begun("store")
-                stored = client.load_files(bulk.manifest())
-                stages.ended("store", {"triples": stored})
-            bad = set_aside(bulk, options, stages)
-            bulk.staging.remove()
-        finally:
-            spark.stop()
+    loading = Loading(url)
+    target = loading.target()
+    console.print("starting Spark", highlight=False)
+    spark = open_session("penstock load", options.master, options.memory, options.settings(), short=is_short(files))
+    try:
+        stages = Stages(spark, console)
+        given = tuple(files), options.format, options.graph, options.max_bad, target.shards
+        settings = LoadSettings(*given, dictionaries=target.dictionaries)
+        bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
+        if bulk.open():
+            console.print(f"going on with what an earlier run left in {root}", highlight=False)
+        with _removed_if_refused(bulk, options, stages), stages.shown():
+            bulk.run()
+            stages.begun("store")
+            stored = loading.store(bulk.manifest())
+            stages.ended("store", {"triples": stored})
+        bad = set_aside(bulk, options, stages)
+        bulk.staging.remove()
+    finally:
+        spark.stop()
     return f"{stored:,} triples{bad}, kept in {root}/loads, in {time.perf_counter() - began:.1f} s"
 
 

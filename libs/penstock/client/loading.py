@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """What of a cluster a load depends on: its number of shards, addresses of the dictionaries that number its terms."""
+    """What of a cluster a load depends on: its number of shards, where the dictionaries are that number its terms."""
 
     shards: int
     dictionaries: tuple[str, ...]
