@@ -25,8 +25,8 @@ struct BulkOptions {
     std::size_t pieces = 1;
     std::size_t shards = 0;  // that its bins were made for; 0: the store's own
     CommitSource source = {};
-    /// Given elsewhere, as for Store::apply: latest() + 1, spent also where nothing is new. The store may be a part then,
-    /// and takes the bins of its own shards.
+    /// Given elsewhere, as for Store::apply: latest() + 1, spent also where nothing is new. The store may be a part
+    /// then, and takes the bins of its own shards.
     std::optional<Snapshot> snapshot = {};
 };
 
@@ -60,7 +60,7 @@ private:
     BulkOptions options_;
     Snapshot latest_;
     bool open_ = true;
-    std::vector<bool> seen_[2];  // by bin
+    std::vector<bool> seen_[2];                  // by bin
     std::vector<Keyed> fresh_, repeated_, own_;  // of the bin that is taken
     std::uint64_t new_edges_[2] = {0, 0};
     std::uint64_t reasserted_ = 0;
