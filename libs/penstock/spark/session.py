@@ -1,6 +1,6 @@
 """Spark sessions: this machine's cores unless `spark-submit` says otherwise.
 
-Ran together: pyspark 4.2.0, pandas 2.3, pyarrow 26, Java 17; the Kafka connector of jars.lock, a broker 4.4.0.
+Ran together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17; the Kafka connector of jars.lock, a broker 4.4.0.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _ALWAYS = {
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     # Partitions are sized by what is known of their content; Spark shall not join them.
     "spark.sql.adaptive.enabled": "false",
+    # Of what nobody has sized: sums of a few rows a task. (Spark's 200 would be 200 tasks for four rows.)
+    "spark.sql.shuffle.partitions": "4",
 }
 
 
