@@ -1,6 +1,6 @@
 """Spark sessions: this machine's cores unless `spark-submit` says otherwise.
 
-Ran together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17; the Kafka connector of jars.lock, a broker 4.4.0.
+Ran together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17, the Kafka connector of jars.lock, broker 4.4.0.
 """
 
 from __future__ import annotations
