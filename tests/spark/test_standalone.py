@@ -31,7 +31,8 @@ def environment():
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    return os.environ | own
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | own
 
 
 @pytest.fixture
@@ -42,7 +43,8 @@ def master(tmp_path, environment):
     def start(name, kind, *arguments):
         command = [f"{environment['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{kind}", *arguments]
         with (tmp_path / name).open("wb") as log:
-            started.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+            bare = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, env=bare))
 
     def told(name, pattern):
         deadline = time.monotonic() + BOUND_S
