@@ -86,7 +86,9 @@ def test_the_demo_with_its_driver_killed_has_every_result_once(tmp_path):
     assert verdict.good, str(verdict)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3, 4))])
+@pytest.mark.long
+@pytest.mark.timeout(1_500)
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 @pytest.mark.usefixtures("cluster")
 def test_each_service_is_killed_while_sparks_adaptor_discards(broker, topic_prefix, tmp_path, monkeypatch, seed):  # noqa: F811
     monkeypatch.setenv("PENSTOCK_DISCARD_AFTER_S", "0.5")

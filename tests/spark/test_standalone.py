@@ -75,6 +75,7 @@ def archive(path):
     return path
 
 
+@pytest.mark.long
 def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, master, environment):
     file = tmp_path / "a.nt"
     file.write_text("".join(f'<http://s/{i}> <http://p/{i % 5}> "value number {i}" .\n' for i in range(TRIPLES)))
