@@ -46,6 +46,7 @@ class DictionaryNode:
         self._every_s = every_s
         self._now = now
         self._due = now() + every_s
+        self.unsaved: str | None = None  # why the last snapshot could not be written
         self._election = Election(log, topics, "dictionary")
         self._known = self._open()
         self._saved = self._known.position
@@ -105,9 +106,10 @@ class DictionaryNode:
                     self._known.write(folder)
                 saved = self._known.position
             self._directory.publish(folder)
-        except OSError as error:
-            raise StorageError(f"{self._directory.path}: the snapshot cannot be written: {error}") from error
-        self._saved = saved
+        except (OSError, StorageError) as error:  # the one before stays in force: a restart reads more of the topic
+            self.unsaved = f"{self._directory.path}: no snapshot could be written: {error}"
+            return
+        self._saved, self.unsaved = saved, None
 
     def _step_back(self) -> None:
         """What this instance has interned may not be durable: read again what is."""

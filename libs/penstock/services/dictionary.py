@@ -48,6 +48,7 @@ def open_dictionary(context: Context[DictionarySettings]) -> SnapshotDictionary:
     made = SnapshotDictionary(context)
     context.observers.append(lambda: context.metrics.active.set(made.node.active))
     context.observers.append(lambda: context.metrics.memory.labels("terms").set(made.node.bytes))
+    context.health.check("snapshot", lambda: made.node.unsaved)
     context.logger.info("answering", port=made.node.port)
     return made
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -221,6 +223,28 @@ def test_snapshots_are_made_where_something_was_added_and_by_standbys_too(snapsh
         first.step()
         standby.step()
     assert [f.name for f in tmp_path.glob("*/checkpoint-*")] == ["checkpoint-000001"] * 2
+
+
+def test_a_full_disk_leaves_the_snapshot_before_in_force_and_stops_nothing(snapshots, tmp_path):
+    node = snapshots.node()
+    node.step()
+    node._service.encode(TERMS[:5])
+    snapshots.seconds = 11.0
+    node.step()
+    ids = node._service.encode([(1, f"http://x/{i:0100}", "", "") for i in range(200)])
+    snapshots.seconds = 22.0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))  # files end there, as a disk would
+    try:
+        node.step()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "no snapshot could be written" in node.unsaved
+    assert DataDirectory(tmp_path / "d", read_only=True).current() is not None
+    assert node._service.decode(ids[:1]) == [(1, f"http://x/{0:0100}", "", "")]
+    snapshots.seconds = 33.0
+    node.step()
+    assert node.unsaved is None
 
 
 def test_what_may_not_be_durable_is_never_seen(snapshots):
