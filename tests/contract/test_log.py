@@ -223,12 +223,28 @@ def test_single_records_are_fetched_by_offset(log: Log, topic: str) -> None:
     offsets = [writer.commit([Record(topic, b"%d" % i)])[0] for i in range(5)]
     eventually(lambda: log.spans([name])[name].end > offsets[-1], expected=True)
     lookup = Lookup(log)
-    found = lookup.fetch(name, [offsets[4], offsets[1], offsets[1] + 1, 10_000])
+    found = lookup.fetch({name: [offsets[4], offsets[1], offsets[1] + 1, 10_000]})[name]
     assert {offset: m.value for offset, m in found.items() if offset in offsets[1::3]} == {
         offsets[1]: b"1",
         offsets[4]: b"4",
     }
-    assert lookup.fetch(name, [offsets[0]])[offsets[0]].value == b"0"
+    assert lookup.fetch({name: [offsets[0]]})[name][offsets[0]].value == b"0"
+    lookup.close()
+
+
+def test_records_of_many_topics_are_fetched_together(log: Log, topic: str) -> None:
+    topics = [f"{topic}-{i}" for i in range(30)]
+    log.create([Topic(name) for name in topics])
+    log.writer().append([Record(name, b"%d" % i) for name in topics for i in range(3)])
+    lookup = Lookup(log)
+    wanted = {Partition(name): [1 + i % 2, 77] for i, name in enumerate(topics)}
+    began = time.monotonic()
+    found = lookup.fetch(wanted)
+    assert time.monotonic() - began < _BOUND_S / 2, "not one after the other"
+    assert {name: [m.value for m in of.values()] for name, of in found.items()} == {
+        name: [b"%d" % offsets[0]] for name, offsets in wanted.items()
+    }
+    assert lookup.fetch({}) == {}
     lookup.close()
 
 

@@ -155,12 +155,12 @@ class Dispatcher:
 
         What was refused must not be written before the state that says so: a restart would refuse it again.
         """
-        while self._refused:
-            declaration, refused = self._refused[0]
-            self._outbox += refused_records(self._names, self._lookup, declaration, refused)
-            del self._refused[0]
-            self.late += sum(event.late for event in refused)
-            self.dead += sum(not event.late for event in refused)
+        if self._refused:
+            self._outbox += refused_records(self._names, self._lookup, self._refused)
+            late = [event.late for _, refused in self._refused for event in refused]
+            self.late += sum(late)
+            self.dead += len(late) - sum(late)
+            self._refused = []
         if self._outbox:
             self._writer.commit(self._outbox)
             self.transactions += 1

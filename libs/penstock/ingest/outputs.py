@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from penstock.store import _native as native
 from penstock.wire import ShardBatch, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,15 +54,22 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 
 
 def refused_records(
-    names: TopicNames, lookup: Lookup, stream: StreamDeclaration, refused: Iterable[Refused]
+    names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
 ) -> list[Record]:
-    """Return the late and dead-letter records. The bytes are read again from the events topic, if still there."""
-    topic = names.events(stream.name)
+    """Return the late and dead-letter records of some streams, in order. The bytes are read again from the events
+    topics, if they are still there. TransientError.
+    """
+    wanted: dict[Partition, list[int]] = {}
+    for stream, events in refused:
+        for event in events:
+            wanted.setdefault(Partition(names.events(stream.name), event.partition), []).append(event.offset)
+    originals = lookup.fetch(wanted)
     records = []
-    for number, events in groupby(sorted(refused), key=lambda event: event.partition):
-        group = list(events)
-        originals = lookup.fetch(Partition(topic, number), [event.offset for event in group])
-        records += [_refused(names, stream, topic, event, originals.get(event.offset)) for event in group]
+    for stream, events in refused:
+        topic = names.events(stream.name)
+        for event in sorted(events):
+            original = originals[Partition(topic, event.partition)].get(event.offset)
+            records.append(_refused(names, stream, topic, event, original))
     return records
 
 

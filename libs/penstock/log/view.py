@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import TransientError
@@ -74,41 +75,73 @@ class Lookup:
         self._log = log
         self._reader: Reader | None = None
 
-    def fetch(self, partition: Partition, offsets: Iterable[int], timeout_s: float = 10.0) -> dict[int, Message]:
-        """Return the records at these offsets; those that retention or compaction removed are left out.
+    def fetch(
+        self, wanted: Mapping[Partition, Iterable[int]], timeout_s: float = 10.0
+    ) -> dict[Partition, dict[int, Message]]:
+        """Return the records at these offsets; those that retention or compaction removed are left out. Many partitions
+        are asked for together: a topic that was not read before takes a client most of a second to find.
 
         TransientError where the log does not answer in time.
         """
-        span = self._log.spans([partition])[partition]
-        wanted = [offset for offset in sorted(set(offsets)) if span.start <= offset < span.end]
-        if not wanted:
-            return {}
-        if self._reader is None:
-            self._reader = self._log.reader()
-        try:
-            return self._read(self._reader, partition, wanted, time.monotonic() + timeout_s)
-        finally:
-            self._reader.unassign([partition])
+        spans = self._log.spans(wanted)
+        left = {
+            name: deque(offset for offset in sorted(set(offsets)) if spans[name].start <= offset < spans[name].end)
+            for name, offsets in wanted.items()
+        }
+        found: dict[Partition, dict[int, Message]] = {name: {} for name in wanted}
+        left = {name: offsets for name, offsets in left.items() if offsets}
+        if left:
+            self._reader = self._reader or self._log.reader()
+            try:
+                self._read(self._reader, left, found, time.monotonic() + timeout_s)
+            finally:
+                self._reader.unassign(list(self._reader.positions()))
+        return found
 
-    def _read(self, reader: Reader, partition: Partition, wanted: list[int], deadline: float) -> dict[int, Message]:
-        found: dict[int, Message] = {}
-        position = -1
-        for offset in wanted:
-            if offset < position:
-                continue  # it was passed by: found, or gone
-            if position < 0 or offset > position + _NEAR:
-                reader.assign({partition: offset})
-            while (position := reader.positions()[partition]) <= offset and not reader.caught_up():
-                if time.monotonic() > deadline:
-                    raise TransientError(f"{partition.topic}[{partition.number}]: no answer in time")
-                found.update(
-                    (message.offset, message)
-                    for message in reader.poll(min(_BATCH, wanted[-1] - position + 1), _POLL_S)
-                )
-        return {offset: found[offset] for offset in wanted if offset in found}
+    def _read(
+        self,
+        reader: Reader,
+        left: dict[Partition, deque[int]],
+        found: dict[Partition, dict[int, Message]],
+        deadline: float,
+    ) -> None:
+        reader.assign({name: offsets[0] for name, offsets in left.items()})
+        sought = {name: frozenset(offsets) for name, offsets in left.items()}
+        while left:
+            at = reader.positions()
+            room = sum(max(offsets[-1] - at[name], 0) + 1 for name, offsets in left.items())
+            for message in reader.poll(min(_BATCH, room), _POLL_S):
+                name = Partition(message.topic, message.partition)
+                if message.offset in sought[name]:
+                    found[name][message.offset] = message
+            done, far = _passed(left, reader.positions(), ended=reader.caught_up())
+            if done:
+                reader.unassign(done)
+            if far:
+                reader.assign(far)
+            if left and time.monotonic() > deadline:
+                raise TransientError(f"{len(left)} partitions gave no answer in time, {next(iter(left))} among them")
 
     def close(self) -> None:
         """Let go of the reader."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+
+def _passed(
+    left: dict[Partition, deque[int]], positions: Mapping[Partition, int], *, ended: bool
+) -> tuple[list[Partition], dict[Partition, int]]:
+    """Forget the offsets that readers have passed by: found, or gone. Returns partitions of which nothing is left, and
+    where to jump in others.
+    """
+    done, far = [], {}
+    for name, offsets in list(left.items()):
+        while offsets and (ended or offsets[0] < positions[name]):
+            offsets.popleft()
+        if not offsets:
+            done.append(name)
+            del left[name]
+        elif offsets[0] > positions[name] + _NEAR:
+            far[name] = offsets[0]
+    return done, far
