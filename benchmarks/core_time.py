@@ -27,6 +27,13 @@ class Executions:
     cpu: list[float] = field(default_factory=list)
     warm: list[float] = field(default_factory=list)
 
+    def busy(self, clock_cost: float) -> list[float]:
+        """Processor time of each, the clock's own call taken off.
+
+        It is never more than the wall time, which is looked at inside: what is, is that call with cold caches.
+        """
+        return [min(wall, max(0.0, cpu - clock_cost)) for wall, cpu in zip(self.wall, self.cpu, strict=True)]
+
 
 class _Listening:
     """The native module with an `execute` that notes times by plan."""

@@ -127,5 +127,5 @@ def _play(
     for name, query in queries.items():
         plan = query._member.group.plan
         assert plan is not None
-        times[name] = statistics.median(seen[id(plan.native)].cpu[-(last or windows // 2) :]) - cost
+        times[name] = statistics.median(seen[id(plan.native)].busy(cost)[-(last or windows // 2) :])
     return rows, times

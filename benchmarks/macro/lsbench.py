@@ -103,13 +103,13 @@ def _play(sample: Sample, events: Events, name: str, windows: int, again: int = 
             closes.append(spent(close_and_poll).wall)
         cost = clock_cost_us(engine._runtime.core)
     wall = [time for executions in seen.values() for time in executions.wall]
-    cpu = [time for executions in seen.values() for time in executions.cpu]
+    cpu = [time for executions in seen.values() for time in executions.busy(cost)]
     warm = [time for executions in seen.values() for time in executions.warm]
     late = windows // 2
     return Played(
         rows,
         statistics.median(wall[late:]),
-        max(0.0, statistics.median(cpu[late:]) - cost),
+        statistics.median(cpu[late:]),
         statistics.median(warm[late:]) if again else 0.0,
         statistics.median(closes[late:]),
     )

@@ -1,5 +1,8 @@
 #include "exec/compiler.hpp"
 
+#include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -27,6 +30,11 @@ Factory factory(const std::string& op) {
     return found->second;
 }
 
+/// What reads nothing by itself, and scans.
+const std::set<std::string, std::less<>> kOnlyLookUp = {
+    "seed",  "outer",    "values",  "empty",    "scan",  "project",  "union",   "join",
+    "minus", "leftjoin", "lateral", "optional", "slice", "distinct", "reduced", "semijoin"};
+
 }  // namespace
 
 Compiler::Compiler(const Spec& plan) : plan_(plan), slots_(plan.at("slots").as_int()) {
@@ -35,6 +43,7 @@ Compiler::Compiler(const Spec& plan) : plan_(plan), slots_(plan.at("slots").as_i
 
 OperatorPtr Compiler::node(const Spec& spec) {
     if (++depth_ > kMaxDepth) throw Error("plan: nested too deeply");
+    only_lookups_ = only_lookups_ && kOnlyLookUp.contains(spec.at("op").as_string());
     OperatorPtr made = factory(spec.at("op").as_string())(spec, *this);
     --depth_;
     made->profile_index_ = static_cast<std::uint32_t>(profile_ids_.size());

@@ -44,6 +44,8 @@ public:
     std::unique_ptr<SubPlan> sub_plan(std::size_t number, const Schema& rows);
     /// Whether anything that was compiled evaluates expressions.
     bool has_expressions() const { return has_expressions_; }
+    /// Whether rows follow from the seed and from look-ups by scans alone: nothing else is read, and nothing drawn.
+    bool follows_from_lookups() const { return !has_expressions_ && only_lookups_; }
 
     Slot slot(const Spec& spec) const;
     std::vector<Slot> slot_list(const Spec& spec) const;
@@ -66,7 +68,7 @@ private:
     Schema seed_;
     const OuterRows* outer_ = nullptr;
     std::size_t depth_ = 0;
-    bool has_expressions_ = false;
+    bool has_expressions_ = false, only_lookups_ = true;
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     std::vector<std::uint32_t> profile_ids_;
     std::vector<Operator*> correlated_;

@@ -40,6 +40,7 @@ public:
     /// For predicates found per vertex: the parts to ask, and what a label of a part's source is in this dataset.
     std::size_t parts() const { return parts_.size(); }
     const Source& source(const Run& run, std::size_t part) const;
+    std::uint32_t source_number(std::size_t part) const { return static_cast<std::uint32_t>(parts_[part].source); }
     /// False where the part does not contain that label (or not under the wanted graph name).
     bool classify(const Run& run, std::size_t part, Label label, TermId graph, EdgeSet& out) const;
 
@@ -71,6 +72,8 @@ class FixedEdges {
 public:
     void resolve(const Run& run, const Dataset& dataset, TermId predicate);
     std::span<const EdgeSet> sets() const { return sets_; }
+    /// They hold for all later runs over the same label table.
+    bool settled() const { return labels_ != 0; }
 
 private:
     std::uint64_t labels_ = 0;  // identity of the table that `sets_` holds for; 0: none

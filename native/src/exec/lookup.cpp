@@ -91,6 +91,8 @@ void Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span
     run.work(keys.size());
     if (group.size() == 1) {
         group[0].source->expand(keys, group[0].label, dir, found);
+        if (run.remembered != nullptr)
+            run.remembered->expanded(group[0].source_number, group[0].label, dir, keys, found);
         return;
     }
     if (parts_.size() < group.size()) parts_.resize(group.size());
@@ -98,6 +100,8 @@ void Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span
     for (const EdgeSet& set : group) {
         parts_[filled].clear();
         set.source->expand(keys, set.label, dir, parts_[filled]);
+        if (run.remembered != nullptr)
+            run.remembered->expanded(set.source_number, set.label, dir, keys, parts_[filled]);
         filled += !parts_[filled].rows.empty();
     }
     if (filled == 1) std::swap(found, parts_[0]);
@@ -126,13 +130,19 @@ void Lookup::merge(std::size_t sets, Matches& found) {
     }
 }
 
-void Lookup::contains(std::span<const EdgeSet> group, std::span<const TermId> subjects, std::span<const TermId> objects,
-                      std::vector<std::uint8_t>& found) {
+void Lookup::contains(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
+                      std::span<const TermId> objects, std::vector<std::uint8_t>& found) {
     found.assign(subjects.size(), 0);
     for (const EdgeSet& set : group) set.source->contains(subjects, set.label, objects, found);
+    if (run.remembered == nullptr) return;
+    if (group.size() == 1)
+        run.remembered->tested(group[0].source_number, group[0].label, subjects, objects, found);
+    else
+        run.remembered->give_up();  // which of them has it was not asked
 }
 
 void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, Column& objects) {
+    if (run.remembered != nullptr) run.remembered->give_up();
     subjects.clear();
     objects.clear();
     std::uint64_t edges = 0;
@@ -180,6 +190,7 @@ void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId>
         labels_.clear();
         dataset.source(run, part).labels_of(keys, dir, rows_, labels_);
         run.work(keys.size() + rows_.size());
+        if (run.remembered != nullptr) run.remembered->probed(dataset.source_number(part), dir, keys, rows_, labels_);
         EdgeSet edges{};
         for (std::size_t i = 0; i < labels_.size(); ++i) {
             if (labels_[i] >= entry_of_label_.size()) entry_of_label_.resize(labels_[i] + 1, kUnknown);

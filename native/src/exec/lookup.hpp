@@ -19,8 +19,8 @@ public:
     /// key. Equal keys are looked up once where that bounds the work.
     void expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir, Matches& found);
     /// found[i] = 1 where some set holds (subjects[i], objects[i]).
-    void contains(std::span<const EdgeSet> group, std::span<const TermId> subjects, std::span<const TermId> objects,
-                  std::vector<std::uint8_t>& found);
+    void contains(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
+                  std::span<const TermId> objects, std::vector<std::uint8_t>& found);
     /// All distinct edges of the group.
     void pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, Column& objects);
 

@@ -13,6 +13,7 @@
 #include "exec/budget.hpp"
 #include "exec/forking.hpp"
 #include "exec/profiler.hpp"
+#include "exec/remembered.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
 #include "source.hpp"
@@ -62,8 +63,9 @@ struct Run {
     const LabelTable& labels;
     ExprContext& expressions;
     Profiler* profiler;
-    Forker* forker;        // nullptr: every step is done in place
-    std::uint64_t number;  // of this run; marks what may be kept until it is over
+    Forker* forker;                    // nullptr: every step is done in place
+    std::uint64_t number;              // of this run; marks what may be kept until it is over
+    Remembered* remembered = nullptr;  // notes what is looked up, where that is wanted
 
     Budget& budget() { return expressions.budget; }
     /// Counts work and looks at the clock and the cancellation flag now and then: about every 16 K rows.

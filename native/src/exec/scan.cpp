@@ -18,7 +18,9 @@ private:
     static constexpr std::size_t kManyLabels = 16;
 
     void begin() override {
-        if (p_.constant != 0 && g_.column < 0) fixed_.resolve(*run_, dataset_, p_.constant);
+        if (p_.constant == 0 || g_.column >= 0) return;
+        fixed_.resolve(*run_, dataset_, p_.constant);
+        if (run_->remembered != nullptr && !fixed_.settled()) run_->remembered->give_up();
     }
     void finish() override { lookup_.release(*run_); }
 
@@ -38,6 +40,7 @@ private:
         }
         if (predicate == 0 && !free_ends) return match_found_labels(rows, 0, graph);
         sets_.clear();
+        if (run_->remembered != nullptr) run_->remembered->give_up();  // labels come and go
         dataset_.resolve(*run_, predicate, graph, sets_);
         return match_groups(rows, sets_);
     }
@@ -82,7 +85,7 @@ private:
         batch.p = group[0].predicate;
         batch.g = group[0].graph;
         if (s_.constant != 0 && o_.constant != 0) {
-            lookup_.contains(group, std::span(&s_.constant, 1), std::span(&o_.constant, 1), found_);
+            lookup_.contains(*run_, group, std::span(&s_.constant, 1), std::span(&o_.constant, 1), found_);
             return found_[0] == 0 || emit_product(rows, 1, batch);
         }
         if (s_.free() && o_.free()) {
@@ -104,7 +107,7 @@ private:
         batch.p = group[0].predicate;
         batch.g = group[0].graph;
         if (!s_.free() && !o_.free()) {
-            lookup_.contains(group, cells(s_, rows, subjects_), cells(o_, rows, objects_), found_);
+            lookup_.contains(*run_, group, cells(s_, rows, subjects_), cells(o_, rows, objects_), found_);
             matches_.rows.clear();
             for (std::size_t i = 0; i < rows.size(); ++i)
                 if (found_[i]) matches_.rows.push_back(rows[i]);
