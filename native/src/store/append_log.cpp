@@ -5,24 +5,38 @@
 
 namespace penstock {
 
-AppendLog::AppendLog(std::span<const Append> appends, std::vector<Reassertion> reasserted)
-    : reasserted_(std::move(reasserted)) {
+AppendLog::AppendLog(std::vector<Append> appends, std::vector<Reassertion> reasserted)
+    : appends_(std::move(appends)), reasserted_(std::move(reasserted)) {
     std::sort(reasserted_.begin(), reasserted_.end());
-    if (appends.empty()) return;
-    slots_.resize(appends.size() + appends.size() / 2 + 1);  // load 2/3
-    for (const Append& append : appends) {
-        auto slot = first_slot(append.entry, slots_.size());
-        while (slots_[slot].entry != 0) slot = slot + 1 == slots_.size() ? 0 : slot + 1;
-        slots_[slot] = append;
+}
+
+std::size_t AppendLog::bytes() const {
+    return (appends_.capacity() + slots_for(appends_.size())) * sizeof(Append) +
+           reasserted_.capacity() * sizeof(Reassertion);
+}
+
+std::vector<Append> AppendLog::make_slots() const {
+    std::vector<Append> slots(slots_for(appends_.size()));  // load 2/3
+    for (const Append& append : appends_) {
+        auto slot = first_slot(append.entry, slots.size());
+        while (slots[slot].entry != 0) slot = slot + 1 == slots.size() ? 0 : slot + 1;
+        slots[slot] = append;
     }
+    return slots;
+}
+
+std::span<const Append> AppendLog::slots() const {
+    std::call_once(hash_->made, [this] { hash_->slots = make_slots(); });
+    return hash_->slots;
 }
 
 const Append* AppendLog::find(layout::Offset entry) const {
-    if (slots_.empty()) return nullptr;
-    auto slot = first_slot(entry, slots_.size());
-    while (slots_[slot].entry != 0) {
-        if (slots_[slot].entry == entry) return &slots_[slot];
-        slot = slot + 1 == slots_.size() ? 0 : slot + 1;
+    const std::span<const Append> slots = this->slots();
+    if (slots.empty()) return nullptr;
+    auto slot = first_slot(entry, slots.size());
+    while (slots[slot].entry != 0) {
+        if (slots[slot].entry == entry) return &slots[slot];
+        slot = slot + 1 == slots.size() ? 0 : slot + 1;
     }
     return nullptr;
 }
@@ -33,13 +47,6 @@ std::span<const Reassertion> AppendLog::reasserted(layout::Offset entry) const {
     auto end = begin;
     while (end != reasserted_.end() && end->entry == entry) ++end;
     return {begin, end};
-}
-
-std::vector<Append> AppendLog::appends() const {
-    std::vector<Append> used;
-    for (const Append& slot : slots_)
-        if (slot.entry != 0) used.push_back(slot);
-    return used;
 }
 
 }  // namespace penstock

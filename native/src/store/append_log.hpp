@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -14,13 +16,15 @@ namespace penstock {
 using layout::Append;
 using layout::Reassertion;
 
-/// Immutable.
+/// Immutable, but for a hash by entry that is made when the first reader looks for one: most logs are given up before,
+/// as no reader was behind.
 class AppendLog {
 public:
     AppendLog() = default;
     /// Each entry at most once in `appends`; every entry of `reasserted` must be among them (with count 0 if need be).
-    AppendLog(std::span<const Append> appends, std::vector<Reassertion> reasserted);
+    AppendLog(std::vector<Append> appends, std::vector<Reassertion> reasserted);
 
+    // Any thread.
     const Append* find(layout::Offset entry) const;
     /// Where the search for an entry begins among that many slots.
     static std::uint64_t first_slot(layout::Offset entry, std::uint64_t slots) {
@@ -28,15 +32,24 @@ public:
     }
     std::span<const Reassertion> reasserted(layout::Offset entry) const;
 
-    std::size_t bytes() const {
-        return slots_.capacity() * sizeof(Append) + reasserted_.capacity() * sizeof(Reassertion);
-    }
-    std::vector<Append> appends() const;
-    std::span<const Append> slots() const { return slots_; }
+    /// With the hash, whether or not it was made.
+    std::size_t bytes() const;
+    const std::vector<Append>& appends() const { return appends_; }
+    /// The hash: open addressing, linear probing; entry 0 = empty.
+    std::span<const Append> slots() const;
     const std::vector<Reassertion>& reassertions() const { return reasserted_; }
 
 private:
-    std::vector<Append> slots_;            // open addressing, linear probing; entry 0 = empty
+    /// Whoever needs it first makes it; the flag orders that before what others read of it.
+    struct Hash {
+        std::once_flag made;
+        std::vector<Append> slots;
+    };
+    static std::size_t slots_for(std::size_t appends) { return appends == 0 ? 0 : appends + appends / 2 + 1; }
+    std::vector<Append> make_slots() const;
+
+    std::vector<Append> appends_;
+    std::unique_ptr<Hash> hash_ = std::make_unique<Hash>();
     std::vector<Reassertion> reasserted_;  // sorted
 };
 

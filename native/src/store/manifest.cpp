@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 void put_log(ByteWriter& out, const AppendLog& log) {
-    const auto appends = log.appends();
+    const auto& appends = log.appends();
     out.put<std::uint64_t>(appends.size());
     for (const Append& append : appends) {
         out.put(append.entry);
@@ -35,7 +35,7 @@ AppendLog get_log(ByteReader& in) {
         again.entry = in.get<layout::Offset>();
         again.position = in.get<std::uint32_t>();
     }
-    return AppendLog(appends, std::move(reasserted));
+    return AppendLog(std::move(appends), std::move(reasserted));
 }
 
 }  // namespace

@@ -286,7 +286,10 @@ AppendLog Shard::make_log() {
         appends_.push_back({reassertion.entry, length, 0, layout::last_of(entry.state)});
         publication_.store(entry.state, layout::make_state(snapshot_, length));
     }
-    return AppendLog(appends_, std::exchange(reassertions_, {}));
+    const std::size_t usual = appends_.size();
+    AppendLog log(std::exchange(appends_, {}), std::exchange(reassertions_, {}));
+    appends_.reserve(usual);
+    return log;
 }
 
 void Shard::publish() {

@@ -114,6 +114,7 @@ void Store::Impl::prepare(std::span<const Edge> edges) {
         ends.push_back({edge.subject, edge.label, edge.object});
     }
     if (!whole()) return prepare_apart(ends);
+    fresh.reserve(ends.size());
     distribute(ends);
     for (std::size_t i = 0; i < shards.size(); ++i) shards[i]->append(Dir::Out, by_shard[i], &fresh, &repeated);
 
