@@ -120,9 +120,9 @@ def _moves() -> Iterator[list[Spent]]:
     move = SlidingWindow.move
 
     def timed(window: SlidingWindow, time: int) -> Any:
-        before, bounds = (window.start, window._end), []
+        before, bounds = (window.content.start, window.content.end), []
         took = spent(lambda: bounds.append(move(window, time)))
-        if (window.start, window._end) != before:
+        if (window.content.start, window.content.end) != before:
             moves.append(took)
         return bounds[0]
 

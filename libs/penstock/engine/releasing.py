@@ -62,4 +62,7 @@ def held_from(window: Window, cohort: Cohort, closed: int) -> int:
     if isinstance(window, CountedWindow):
         oldest = window.made.oldest_batch()
         return closed if oldest is None else oldest * window.stream.batch_ms
-    return cohort.point if window.start is None else window.start
+    # Others that share the window's content may have taken it further than this cohort has come.
+    assert isinstance(cohort.pace, GridPace)
+    wanted = window.held_from(cohort.pace.next)
+    return wanted if window.start is None else min(window.start, wanted)

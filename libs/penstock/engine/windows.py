@@ -2,13 +2,14 @@
 
 Cohorts of one pace (the same streams, hence the same progress) share a window with the same range, step and start of
 grid: it moves forward once an instant, whoever asks first. A registration point that still cuts a window keeps it
-apart.
+apart. Windows that differ in nothing but pace share what they hold, until one has to stay behind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
 
 from penstock.engine.pace import CountPace, CountSource, step_of
 from penstock.query.ir import ContinuousQuery, CountRange, TimeRange, WindowClause
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from penstock.engine.blocks import Bounds
     from penstock.engine.grid import Grid
     from penstock.engine.streams import LiveStream
+
+
+_ANY: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +42,41 @@ class WindowKey:
     era: int = 0
 
 
-class SlidingWindow:
-    """A time window of one stream as an evaluation's source. `start` is the exclusive start of what it holds."""
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Content:
+    """What windows hold that have come to the same instants: the tuples of (start, end], once both are known."""
 
-    def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid) -> None:
+    made: native.TimeWindow | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class SlidingWindow:
+    """A time window of one stream as an evaluation's source."""
+
+    def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
         self.key = key
         self.stream = stream
-        self.made: native.TimeWindow | None = None
+        self.content = content
         self.users = 0
-        self.start: int | None = None
-        self._end: int | None = None
         self.grid = grid
+
+    @property
+    def made(self) -> native.TimeWindow | None:
+        """The native window, where it was used."""
+        return self.content.made
+
+    @property
+    def start(self) -> int | None:
+        """The exclusive start of what it holds."""
+        return self.content.start
 
     @property
     def source(self) -> native.TimeWindow:
         """The native window, made when first used: until then the stream may still get another batch interval."""
-        if self.made is None:
-            self.made = native.TimeWindow(self.stream.slices)
-        return self.made
+        if self.content.made is None:
+            self.content.made = native.TimeWindow(self.stream.slices)
+        return self.content.made
 
     def bounds(self, time: int) -> Bounds:
         """Return the nominal (start, end] at an instant: that of the window's own latest report (RSP-QL)."""
@@ -76,9 +97,12 @@ class SlidingWindow:
         nominal = self.bounds(time)
         start = self.held_from(time)
         end = max(nominal[1], start)
-        if (start, end) != (self.start, self._end):
+        content = self.content
+        if content.end is not None and end < content.end:
+            content = self.content = Content()  # whoever shared it has gone on
+        if end != content.end or start != content.start:
             self.source.advance(start, end)
-            self.start, self._end = start, end
+            content.start, content.end = start, end
         return nominal
 
 
@@ -119,25 +143,34 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, each made once."""
+    """The time windows in use, each made once; those of different paces begin with one content."""
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
+        self._contents: WeakValueDictionary[WindowKey, Content] = WeakValueDictionary()  # by key without pace
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def bytes(self) -> int:
         """Memory that the windows hold."""
-        return sum(window.made.bytes() for window in self._windows.values() if window.made is not None)
+        contents = {window.content for window in self._windows.values()}
+        return sum(content.made.bytes() for content in contents if content.made is not None)
 
     def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
         """Return the window of that key, made where no one uses it yet."""
         window = self._windows.get(key)
         if window is None:
-            window = self._windows[key] = SlidingWindow(key, stream, grid)
+            window = self._windows[key] = SlidingWindow(key, stream, grid, self._content(key))
         window.users += 1
         return window
+
+    def _content(self, key: WindowKey) -> Content:
+        apart_from_pace = replace(key, pace=_ANY)
+        content = self._contents.get(apart_from_pace)
+        if content is None:
+            content = self._contents[apart_from_pace] = Content()
+        return content
 
     def release(self, window: SlidingWindow) -> None:
         """Note that one user less needs the window; the last one takes it away."""
@@ -156,10 +189,18 @@ class WindowPool:
             del self._windows[window.key]
             window.key = key
             self._windows[key] = window
+            self._join(window)
             return window
         shared = self.acquire(key, window.stream, window.grid)
         self.release(window)
         return shared
+
+    def _join(self, window: SlidingWindow) -> None:
+        """Let a window have the content of others that have come as far, or offer them its own."""
+        key = replace(window.key, pace=_ANY)
+        content = self._contents.setdefault(key, window.content)
+        if (content.start, content.end) == (window.content.start, window.content.end):
+            window.content = content
 
 
 def window_key(

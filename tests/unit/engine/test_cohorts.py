@@ -132,6 +132,26 @@ def test_windows_are_shared_by_groups_of_one_pace(bench):
     assert bench.engine.stats()["windows"] == 3
 
 
+def test_windows_of_other_paces_share_what_they_hold_until_one_stays_behind(bench):
+    bench.declare("s", "t")
+    alone = bench.register(":x :p ?o", "s RANGE 300ms STEP 100ms")
+    both = bench.register(":x :p ?o", "s RANGE 300ms STEP 100ms", "t RANGE 300ms STEP 100ms")
+    bench.advance(None, 0)
+    of_s = [next(w for w in q._member.cohort.windows if w.stream.iri == "urn:s") for q in (alone, both)]
+    assert of_s[0] is not of_s[1]
+    bench.push("s", 50, "x p a")
+    bench.advance(None, 100)
+    assert of_s[0].content is of_s[1].content
+    for i, time in enumerate((150, 250, 350, 450, 550)):
+        bench.push("s", time, f"x p v{i}")
+    bench.advance("s", 600)  # `alone` goes on, and what it no longer holds must wait for `both`
+    bench.advance("t", 600)
+    assert of_s[0].content is not of_s[1].content
+    rows = timeline(both)
+    assert timeline(alone) == rows
+    assert rows[300] == ["a", "v0", "v1"]
+
+
 def test_ten_thousand_members_cost_one_block_an_instant(bench):
     bench.declare("s")
     queries = [bench.register(f":u{i} :p ?o", "s RANGE 100ms") for i in range(300)]
