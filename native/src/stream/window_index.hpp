@@ -49,7 +49,7 @@ public:
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
-    static constexpr std::size_t kCached = 16384;     // records of a window whose index fits the second-level cache
+    static constexpr std::size_t kCached = 1024;      // records of a window that is still cached as a batch comes
     static constexpr std::size_t kProbedLabels = 16;  // up to so many labels are probed one by one for labels_of()
 
     HashedNumber* find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);
