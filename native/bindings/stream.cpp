@@ -91,6 +91,14 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
+std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
+                                 std::int64_t watermark, std::int64_t lateness_ms, std::int64_t wall_ms,
+                                 std::int64_t max_ahead_ms, std::int64_t time_limit, std::int64_t until) {
+    const nb::gil_scoped_release released;
+    const Arrival arrival{watermark, lateness_ms, wall_ms, max_ahead_ms};
+    return stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
+}
+
 void check(const Dictionary& dictionary, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
            std::int64_t time_limit) {
     Stream::check(dictionary, view(ts), view(s), view(p), view(o), time_limit);
@@ -101,7 +109,7 @@ std::optional<Tick> oldest_tick(const Stream& stream) {
     return tick == std::numeric_limits<Tick>::max() ? std::nullopt : std::optional(tick);
 }
 
-std::vector<std::pair<std::int64_t, std::uint64_t>> take(CountWindow& window, std::int64_t batch) {
+std::vector<std::pair<std::int64_t, std::uint64_t>> take_reports(CountWindow& window, std::int64_t batch) {
     std::vector<CountWindow::Report> reports;
     {
         const nb::gil_scoped_release released;
@@ -123,6 +131,9 @@ void bind_streams(nb::module_& m) {
         .def_static("decide_partition", &decide_partition, "ts"_a, "watermark"_a, "own"_a, "others"_a, "lateness_ms"_a,
                     "wall_ms"_a, "max_ahead_ms"_a)
         .def_static("check", &check, "dictionary"_a, "ts"_a, "s"_a, "p"_a, "o"_a, "time_limit"_a)
+        .def("take", &take, nb::arg("ts").noconvert(), nb::arg("s").noconvert(), nb::arg("p").noconvert(),
+             nb::arg("o").noconvert(), "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a, "time_limit"_a,
+             "until"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
         .def("open_batches", &Stream::open_batches)
@@ -145,7 +156,7 @@ void bind_windows(nb::module_& m) {
     nb::class_<CountWindow, Source>(m, "CountWindow", "A stream's last `size` tuples, reported every `step` tuples.")
         .def(nb::init<const SliceSource&, std::uint64_t, std::uint64_t, std::int64_t>(), nb::keep_alive<1, 2>(),
              "stream"_a, "size"_a, "step"_a, "after_ms"_a)
-        .def("take", &take, "batch"_a)
+        .def("take", &take_reports, "batch"_a)
         .def("advance", &CountWindow::advance, "position"_a, unlocked)
         .def("bounds", &CountWindow::bounds)
         .def("size", &CountWindow::size)

@@ -161,6 +161,28 @@ TEST(Append, takes_nothing_where_one_row_is_wrong) {
     EXPECT_TRUE(stream.open_batches().empty());
 }
 
+TEST(Take, appends_rows_that_are_all_accepted_and_close_nothing) {
+    World world;
+    const auto term = [&](std::string_view text) { return world.dictionary.intern({Kind::Iri, text, {}, {}}); };
+    Stream stream(world.store, world.dictionary, World::timing(100));
+    stream.close(-1);
+    const std::vector<TermId> good(2, term("urn:a")), unknown(2, iri(1'000'000));
+    const auto take = [&](std::vector<std::int64_t> ts, std::span<const TermId> objects) {
+        const auto some = std::span(good).first(ts.size());
+        return stream.take(ts, some, some, objects.first(ts.size()), {9, 5, 1000, 100}, 5000, 99);
+    };
+    EXPECT_EQ(take({50, 45}, good), 44);              // 50 - 1 - lateness; 45 is still accepted
+    EXPECT_EQ(take({50, 44}, good), std::nullopt);    // late
+    EXPECT_EQ(take({50, 1101}, good), std::nullopt);  // too far ahead
+    EXPECT_EQ(take({50, 106}, good), std::nullopt);   // would close the batch
+    EXPECT_EQ(take({50, 105}, good), 99);             // two batches at once
+    EXPECT_EQ(take({}, good), std::nullopt);          // nothing is accepted
+    EXPECT_THROW(take({50, 60}, unknown), DataError);
+    EXPECT_THROW(take({50, 5000}, good), DataError);
+    EXPECT_EQ(stream.live_tuples(), 4u);
+    EXPECT_EQ(stream.open_batches(), (std::vector<std::int64_t>{0, 1}));
+}
+
 TEST(Append, takes_times_at_both_ends_of_the_range) {
     World world;
     for (const std::int64_t batch_ms : {std::int64_t{1}, std::int64_t{100}, kLast}) {

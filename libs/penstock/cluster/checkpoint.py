@@ -114,7 +114,7 @@ def _restore(replica: EngineReplica, folder: Path, state: Saved) -> Sequence[int
     def add_stream(declaration: Declaration, saved: Saved) -> LiveStream:
         stream = runtime.streams.add(declaration, saved["number"])
         stream.core.restore((folder / stream_file(stream.number)).read_bytes())
-        stream.watermark = saved["watermark"]
+        stream.resume(saved["watermark"], saved["closed_ms"])
         return stream
 
     return restore(replica, state, folder / "replica.json", restore_world, add_stream)

@@ -19,8 +19,8 @@ class Beyond:
         self._parts: list[NDArray[np.int64]] = []
 
     def add(self, times: NDArray[np.int64], watermark: int) -> None:
-        """Note accepted events; `watermark` is where their stream's is by now."""
-        self._parts.append(times.copy())  # the caller's column may be a part of a large one
+        """Note accepted events, whose column is given away; `watermark` is where their stream's is by now."""
+        self._parts.append(times)
         if len(self._parts) > _MOST_PARTS:
             self._compact(watermark)
 

@@ -142,8 +142,15 @@ class Registry:
         """Return P: the latest closed batch boundary among the streams, None where none has progress (SEMANTICS §3)."""
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether some query has no registration point yet."""
+        return bool(self._waiting)
+
     def begin(self, stream: LiveStream, point: int) -> None:
         """Give a registration point to those that waited for the first progress of any of their streams."""
+        if not self._waiting:
+            return
         for group in [group for group in self._waiting if stream.iri in group.by_iri]:
             del self._waiting[group]
             group.begin(point, self.pool)

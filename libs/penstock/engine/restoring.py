@@ -80,7 +80,7 @@ class _Reader:
         stream = self._runtime.streams.add(Declaration.from_json(saved["declaration"]), saved["number"])
         path = self._folder / stream_file(stream.number)
         stream.core.restore(path.read_bytes())
-        stream.watermark, stream.closed_ms = saved["watermark"], saved["closed_ms"]
+        stream.resume(saved["watermark"], saved["closed_ms"])
         stream.publisher, stream.ended = saved["publisher"], saved["ended"]
         stream.events, stream.tuples = saved["events"], saved["tuples"]
         stream.restore_beyond(dict(saved["beyond"]))

@@ -19,6 +19,8 @@ from penstock.store import _native as native
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import ArrayLike
+
     from penstock.engine.answers import Ids
     from penstock.engine.bulk import Bins
     from penstock.engine.core import Core
@@ -51,6 +53,17 @@ class Runtime:
         letters = self._intake.take(stream, events, bad)
         self.progress([stream])
         return letters
+
+    def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
+        """Take columns whose rows are an event each and set nothing in motion, as nearly always. False: nothing was
+        done.
+        """
+        self._check_input(stream)
+        return not self._undecided and stream.take(times, s, p, o, self.core.clock())
+
+    @property
+    def _undecided(self) -> bool:
+        return self.schedule.unfinished or self.registry.waiting
 
     def advance(self, streams: Sequence[LiveStream], time: int, *, skip: bool) -> None:
         """Move watermarks to a time, and fire what becomes due, or (`skip`) jump over it."""

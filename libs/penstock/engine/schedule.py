@@ -71,6 +71,8 @@ class Schedule:
         `moved` gives streams their new watermarks; `point` would be the registration point of cohorts that wait for
         one.
         """
+        if not self._readers:
+            return
         targets = {stream: closed_until(w, stream.batch_ms) for stream, w in moved.items()}
         points = dict.fromkeys(targets, point)
         for group in self._downstream(moved):
@@ -261,7 +263,8 @@ class _Pass:
         del self._stop_of[stream]
         if stream.closed_ms is None or stream.closed_ms < end:
             self._closed(stream, stream.close_until(end))
-        self._queue_stop(stream)
+        if stream.closed_ms != stream.target_ms:
+            self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
         """Close what an instant still waits for. False where a count window's report came up: it may be earlier."""

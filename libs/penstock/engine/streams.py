@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.engine.beyond import Beyond
 from penstock.engine.grid import batch_end, closed_until
+from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.refused import LateEvent, Output
 from penstock.errors import DataError, LimitError, UnknownStreamError
 from penstock.rdf.terms import IRI
@@ -17,6 +18,8 @@ from penstock.store import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from numpy.typing import ArrayLike
 
     from penstock.engine.answers import Ids
     from penstock.engine.declaration import Declaration
@@ -32,17 +35,19 @@ NEVER = -(1 << 63)
 class LiveStream:
     """One stream and how far it has come. Only the engine's writer touches it.
 
-    `watermark` is None before the first progress. `closed_ms` is the end of the last batch that was closed; what the
-    watermark allows to be closed (`target_ms`) may be ahead of it only while the schedule runs.
+    `watermark` and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
+    changes them. `closed_ms` is the end of the last batch that was closed: the target may be ahead of it only while the
+    schedule runs.
     """
 
     def __init__(
         self, declaration: Declaration, number: int, core: native.Stream | RemoteStream, limits: Limits
     ) -> None:
-        self.declaration = declaration
+        self.iri = declaration.iri
         self.number = number
-        self.core = core
         self.watermark: int | None = None
+        self.target_ms: int | None = None
+        self.declare(declaration, core)
         self.closed_ms: int | None = None
         self.publisher: str | None = None
         self.depth = 0  # queries between the input and this stream
@@ -58,31 +63,31 @@ class LiveStream:
     def __repr__(self) -> str:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
-    @property
-    def iri(self) -> str:
-        """The stream's name."""
-        return self.declaration.iri
+    def declare(self, declaration: Declaration, core: native.Stream | RemoteStream) -> None:
+        """Be what a declaration of the same name says."""
+        self.declaration = declaration
+        self.batch_ms = declaration.batch_ms
+        self.core = core
+        if self.watermark is not None:
+            self.target_ms = closed_until(self.watermark, self.batch_ms)
 
     @property
     def slices(self) -> native.SliceSource:
         """The closed batches, for windows."""
         return self.core if isinstance(self.core, native.Stream) else self.core.slices
 
-    @property
-    def batch_ms(self) -> int:
-        """The batch interval Δ."""
-        return self.declaration.batch_ms
-
-    @property
-    def target_ms(self) -> int | None:
-        """The end of the last batch that the watermark closes; None before the first progress."""
-        return None if self.watermark is None else closed_until(self.watermark, self.batch_ms)
-
     # ---- progress
     def move(self, watermark: int) -> None:
         """Raise the watermark; it never goes back."""
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
+            self.target_ms = closed_until(watermark, self.batch_ms)
+
+    def resume(self, watermark: int | None, closed_ms: int | None) -> None:
+        """Go on where another incarnation was."""
+        if watermark is not None:
+            self.move(watermark)
+        self.closed_ms = closed_ms
 
     def next_stop(self) -> int | None:
         """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
@@ -118,6 +123,32 @@ class LiveStream:
         return self._open
 
     # ---- tuples
+    def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, wall_ms: int) -> bool:
+        """Take rows that are an event each, by one call of the core, where all are accepted and close no batch.
+
+        False: nothing was done.
+        """
+        core, before, closed = self.core, self.watermark, self.closed_ms
+        if before is None or closed is None or not isinstance(core, native.Stream):
+            return False
+        setting = self.declaration
+        lateness, most_ahead, until = setting.lateness_ms, setting.max_ahead_ms, closed + setting.batch_ms - 1
+        try:
+            watermark = core.take(times, s, p, o, before, lateness, wall_ms, most_ahead, MAX_TIME_MS, until)
+        except TypeError:
+            return False  # they may still be made into columns
+        except LimitError as error:
+            raise LimitError(f"<{self.iri}>: {error}") from error
+        if watermark is None:
+            return False
+        accepted = np.array(times, np.int64)  # a copy: the caller's column may be a part of a large one
+        self._open = None
+        self.tuples += len(accepted)
+        self.events += len(accepted)
+        self.watermark = watermark
+        self._beyond.add(accepted, watermark)
+        return True
+
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
         """Put tuples into their open batches; LimitError where the stream's memory budget is exceeded."""
         try:
@@ -130,7 +161,7 @@ class LiveStream:
     def record(self, times: np.ndarray) -> None:
         """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
         self.events += len(times)
-        self._beyond.add(times, self._passed)
+        self._beyond.add(times.copy(), self._passed)  # the caller's column may be a part of a large one
 
     @property
     def accepted_beyond(self) -> int:
@@ -225,8 +256,7 @@ class Streams:
         else:
             stream = known
             if known.declaration != wanted:
-                known.declaration = wanted
-                known.core = self._core(wanted, known.number)
+                known.declare(wanted, self._core(wanted, known.number))
         stream.publisher = publisher
         return stream
 

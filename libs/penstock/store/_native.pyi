@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Ids = NDArray[np.uint64]
 Times = NDArray[np.int64]
@@ -210,6 +210,10 @@ class Stream(SliceSource):
     ) -> tuple[NDArray[np.uint8], int]: ...
     @staticmethod
     def check(dictionary: Dictionary, ts: Times, s: Ids, p: Ids, o: Ids, time_limit: int) -> None: ...  # DataError
+    def take(  # all accepted, and the watermark stays at or before `until`: returns it; None: nothing was done
+        self, ts: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, watermark: int, lateness_ms: int, wall_ms: int,
+        max_ahead_ms: int, time_limit: int, until: int,  # TypeError where a column is not what append() takes
+    ) -> int | None: ...
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
     def close(self, batch: int) -> int: ...
     def open_batches(self) -> list[int]: ...

@@ -161,20 +161,40 @@ TermView Dictionary::view(TermId id, std::string& scratch) const {
     return record->view();
 }
 
-void Dictionary::check(const TermId* ids, std::size_t n) const {
-    const auto names_something = [&](TermId id) {
-        if (id == kUnbound) return true;
-        if (tag_of(id) == Tag::Blank) return payload_of(id) < blank_count();
-        if (!is_entry(id)) return is_valid_inline(id);
-        if (partial() && !is_private(id)) return true;  // its source's to know
-        const Entry* entry = impl_->entries.find(payload_of(id));
-        return entry != nullptr && entry->names(tag_of(id));
-    };
-    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
+bool Dictionary::Impl::names_something(TermId id) const {
+    if (id == kUnbound) return true;
+    if (tag_of(id) == Tag::Blank) return payload_of(id) < blanks.load(std::memory_order_relaxed);
+    if (!is_entry(id)) return is_valid_inline(id);
+    if (source && !is_private(id)) return true;  // its source's to know
+    const Entry* entry = entries.find(payload_of(id));
+    return entry != nullptr && entry->names(tag_of(id));
+}
+
+template <class Visit>
+void Dictionary::Impl::each_ahead(const TermId* ids, std::size_t n, Visit visit) const {
     for (std::size_t i = 0; i < n; ++i) {
-        if (i + kBatch < n && is_entry(ids[i + kBatch])) impl_->entries.prefetch(payload_of(ids[i + kBatch]));
-        if (!names_something(ids[i])) names_nothing(ids[i]);
+        if (i + kBatch < n && is_entry(ids[i + kBatch])) entries.prefetch(payload_of(ids[i + kBatch]));
+        visit(ids[i]);
     }
+}
+
+void Dictionary::check(const TermId* ids, std::size_t n) const {
+    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
+    impl_->each_ahead(ids, n, [&](TermId id) {
+        if (!impl_->names_something(id)) names_nothing(id);
+    });
+}
+
+bool Dictionary::admit(const TermId* ids, std::size_t n) {
+    const Tick now = tick();
+    bool kept = !partial();
+    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
+    impl_->each_ahead(ids, n, [&](TermId id) {
+        if (!impl_->names_something(id)) names_nothing(id);
+        if (!is_entry(id)) return;
+        if (Entry* entry = impl_->entries.find(payload_of(id))) kept &= entry->touch(now);
+    });
+    return kept;
 }
 
 // ---------------------------------------------------------------- blank nodes
@@ -193,20 +213,25 @@ void Dictionary::set_tick(Tick tick) { impl_->now.store(tick, std::memory_order_
 
 Tick Dictionary::tick() const { return impl_->now.load(std::memory_order_relaxed); }
 
-void Dictionary::touch(const TermId* ids, std::size_t n) {
+bool Dictionary::touch(const TermId* ids, std::size_t n) {
     const Tick now = tick();
-    for (std::size_t i = 0; i < n; ++i) {
-        if (!is_entry(ids[i])) continue;
-        if (Entry* entry = impl_->entries.find(payload_of(ids[i]))) entry->touch(now);
-    }
+    bool kept = !partial();
+    impl_->each_ahead(ids, n, [&](TermId id) {
+        if (!is_entry(id)) return;
+        if (Entry* entry = impl_->entries.find(payload_of(id))) kept &= entry->touch(now);
+    });
+    return kept;
 }
 
 void Dictionary::keep(const TermId* ids, std::size_t n) {
-    if (partial()) return touch(ids, n);
-    for (std::size_t i = 0; i < n; ++i) {
-        if (!is_entry(ids[i])) continue;
-        if (Entry* entry = impl_->entries.find(payload_of(ids[i]))) entry->keep();
+    if (partial()) {
+        touch(ids, n);
+        return;
     }
+    impl_->each_ahead(ids, n, [&](TermId id) {
+        if (!is_entry(id)) return;
+        if (Entry* entry = impl_->entries.find(payload_of(id))) entry->keep();
+    });
 }
 
 std::size_t Dictionary::sweep(Tick oldest_live) {

@@ -69,6 +69,8 @@ public:
 
     /// Throws DataError unless every id is 0 or names something: for ids from outside.
     void check(const TermId* ids, std::size_t n) const;
+    /// check() and touch() with one look at each entry.
+    bool admit(const TermId* ids, std::size_t n);
 
     // For bulk loads, which number terms elsewhere.
     std::uint64_t next_slot() const;  // slots from here on were never used
@@ -100,7 +102,7 @@ public:
     Tick tick() const;
     // Both are lock-free; ids that are no entries are passed over. The caller sees to it that the ids are alive: a
     // lease, a live window, or the thread that sweeps.
-    void touch(const TermId* ids, std::size_t n);  // last use = now
+    bool touch(const TermId* ids, std::size_t n);  // last use = now; true where all are kept for ever already
     void keep(const TermId* ids, std::size_t n);   // for ever
     /// Frees entries neither kept, nor used at or after `oldest_live`, nor younger than the oldest lease. Amortised
     /// O(1) per entry. Returns how many went.

@@ -55,6 +55,10 @@ struct Dictionary::Impl {
     std::uint32_t lookup(const TermKey& key) {
         return part(key.hash).find(key.hash, [&](std::uint32_t slot) { return record(slot)->equals(key); });
     }
+    bool names_something(TermId id) const;
+    /// Calls visit(id) for each, whose entries are asked for some time before.
+    template <class Visit>
+    void each_ahead(const TermId* ids, std::size_t n, Visit visit) const;
     /// Id of the term, whose entry is touched, or made.
     TermId intern(const TermKey& key, Lifetime lifetime);
     TermId add(const TermKey& key, Lifetime lifetime);

@@ -37,12 +37,13 @@ struct Entry {
         return record.load(std::memory_order_relaxed) != nullptr && literal == (tag == Tag::Literal);
     }
 
-    /// Last use = `now`, unless that is known already, or no longer counts.
-    void touch(Tick now) {
+    /// Last use = `now`, unless that is known already, or no longer counts: true where the entry is kept for ever.
+    bool touch(Tick now) {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
         while ((seen & kKept) == 0 && tick_of(seen) < now &&
                !use.compare_exchange_weak(seen, (now << 1) | (seen & kLiteral), std::memory_order_relaxed)) {
         }
+        return (seen & kKept) != 0;
     }
     void keep() {
         if ((use.load(std::memory_order_relaxed) & kKept) == 0) use.fetch_or(kKept, std::memory_order_relaxed);

@@ -41,7 +41,10 @@ void Dictionary::Impl::take_in(TermId id, const TermKey& key) {
     const auto slot = static_cast<std::uint32_t>(payload);
     const Tick tick = now.load(std::memory_order_relaxed);
     const std::uint32_t known = lookup(key);
-    if (known == slot) return entries[slot].touch(tick);
+    if (known == slot) {
+        entries[slot].touch(tick);
+        return;
+    }
     if ((known != 0 && known < kPrivateSlots) || record_at(slot) != nullptr)
         throw DataError("id " + std::to_string(id) + " or its term came with another one before");
     entries.reach(slot);

@@ -20,10 +20,22 @@ void check_position(std::span<const TermId> ids, Tag last, const char* otherwise
     if (tag_of(greatest) > last) throw DataError(otherwise);
 }
 
+Fate fate_of(std::int64_t time, std::int64_t watermark, std::int64_t wall_ms, std::int64_t max_ahead_ms) {
+    if (time <= watermark) return Fate::Late;
+    const bool too_far = time > add_saturating(std::max(watermark, wall_ms), max_ahead_ms);
+    return too_far ? Fate::TooFarAhead : Fate::Accepted;
+}
+
+/// Strictly below an accepted row's time, so that the rest of its event, and other events at this time, are still
+/// accepted.
+std::int64_t moved(std::int64_t watermark, std::int64_t time, std::int64_t lateness_ms) {
+    return std::max(watermark, subtract_saturating(time - 1, lateness_ms));
+}
+
 }  // namespace
 
-void Stream::check(const Dictionary& dictionary, std::span<const std::int64_t> ts, std::span<const TermId> s,
-                   std::span<const TermId> p, std::span<const TermId> o, std::int64_t time_limit) {
+void Stream::check_columns(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                           std::span<const TermId> o, std::int64_t time_limit) {
     if (s.size() != ts.size() || p.size() != ts.size() || o.size() != ts.size())
         throw DataError("columns of unequal length");
     bool in_range = true;
@@ -32,6 +44,11 @@ void Stream::check(const Dictionary& dictionary, std::span<const std::int64_t> t
     check_position(s, Tag::Blank, "a literal cannot be a subject");
     check_position(p, Tag::Iri, "a predicate must be an IRI");
     check_position(o, Tag::String, "an object is no id of this engine's dictionary");
+}
+
+void Stream::check(const Dictionary& dictionary, std::span<const std::int64_t> ts, std::span<const TermId> s,
+                   std::span<const TermId> p, std::span<const TermId> o, std::int64_t time_limit) {
+    check_columns(ts, s, p, o, time_limit);
     for (const auto ids : {s, p, o}) dictionary.check(ids.data(), ids.size());
 }
 
@@ -47,17 +64,20 @@ std::int64_t Stream::decide_partition(std::span<const std::int64_t> ts, std::int
     if (lateness_ms < 0 || max_ahead_ms < 0) throw DataError("lateness and max_ahead must not be negative");
     for (std::size_t row = 0; row < ts.size(); ++row) {
         watermark = std::max(watermark, std::min(own, others));
-        if (ts[row] <= watermark) {
-            fates[row] = Fate::Late;
-        } else if (ts[row] > add_saturating(std::max(watermark, wall_ms), max_ahead_ms)) {
-            fates[row] = Fate::TooFarAhead;
-        } else {
-            fates[row] = Fate::Accepted;
-            // Strictly below ts, so that the rest of an event, and other events at this time, are still accepted.
-            own = std::max(own, subtract_saturating(ts[row] - 1, lateness_ms));
-        }
+        fates[row] = fate_of(ts[row], watermark, wall_ms, max_ahead_ms);
+        if (fates[row] == Fate::Accepted) own = moved(own, ts[row], lateness_ms);
     }
     return own;
+}
+
+std::optional<std::int64_t> Stream::watermark_after(std::span<const std::int64_t> ts, const Arrival& arrival) {
+    if (ts.empty()) return std::nullopt;
+    std::int64_t watermark = arrival.watermark;
+    for (const std::int64_t time : ts) {
+        if (fate_of(time, watermark, arrival.wall_ms, arrival.max_ahead_ms) != Fate::Accepted) return std::nullopt;
+        watermark = moved(watermark, time, arrival.lateness_ms);
+    }
+    return watermark;
 }
 
 }  // namespace penstock

@@ -32,6 +32,7 @@ static_assert(sizeof(SliceHeader) == 48);
 /// Tuples of a batch that may still receive more, in the order of arrival.
 struct OpenBatch {
     Tick tick = 0;
+    bool kept = false;  // the dictionary keeps all its subjects and objects for ever already
     std::vector<std::int64_t> ts;
     std::vector<TermId> s, o;
     std::vector<std::uint32_t> predicate;  // numbers of StreamPredicates

@@ -77,35 +77,59 @@ void Stream::Impl::check_budget(std::size_t rows) const {
     }
 }
 
+/// Whatever may fail before the first row is added: into `runs` and `predicate`.
+void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const TermId> p) {
+    find_runs(ts);
+    check_budget(ts.size());
+    predicate.resize(ts.size());
+    for (std::size_t row = 0; row < ts.size(); ++row) predicate[row] = predicates.number(p[row]);
+}
+
+/// The rows that were prepared. `kept`: the dictionary keeps their subjects and objects for ever already.
+void Stream::Impl::add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o,
+                       bool kept) {
+    const auto copy = [](auto& column, auto from, const Run& run) {
+        column.insert(column.end(), from.begin() + run.begin, from.begin() + run.end);
+    };
+    for (const Run& run : runs) {
+        const auto [at, fresh] = open.try_emplace(run.batch);
+        OpenBatch& batch = at->second;
+        if (fresh) batch.tick = dictionary.tick();
+        batch.kept = kept && (fresh || batch.kept);
+        copy(batch.ts, ts, run);
+        copy(batch.s, s, run);
+        copy(batch.o, o, run);
+        copy(batch.predicate, std::span<const std::uint32_t>(predicate), run);
+        open_tuples += run.end - run.begin;
+    }
+}
+
 void Stream::append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
                     std::span<const TermId> o) {
-    Impl& stream = *impl_;
     if (s.size() != ts.size() || p.size() != ts.size() || o.size() != ts.size()) {
         throw DataError("a stream's columns differ in length");
     }
     check_terms(s);
     check_terms(p);
     check_terms(o);
-    stream.find_runs(ts);
-    stream.check_budget(ts.size());
-    stream.predicate.resize(ts.size());
-    for (std::size_t row = 0; row < ts.size(); ++row) stream.predicate[row] = stream.predicates.number(p[row]);
+    impl_->prepare(ts, p);
+    const bool subjects_kept = impl_->dictionary.touch(s.data(), s.size());
+    const bool objects_kept = impl_->dictionary.touch(o.data(), o.size());
+    impl_->add(ts, s, o, subjects_kept && objects_kept);
+}
 
-    stream.dictionary.touch(s.data(), s.size());
-    stream.dictionary.touch(o.data(), o.size());
-    const auto add = [](auto& column, auto from, const Impl::Run& run) {
-        column.insert(column.end(), from.begin() + run.begin, from.begin() + run.end);
-    };
-    for (const Impl::Run& run : stream.runs) {
-        const auto [at, fresh] = stream.open.try_emplace(run.batch);
-        OpenBatch& batch = at->second;
-        if (fresh) batch.tick = stream.dictionary.tick();
-        add(batch.ts, ts, run);
-        add(batch.s, s, run);
-        add(batch.o, o, run);
-        add(batch.predicate, std::span<const std::uint32_t>(stream.predicate), run);
-        stream.open_tuples += run.end - run.begin;
-    }
+std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::span<const TermId> s,
+                                         std::span<const TermId> p, std::span<const TermId> o, const Arrival& arrival,
+                                         std::int64_t time_limit, std::int64_t until) {
+    check_columns(ts, s, p, o, time_limit);
+    const auto watermark = watermark_after(ts, arrival);
+    if (!watermark || *watermark > until) return std::nullopt;
+    impl_->dictionary.check(p.data(), p.size());
+    const bool subjects_kept = impl_->dictionary.admit(s.data(), s.size());
+    const bool objects_kept = impl_->dictionary.admit(o.data(), o.size());
+    impl_->prepare(ts, p);
+    impl_->add(ts, s, o, subjects_kept && objects_kept);
+    return watermark;
 }
 
 // ---- closing
@@ -153,7 +177,9 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
         if (label != 0) edges.push_back({tuples.s[row], label, tuples.o[row]});
     }
     if (edges.empty()) return;
-    if (edges.size() == tuples.size()) {
+    if (tuples.kept) {
+        // as most are that come again
+    } else if (edges.size() == tuples.size()) {
         dictionary.keep(tuples.s.data(), tuples.size());
         dictionary.keep(tuples.o.data(), tuples.size());
     } else {

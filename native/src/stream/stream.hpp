@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,14 @@
 namespace penstock {
 
 enum class Fate : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
+
+/// What times of arriving tuples are measured against (SEMANTICS §2).
+struct Arrival {
+    std::int64_t watermark;  // before the first row
+    std::int64_t lateness_ms;
+    std::int64_t wall_ms;
+    std::int64_t max_ahead_ms;
+};
 
 struct StreamOptions {
     std::uint32_t number = 0;  // from 1, unique in the engine
@@ -69,6 +78,12 @@ public:
                                          std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
                                          std::int64_t max_ahead_ms, std::span<Fate> fates);
 
+    /// check(), decide() and append() in one, for the usual case of rows that are an event each: all are accepted, and
+    /// the watermark stays at or before `until`. Returns it; where that is not so, nothing, and nothing has changed.
+    std::optional<std::int64_t> take(std::span<const std::int64_t> ts, std::span<const TermId> s,
+                                     std::span<const TermId> p, std::span<const TermId> o, const Arrival& arrival,
+                                     std::int64_t time_limit, std::int64_t until);
+
     /// Adds rows to open batches (their batch must not be closed), touching their terms. LimitError where the budget is
     /// exceeded, before anything changes.
     void append(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
@@ -95,6 +110,11 @@ public:
     std::int64_t batch_ms() const override;
 
 private:
+    static void check_columns(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> p,
+                              std::span<const TermId> o, std::int64_t time_limit);
+    /// The watermark after the rows, where there are some and all are accepted.
+    static std::optional<std::int64_t> watermark_after(std::span<const std::int64_t> ts, const Arrival& arrival);
+
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -42,6 +42,31 @@ def test_a_late_event_is_told_the_watermark_that_it_met(bench, query):
     assert (late.timestamp, late.watermark) == (60, 249)
 
 
+def test_arrays_and_lists_as_columns_have_one_fate(make_bench):
+    fates = []
+    for as_column in (np.array, lambda values, _: list(values)):
+        bench = make_bench()
+        bench.declare("s", lateness_ms=20)
+        query = bench.register("?s ?p ?o", "s RANGE 100ms")
+        bench.advance("s", 0)
+        a, p, *objects = bench.engine.encode(rdflib.URIRef(f"urn:{name}") for name in "apbcdef")
+
+        def push(times, a=a, p=p, objects=objects, as_column=as_column, bench=bench):
+            n = len(times)
+            ids = (as_column(column, np.uint64) for column in ([a] * n, [p] * n, objects[:n]))
+            bench.engine.push_columns("urn:s", as_column(times, np.int64), *ids)
+
+        for times in ([10, 90, 60], [70, 50, 95], [130, 80], [260], [255, 10**15]):
+            push(times)
+        with pytest.raises(DataError, match="out of range"):
+            push([1 << 61])
+        stats = bench.engine.stats()["streams"]["urn:s"]
+        late = [(event.timestamp, event.watermark, event.data) for event in bench.engine.late("urn:s")]
+        fates.append((timeline(query), stats, late, bench.engine.dead_letters()))
+    assert fates[0] == fates[1]
+    assert len(fates[0][2]) == 3
+
+
 def test_lateness_holds_the_watermark_back(bench):
     bench.declare("s", lateness_ms=100)
     bench.push("s", 250, "a p b")
