@@ -17,7 +17,7 @@ import penstock
 pyspark = pytest.importorskip("pyspark", reason="the extra `spark` is not installed")
 
 ROOT = Path(__file__).parents[2]
-BOUND_S = 300.0
+BOUND_S = 600.0
 TRIPLES = 20_000
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 
@@ -75,7 +75,6 @@ def archive(path):
     return path
 
 
-@pytest.mark.long
 def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, master, environment):
     file = tmp_path / "a.nt"
     file.write_text("".join(f'<http://s/{i}> <http://p/{i % 5}> "value number {i}" .\n' for i in range(TRIPLES)))
@@ -95,10 +94,10 @@ def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, maste
             stdout=subprocess.PIPE, stderr=log, text=True, timeout=1_200, check=False, env=environment,
         )  # fmt: skip
     assert done.returncode == 0, (tmp_path / "submit").read_text()[-4_000:]
-    assert done.stdout.startswith(f"{TRIPLES:,} triples")
-    assert list((tmp_path / "work").glob("*/*/penstock-package/penstock/spark/__pycache__/parsing.*")), (
-        "it was not used"
-    )
+    *_, told = done.stdout.splitlines()  # spark-submit joins both outputs of a driver
+    assert told.startswith(f"{TRIPLES:,} triples")
+    compiled = (tmp_path / "work").glob("*/*/penstock-package/penstock/spark/__pycache__/parsing.*")
+    assert list(compiled), "the worker took the package from elsewhere"
     with penstock.Engine(data_dir=tmp_path / "data", read_only=True) as engine:
         (row,) = engine.query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
         assert int(row["n"]) == TRIPLES
