@@ -78,8 +78,12 @@ class StreamTime:
         self._cut: dict[int, int] = {}  # the least version of an open batch's events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Take in partitions that the source has gained: they are waited for like any other."""
-        self.partitions += [SourcePartition(heard_ms=wall_ms) for _ in range(len(self.partitions), partitions)]
+        """Take in partitions that the source has gained: they are waited for like any other.
+
+        What was said to come no more does not come from them either: `known` stays.
+        """
+        more = range(len(self.partitions), partitions)
+        self.partitions += [SourcePartition(heard_ms=wall_ms, wanted=self.known) for _ in more]
 
     # ---- input
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
@@ -253,6 +257,8 @@ class StreamTime:
             part.own_ms = int(state.own_ms[i])
             part.next_offset = int(state.replay_offsets[i])
             part.position = int(state.replay_positions[i])
+        for part in self.partitions:
+            part.wanted = state.known  # of those that were gained since
         for part, wanted in zip(self.partitions, state.replay_wanted.tolist(), strict=False):
             part.wanted = wanted
         self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))

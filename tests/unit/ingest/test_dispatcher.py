@@ -10,6 +10,7 @@ import pytest
 
 from penstock.ingest.dispatcher import Dispatcher
 from penstock.ingest.refused import DeadLetter, LateEvent
+from penstock.ingest.stream_time import StreamTime
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
@@ -253,6 +254,28 @@ def test_a_stream_may_gain_partitions_which_are_waited_for_then():
     world.dispatcher().step()
     assert world.content() == {10: [1050], 11: [1150, 1160]}, "a restart knows it too"
     assert world.read(NAMES.late) == []
+
+
+def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_said_to_come():
+    """An adaptor that was held up may find it after all others have come to a later version (ADR 45)."""
+    stream = StreamTime(declaration(), 1, 0)
+    stream.take(0, _cut(0, 2), 0, 0)
+    assert stream.known == 2
+    stream.grow(2, 0)
+    assert stream.known == 2
+    stream.take(1, _cut(1, 1), 0, 0)
+    assert (stream.outdated, stream.events) == (1, 1)
+    restarted = StreamTime(declaration(), 3, 0)
+    state = stream.state()
+    restarted.restore(state)
+    restarted.replayed(state)
+    assert [part.wanted for part in restarted.partitions] == [2, 2, 2]
+
+
+def _cut(partition: int, version: int) -> Tuples:
+    """An event without tuples, cut by a version."""
+    one, none = np.array([0], np.int64), np.empty(0, np.uint64)
+    return Tuples(IRI, partition, one, one + 1050, one, none, none, none, None, version)
 
 
 def test_a_partition_with_events_on_the_way_is_waited_for_however_long():
