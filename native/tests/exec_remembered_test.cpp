@@ -42,7 +42,7 @@ protected:
     void expect_answers_of_a_fresh_plan(const Spec& spec, const std::vector<Table>& seeds) {
         const Plan standing(spec);
         std::size_t seed = 0;
-        for (int step = 0; step < 1500; ++step) {
+        for (int step = 0; step < 500; ++step) {
             change();
             if (random_() % 40 == 0) seed = random_() % seeds.size();
             ASSERT_EQ(rows_of(run_over(standing, seeds[seed])), rows_of(run_over(Plan(spec), seeds[seed])))
