@@ -36,6 +36,7 @@ ORIGINAL = {1: 20_979.0, 20: 18_372.0}  # 1e6 / mean of L1-L3 in µs, shared not
 AT_MS = 2_000
 _SECONDS = 0.5
 _REPETITIONS = 3
+_DEFAULT_GRAPH = np.zeros(1, np.uint64)
 _DRAWS = 257  # a prime: no pattern over the groups
 
 
@@ -90,11 +91,16 @@ def expected(sample: Sample, events: Events) -> list[tuple[list[int], NDArray[np
     return [(users, np.array([subjects[u] for u in users])), (persons, np.array(second)), (persons, np.array(third))]
 
 
-def mean_rates(loops: list[Loop], size: int, seconds: float, repetitions: int) -> tuple[float, float]:
-    """Executions a second over L1-L3, by processor time and by the wall: medians of repetitions."""
+def mean_rates(
+    loops: list[Loop], size: int, seconds: float, repetitions: int, *, commits: bool = False
+) -> tuple[float, float]:
+    """Executions a second over L1-L3, by processor time and by the wall: medians of repetitions.
+
+    With `commits`, the store has a commit before each execution, which is not timed.
+    """
     cpu, wall = [], []
     for _ in range(repetitions):
-        each = [loop.microseconds(size, seconds) for loop in loops]
+        each = [loop.microseconds(size, seconds, commits=commits) for loop in loops]
         cpu.append(1e6 / statistics.mean(c for c, _ in each))
         wall.append(1e6 / statistics.mean(w for _, w in each))
     return statistics.median(cpu), statistics.median(wall)
@@ -116,9 +122,12 @@ class Loop:
         self._windows = [(native_start(AT_MS - 1000), AT_MS) for _ in cohort.windows]
         self._ids = engine.encode(rdflib.URIRef(iri(number)) for number in constants)
         self._counts = counts
+        self._predicate = engine.encode([rdflib.URIRef("http://lsbench.example/nobody-asks-for-it")])
+        self._objects = engine.encode(rdflib.Literal(number) for number in range(4_096))
+        self._commits = 0
         assert {clause.stream for clause in cohort.group.query.windows} <= {STREAMS + n for n in ("post", "gps")}
 
-    def microseconds(self, size: int, seconds: float) -> tuple[float, float]:
+    def microseconds(self, size: int, seconds: float, *, commits: bool = False) -> tuple[float, float]:
         """Microseconds of processor time and by the wall that one member's execution takes in groups of `size`."""
         rng = np.random.default_rng(1)
         picks = [rng.integers(0, len(self._ids), size) for _ in range(max(3, min(_DRAWS, 40_000 // size)))]
@@ -127,16 +136,32 @@ class Loop:
         first = self._execute(members, draws[0])
         rows = first.column(list(first.slots).index(self._member))
         check(np.bincount(rows, minlength=size).tolist(), self._counts[picks[0]].tolist(), "rows by member")
-        found, rounds = 0, 0
-        cpu, wall = time.thread_time(), time.perf_counter()
-        while time.perf_counter() - wall < seconds:
-            for draw in draws:
-                found += self._execute(members, draw).rows
-            rounds += 1
-        cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+        once = self._after_commits if commits else self._at_rest
+        found, rounds, cpu, wall = 0, 0, 0.0, 0.0
+        while wall < seconds:
+            rows, *times = once(members, draws)
+            found, rounds, cpu, wall = found + rows, rounds + 1, cpu + times[0], wall + times[1]
         check(found, rounds * int(sum(self._counts[pick].sum() for pick in picks)), "rows of all executions")
         done = rounds * len(draws) * size
         return cpu / done * 1e6, wall / done * 1e6
+
+    def _at_rest(self, members: NDArray[np.uint64], draws: list[Any]) -> tuple[int, float, float]:
+        """Execute once for each draw: rows, and seconds of processor time and by the wall."""
+        cpu, wall = time.thread_time(), time.perf_counter()
+        rows = sum(self._execute(members, draw).rows for draw in draws)
+        return rows, time.thread_time() - cpu, time.perf_counter() - wall
+
+    def _after_commits(self, members: NDArray[np.uint64], draws: list[Any]) -> tuple[int, float, float]:
+        """The same, each on a snapshot of its own."""
+        rows, cpu, wall = 0, 0.0, 0.0
+        for draw in draws:
+            self._commits += 1
+            at = self._commits % len(self._objects)
+            self._core.store.commit(self._ids[:1], self._predicate, self._objects[at : at + 1], _DEFAULT_GRAPH)
+            self._sources[0] = self._core.store.view(())
+            found, *times = self._at_rest(members, [draw])
+            rows, cpu, wall = rows + found, cpu + times[0], wall + times[1]
+        return rows, cpu, wall
 
     def _execute(self, members: NDArray[np.uint64], constants: Any) -> native.Result:
         """Run, and hand over the columns of the answers in order of members."""

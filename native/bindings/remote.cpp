@@ -116,6 +116,7 @@ void bind_remote(nb::module_& m) {
         .def("release", &RemoteStore::release, "stream"_a, "batch"_a)
         .def("releases", &releases)
         .def("latest", &RemoteStore::latest, unlocked)
+        .def("published", &RemoteStore::published, "snapshot"_a)
         .def("stable_vts", &stable_vts, "streams"_a)
         .def("view", &open_view, "bounds"_a = Bounds{}, "at"_a = std::nullopt, nb::keep_alive<0, 1>())
         .def("edge_count", &RemoteStore::edge_count, unlocked)

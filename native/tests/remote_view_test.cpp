@@ -15,6 +15,7 @@ struct Case {
     bool copying;
     std::size_t vertices, labels, commits, max_edges;
     std::uint32_t streams;
+    std::size_t known_bytes = remote::RemoteStore::kKnownBytes;
 };
 
 struct Held {
@@ -24,7 +25,8 @@ struct Held {
 
 class ModelRun {
 public:
-    ModelRun(const Case& c, std::uint64_t seed) : case_(c), random_(seed), world_(c.shards, c.nodes, c.copying) {
+    ModelRun(const Case& c, std::uint64_t seed)
+        : case_(c), random_(seed), world_(c.shards, c.nodes, c.copying, c.known_bytes) {
         for (std::size_t i = 0; i < c.vertices; ++i) vertices_.push_back(iri(i));
         for (std::size_t i = 0; i < c.labels; ++i) labels_.push_back(world_.label(1000000 + i));
         batches_.resize(c.streams + 1, 0);
@@ -134,7 +136,9 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RemoteView,
                          testing::Values(Case{1, 1, false, 6, 2, 60, 8, 0}, Case{1, 1, true, 6, 2, 60, 8, 2},
                                          Case{3, 3, true, 6, 2, 60, 8, 3}, Case{4, 2, false, 6, 2, 60, 8, 3},
                                          Case{1, 1, true, 40, 5, 60, 60, 2}, Case{6, 3, true, 40, 60, 40, 200, 2},
-                                         Case{3, 3, true, 200, 2, 25, 3000, 2}));
+                                         Case{3, 3, true, 200, 2, 25, 3000, 2},
+                                         Case{2, 2, true, 40, 5, 60, 60, 2, 400 << 10},
+                                         Case{2, 2, true, 40, 5, 60, 60, 2, 0}));
 
 TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     NodesWorld world(8, 2, true);
@@ -157,6 +161,96 @@ TEST(RemoteStore, ReadsAMorselInThreeRounds) {
     }
     EXPECT_GT(reads[0], 2000u);                    // a bucket may be shared; a record and a list for each key
     EXPECT_LT(reads[1], reads[0] - reads[0] / 5);  // it knows where most records lie
+}
+
+TEST(RemoteStore, AsksOnlyWhetherListsThatItKnowsHaveGrown) {
+    NodesWorld world(4, 2, true);
+    std::vector<Edge> edges;
+    std::vector<TermId> keys;
+    for (std::uint64_t v = 1; v <= 100; ++v) {
+        keys.push_back(iri(v));
+        for (std::uint64_t k = 0; k < v; ++k) edges.push_back({iri(v), world.label(1), iri(10000 + k)});
+    }
+    world.add(edges);
+    Matches matches;
+    const auto expand = [&](const Source& view) {
+        const std::uint64_t rounds = world.remote->rounds(), before = world.reads();
+        matches.clear();
+        view.expand(keys, world.label(1), Dir::Out, matches);
+        return std::pair{world.remote->rounds() - rounds, world.reads() - before};
+    };
+    expand(*world.remote->view());
+    using Read = std::pair<std::uint64_t, std::uint64_t>;
+    EXPECT_EQ(expand(*world.remote->view()), (Read{0, 0}));  // nothing was committed since
+    world.add({{iri(10), world.label(1), iri(77)}, {iri(1000), world.label(1), iri(77)}});
+    const auto view = world.remote->view();
+    EXPECT_EQ(expand(*view), (Read{3, 100 + 2}));  // entries; of one list the link, and the extent behind it
+    EXPECT_EQ(matches.values.size(), edges.size() + 1);
+    EXPECT_EQ(expand(*view), (Read{0, 0}));
+    world.add({{iri(1000), world.label(1), iri(78)}});
+    EXPECT_EQ(expand(*world.remote->view()), (Read{1, 100}));
+}
+
+TEST(RemoteStore, ALongListThatGrowsIsReadAgainInFewRounds) {
+    NodesWorld world(1, 1, true);
+    const TermId hub = iri(1);
+    std::uint64_t next = 10, longest = 0;
+    Matches matches;
+    const auto expand = [&] {
+        const auto view = world.remote->view();
+        const std::uint64_t rounds = world.remote->rounds();
+        matches.clear();
+        view->expand({&hub, 1}, world.label(1), Dir::Out, matches);
+        EXPECT_EQ(matches.values.size(), next - 10);
+        return world.remote->rounds() - rounds;
+    };
+    for (int commit = 0; commit < 300; ++commit) {
+        std::vector<Edge> edges;
+        for (int i = 0; i <= commit % 7; ++i) edges.push_back({hub, world.label(1), iri(next++)});
+        world.add(edges);
+        if (commit > 0) longest = std::max(longest, expand());
+        if (commit == 0) expand();
+    }
+    EXPECT_LE(longest, 3u);  // its entry; values and link; the extent behind it
+}
+
+TEST(RemoteStore, AnUnboundKeyIsNotTakenForAnIndexVertex) {
+    NodesWorld world(2, 2, true);
+    const Label label = world.label(1);
+    world.add({{iri(1), label, iri(2)}, {iri(3), label, iri(4)}});
+    const TermId unbound[] = {kUnbound, kUnbound};
+    for (int i = 0; i < 3; ++i) {
+        const auto view = world.remote->view();
+        Matches matches;
+        view->expand(unbound, label, Dir::Out, matches);
+        EXPECT_TRUE(matches.values.empty());
+        std::vector<TermId> subjects;
+        view->vertices(label, Dir::Out, subjects);
+        EXPECT_EQ(subjects.size(), 2u);
+        std::uint8_t found[] = {0, 0};
+        view->contains(unbound, label, unbound, found);
+        EXPECT_EQ(found[0] + found[1], 0);
+    }
+}
+
+TEST(RemoteStore, ViewsOfASnapshotThatWasKnownBeginByOneRead) {
+    NodesWorld world(4, 2, true);
+    const auto rounds_of_view = [&](std::optional<Snapshot> at = {}) {
+        const std::uint64_t before = world.remote->rounds();
+        world.remote->view({}, at);
+        return world.remote->rounds() - before;
+    };
+    const auto add = [&] { return world.add({{iri(1), world.label(1), iri(2)}}); };
+    add();
+    EXPECT_EQ(rounds_of_view(), 2u);
+    EXPECT_EQ(rounds_of_view(), 1u);
+    add();
+    EXPECT_EQ(rounds_of_view(), 2u);
+    world.remote->published(add());
+    EXPECT_EQ(rounds_of_view(), 1u);
+    const Snapshot third = world.remote->latest();
+    add();
+    EXPECT_EQ(rounds_of_view(third), 1u);
 }
 
 TEST(RemoteStore, StartsFromTheIndexOfAllShardsTogether) {

@@ -49,8 +49,9 @@ inline dataplane::RegionEntry shard_entry(const std::string& path, dataplane::No
 
 /// `nodes` stores in this process, shard s at node s mod nodes. Commits go to all of them, or to one after the other.
 struct NodesWorld {
-    NodesWorld(std::size_t shards, std::size_t nodes, bool copying)
-        : shards(shards), remote(std::make_unique<remote::RemoteStore>(shards)) {
+    NodesWorld(std::size_t shards, std::size_t nodes, bool copying,
+               std::size_t known_bytes = remote::RemoteStore::kKnownBytes)
+        : shards(shards), remote(std::make_unique<remote::RemoteStore>(shards, known_bytes)) {
         for (std::size_t n = 0; n < nodes; ++n) {
             StoreOptions options{.shards = shards, .own = {}, .reserve_bytes = kReserve, .publish_logs = true};
             for (std::size_t s = n; s < shards; s += nodes) options.own.push_back(static_cast<std::uint32_t>(s));

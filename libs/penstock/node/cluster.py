@@ -214,6 +214,8 @@ class Nodes:
         except DataPlaneError as error:
             _log.warning("a node has gone: %s", error)
             self.recover()
+        else:
+            self.graph.published(self._snapshot)
 
     @staticmethod
     def _check_answer(answer: dict[str, Any]) -> None:

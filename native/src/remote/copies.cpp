@@ -64,7 +64,6 @@ std::byte* Copies::allocate(std::uint64_t bytes) {
 }
 
 void Copies::fetch() {
-    reads_.clear();
     for (const Wanted& wanted : wanted_) {
         std::byte* into = allocate(wanted.bytes);
         Range& range = slot(wanted.key);
@@ -79,6 +78,7 @@ void Copies::fetch() {
     wanted_.clear();
     ++rounds_;
     reader_(reads_);
+    reads_.clear();
 }
 
 }  // namespace penstock::remote

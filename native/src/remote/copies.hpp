@@ -38,6 +38,8 @@ public:
     const Range* find(std::uint64_t key) const;
     /// Asks for a range with the next fetch(). A longer one takes the place of a shorter one.
     void want(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes);
+    /// Reads to the caller's own memory with the next fetch().
+    void also(const dataplane::Read& read) { reads_.push_back(read); }
     /// Reads everything that was asked for since the last time. dataplane::Error.
     void fetch();
     std::uint64_t rounds() const { return rounds_; }
@@ -56,7 +58,7 @@ private:
     std::vector<Range> table_;  // open addressing; bytes = 0: wanted, not there yet
     std::size_t used_ = 0;
     std::vector<Wanted> wanted_;
-    std::vector<dataplane::Read> reads_;
+    std::vector<dataplane::Read> reads_;  // of the next fetch(): the caller's own, until then
     std::vector<std::unique_ptr<std::byte[]>> arena_;
     std::uint64_t arena_left_ = 0, copied_ = 0, rounds_ = 0;
     std::byte* arena_at_ = nullptr;

@@ -51,7 +51,8 @@ void LocationCache::remember(std::uint64_t epoch, TermId vertex, Dir dir, layout
 
 // ---- places and leases
 
-RemoteStore::RemoteStore(std::size_t shards) : shards_(shards), places_(std::make_shared<Places>(shards)) {
+RemoteStore::RemoteStore(std::size_t shards, std::size_t known_bytes)
+    : shards_(shards), known_(known_bytes), places_(std::make_shared<Places>(shards)) {
     if (shards == 0 || shards > 4096) throw LimitError("a store has 1 to 4096 shards");
     reader_ = [this](std::span<const Read> reads) { read(reads); };
 }
@@ -145,6 +146,18 @@ void RemoteStore::closed(Snapshot from) {
     open_.erase(open_.find(from));
 }
 
+void RemoteStore::count_edges(Label label, std::uint64_t edges) {
+    std::scoped_lock lock(mutex_);
+    counts_[label] = {edges, Clock::now()};
+}
+
+std::optional<std::uint64_t> RemoteStore::edges_lately(Label label) const {
+    std::scoped_lock lock(mutex_);
+    const auto count = counts_.find(label);
+    if (count == counts_.end() || Clock::now() - count->second.at > kCountsAge) return {};
+    return count->second.edges;
+}
+
 // ---- headers
 
 void RemoteStore::read(std::span<const Read> reads) {
@@ -161,7 +174,8 @@ void RemoteStore::check_alive(const Place& place, std::uint32_t shard, const Hea
         throw dataplane::Error(Fault::Retired, "shard " + std::to_string(shard) + " lies elsewhere by now");
 }
 
-RemoteStore::Headers RemoteStore::read_headers(const Places& places) {
+RemoteStore::Headers RemoteStore::read_headers(const std::shared_ptr<const Places>& at) {
+    const Places& places = *at;
     Headers headers{std::vector<Header>(shards_), 0};
     std::vector<Read> reads;
     for (std::uint32_t i = 0; i < shards_; ++i) {
@@ -175,21 +189,49 @@ RemoteStore::Headers RemoteStore::read_headers(const Places& places) {
         check_alive(places[i], i, headers.at[i]);
         headers.published = std::min(headers.published, static_cast<Snapshot>(headers.at[i].published));
     }
+    know_published(at, headers.published);
     return headers;
 }
 
-Snapshot RemoteStore::latest() { return read_headers(*places()).published; }
+void RemoteStore::know_published(const std::shared_ptr<const Places>& places, Snapshot snapshot) {
+    std::scoped_lock lock(mutex_);
+    if (places != places_) return;
+    published_ = published_places_ == places ? std::max(published_, snapshot) : snapshot;
+    published_places_ = places;
+}
+
+void RemoteStore::published(Snapshot snapshot) { know_published(places(), snapshot); }
+
+/// The headers as a view of the latest snapshot, or of that one, needs them. No order holds between the words of one
+/// read, and all that is reached from here has to be as new as the snapshot: so it was known to be published before the
+/// read was posted, or else they are read once more.
+RemoteStore::Headers RemoteStore::headers_of(const std::shared_ptr<const Places>& places, std::optional<Snapshot> at) {
+    Snapshot known = 0;
+    {
+        std::scoped_lock lock(mutex_);
+        if (published_places_ == places) known = published_;
+    }
+    Headers headers = read_headers(places);
+    const Snapshot wanted = at.value_or(headers.published);
+    if (wanted <= known || wanted > headers.published) return headers;
+    const Snapshot published = headers.published;
+    headers = read_headers(places);
+    headers.published = published;
+    return headers;
+}
+
+Snapshot RemoteStore::latest() { return read_headers(places()).published; }
 
 std::uint64_t RemoteStore::edge_count() {
     std::uint64_t total = 0;
-    for (const Header& header : read_headers(*places()).at) total += header.edges;
+    for (const Header& header : read_headers(places()).at) total += header.edges;
     return total;
 }
 
 std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t> streams) {
     std::vector<std::int64_t> stable(streams.size(), std::numeric_limits<std::int64_t>::max());
     const auto places = this->places();
-    const Headers headers = read_headers(*places);
+    const Headers headers = read_headers(places);
     // The array's capacity comes first; one that was outgrown meanwhile stays while the lease holds, and lags at most.
     const std::uint32_t last = streams.empty() ? 0 : *std::max_element(streams.begin(), streams.end());
     const std::uint64_t bytes = VtsArray::bytes(std::uint64_t{last} + 1);
@@ -260,11 +302,11 @@ Visibility RemoteStore::visibility(const Place& place, const Header& header, Sna
 
 std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds, std::optional<Snapshot> at) {
     const auto places = this->places();
-    const Snapshot published = read_headers(*places).published;
-    const Snapshot snapshot = at.value_or(published);
+    const Headers headers = headers_of(places, at);
+    const Snapshot snapshot = at.value_or(headers.published);
     {
         std::scoped_lock lock(mutex_);
-        if (published < snapshot || snapshot < newest_)
+        if (headers.published < snapshot || snapshot < newest_)
             throw dataplane::Error(Fault::Disconnected,
                                    "a node is behind the snapshot that was read last: wait for it");
         for (const StreamBound& bound : bounds)
@@ -276,9 +318,6 @@ std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds, s
         open_.insert(snapshot);
     }
     auto view = std::make_unique<RemoteView>(*this, places, snapshot);  // which closes the snapshot when it goes
-    // Once more: no order holds between the words of one read, and all that is reached from here has to be as new as
-    // the snapshot.
-    const Headers headers = read_headers(*places);
     for (std::uint32_t i = 0; i < shards_; ++i) view->add({i, (*places)[i].region, (*places)[i].base, headers.at[i]});
     view->see(visibility(places->front(), headers.at[0], snapshot, bounds));
     check_lease(snapshot);

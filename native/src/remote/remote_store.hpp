@@ -11,10 +11,12 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "dataplane/router.hpp"
 #include "remote/copies.hpp"
+#include "remote/known_lists.hpp"
 #include "remote/shard_memory.hpp"
 #include "source.hpp"
 #include "store/commit.hpp"
@@ -23,8 +25,7 @@
 
 namespace penstock::remote {
 
-/// Where records of hot vertices lie, or (keyed by record and label) the first extents of their lists: neither moves
-/// while the shard's epoch lasts. Lossy, bounded, any thread.
+/// Where records of hot vertices lie: they do not move while the shard's epoch lasts. Lossy, bounded, any thread.
 class LocationCache {
 public:
     static constexpr std::size_t kPlaces = std::size_t{1} << 17;
@@ -46,8 +47,10 @@ private:
 class RemoteStore final : public Labelled {
 public:
     using Clock = std::chrono::steady_clock;
+    static constexpr std::size_t kKnownBytes = std::size_t{128} << 20;  // of lists that lie on other machines
+    static constexpr auto kCountsAge = std::chrono::seconds(1);
 
-    explicit RemoteStore(std::size_t shards);
+    explicit RemoteStore(std::size_t shards, std::size_t known_bytes = kKnownBytes);
     ~RemoteStore() override;
 
     /// Numbers of labels must be those that the nodes know: whoever numbers commits numbers labels too.
@@ -86,6 +89,9 @@ public:
 
     /// The latest snapshot that every shard has published. Each shard's header is read.
     Snapshot latest();
+    /// Every node has said that it has published this snapshot: views of it or an older one begin by one read of the
+    /// headers in place of two.
+    void published(Snapshot snapshot);
     /// Stable_VTS (Wukong+S §4.3): of each stream the last batch that every shard has closed, kNever where one has
     /// none.
     std::vector<std::int64_t> stable_vts(std::span<const std::uint32_t> streams);
@@ -116,6 +122,10 @@ private:
         Snapshot snapshot;
         CommitSource source;
     };
+    struct Count {
+        std::uint64_t edges;
+        Clock::time_point at;
+    };
 
     struct Attached {
         std::shared_ptr<dataplane::Plane> plane;
@@ -124,7 +134,9 @@ private:
 
     std::shared_ptr<const Places> places() const;
     void place(dataplane::Node node, const Attached& attached);
-    Headers read_headers(const Places& places);
+    Headers read_headers(const std::shared_ptr<const Places>& places);
+    void know_published(const std::shared_ptr<const Places>& places, Snapshot snapshot);
+    Headers headers_of(const std::shared_ptr<const Places>& places, std::optional<Snapshot> at);
     void check_alive(const Place& place, std::uint32_t shard, const layout::Header& header) const;
     /// Throws where what the lease kept may be gone by now.
     void check_lease(Snapshot snapshot) const;
@@ -133,10 +145,13 @@ private:
                           std::span<const StreamBound> bounds);
     void began(Snapshot from);
     void closed(Snapshot from);
+    void count_edges(Label label, std::uint64_t edges);
+    std::optional<std::uint64_t> edges_lately(Label label) const;
 
     std::size_t shards_;
     LabelTable labels_;
-    LocationCache locations_, extents_;
+    LocationCache locations_;
+    KnownLists known_;
     std::atomic<std::uint64_t> rounds_{0};
     Reader reader_;
 
@@ -145,6 +160,9 @@ private:
     std::map<dataplane::Node, Attached> planes_;
     mutable std::mutex mutex_;  // all below
     std::shared_ptr<const Places> places_;
+    std::shared_ptr<const Places> published_places_;  // whose shards have all published ...
+    Snapshot published_ = 0;                          // ... this, as somebody knew before now
+    std::unordered_map<Label, Count> counts_;
     std::map<std::pair<std::uint32_t, dataplane::Node>, SliceRegion> slices_;  // by stream and node
     std::multiset<Snapshot> open_;  // of each view the snapshot that its lease must begin at
     Snapshot newest_ = 0, leased_ = 0;

@@ -2,19 +2,23 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "remote/known_lists.hpp"
+#include "remote/operation.hpp"
 #include "remote/remote_store.hpp"
 #include "remote/shard_memory.hpp"
 #include "source.hpp"
+#include "store/lookup.hpp"
 #include "store/visibility.hpp"
 
 namespace penstock::remote {
 
-/// Each call reads in rounds, all keys and shards of a round together: buckets, then records, then lists. One thread at
-/// a time. Errors: see RemoteStore::view.
+/// Each call reads in rounds, all keys and shards of a round together: buckets, then records, then lists; of lists that
+/// are known, whether they have grown, and by what. One thread at a time. Errors: see RemoteStore::view.
 class RemoteView final : public Source {
 public:
     RemoteView(RemoteStore& store, std::shared_ptr<const RemoteStore::Places> places, Snapshot snapshot)
@@ -40,38 +44,65 @@ public:
                    std::vector<Label>& labels) const override;
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
     void labels(std::vector<Label>& out) const override;
-    LabelStats stats(Label label) const override;  // of the latest snapshot: for the planner
+    LabelStats stats(Label label) const override;          // of the latest snapshot: for the planner
+    std::uint64_t edge_count(Label label) const override;  // may be RemoteStore::kCountsAge old
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
 
 private:
-    /// One list as this view found it; absent: no entry, length 0. As StoreView::List.
+    using ExtentAt = lookup::ExtentAt;
+    /// A list to be found: of a vertex, or (kUnbound) the shard's list of vertices, which lies in that entry.
+    struct Sought {
+        std::uint32_t shard;
+        TermId vertex;
+        layout::Offset entry;
+        bool is_nothing() const { return vertex == kUnbound && entry == 0; }
+    };
+    /// One list as this view found it; absent: no entry, length 0. As StoreView::List. `known`: its first values, and
+    /// where they lie; `head` need not be right where they are all that there is.
     struct List {
         std::uint32_t shard = 0;
         layout::Offset entry = 0;
         TermId head = 0;
         std::uint64_t state = 0;
+        const KnownList* known = nullptr;
         std::uint32_t length() const { return layout::length_of(state); }
     };
     using Ranges = std::vector<PositionRange>;
-    class Operation;
-    class ListLogs;
 
     bool whole(const List& list) const { return layout::last_of(list.state) < visibility_.first_excluded; }
+    bool at_hand(const List& list) const;
     std::uint32_t shard_of(TermId vertex) const;
+    Snapshot as_of(std::uint32_t shard) const;
     ShardMemory memory(Operation& operation, std::uint32_t shard) const;
     layout::Offset find_record(Operation& operation, TermId vertex, Dir dir) const;
-    List find_list(Operation& operation, TermId vertex, Label label, Dir dir) const;
+    layout::Offset find_entry(Operation& operation, TermId vertex, Label label, Dir dir) const;
     List load(Operation& operation, std::uint32_t shard, layout::Offset entry) const;
-    List index_list(Operation& operation, std::uint32_t shard, Label label, Dir dir) const;
     layout::Offset label_row(std::uint32_t shard, Label label) const;
-    std::uint32_t ranges_of(Operation& operation, const List& list, Ranges& ranges) const;
-    std::uint64_t visible_length(Operation& operation, const List& list) const;
-    bool list_contains(Operation& operation, const List& list, TermId value) const;
+
+    std::vector<Sought> sought(std::span<const TermId> keys) const;
+    std::vector<Sought> index_lists(Label label, Dir dir) const;
+    std::vector<const KnownList*> known_lists(Operation& operation, std::span<const Sought> sought, Label label,
+                                              Dir dir) const;
+    std::vector<List> find_lists(Operation& operation, std::span<const Sought> sought, Label label, Dir dir) const;
+    void read_values(Operation& operation, std::span<const List> lists) const;
+    void remember(Operation& operation, std::span<const Sought> sought, std::span<const List> lists, Label label,
+                  Dir dir) const;
+    void append_all(Operation& operation, const List& list, std::vector<TermId>& values,
+                    std::vector<KnownExtent>& extents) const;
+
+    template <class Visit>
+    void for_each_unknown(const ShardMemory& memory, const List& list, std::uint32_t begin, std::uint32_t end,
+                          Visit visit) const;
+    template <class Visit>
+    void for_each_position(const ShardMemory& memory, const List& list, std::uint32_t begin, std::uint32_t end,
+                           Visit visit) const;
     template <class Visit>
     void for_each_visible(Operation& operation, const List& list, Visit visit) const;
-    void hidden_vertices(std::uint32_t shard, Label label, Dir dir, std::vector<TermId>& out) const;
-    template <class Step>
-    void in_rounds(Operation& operation, std::size_t count, Step step) const;
+    std::uint32_t ranges_of(Operation& operation, const List& list, Ranges& ranges) const;
+    std::uint64_t visible_length(Operation& operation, const List& list) const;
+    std::uint32_t find_value(const ShardMemory& memory, const List& list, TermId value) const;
+    bool list_contains(Operation& operation, const List& list, std::optional<Ranges>& seen, TermId value) const;
+    void hidden_vertices(Operation& operation, const List& index, Label label, Dir dir, std::vector<TermId>& out) const;
 
     RemoteStore& store_;
     std::shared_ptr<const RemoteStore::Places> places_;

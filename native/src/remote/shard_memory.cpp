@@ -53,10 +53,14 @@ const ListExtent* ShardMemory::extent(Offset offset, std::uint32_t values) const
     return walk_.missing ? nullptr : extent;
 }
 
-void ShardMemory::prefetch(Offset extent) const {
-    const std::uint64_t key = Copies::key_of(image_.number, extent), mapped = image_.header.mapped;
-    if (image_.base != nullptr || extent >= mapped || copies_.find(key) != nullptr) return;
-    copies_.want(key, image_.region, extent, std::min(ListExtent::bytes(kListValues), mapped - extent));
+const TermId* ShardMemory::values(Offset offset, std::uint64_t count) const {
+    const auto* values = reinterpret_cast<const TermId*>(find(offset, count * sizeof(TermId), 0));
+    return walk_.missing ? nullptr : values;
+}
+
+void ShardMemory::expect_word(Offset offset) const {
+    const std::uint64_t key = Copies::key_of(image_.number, offset);
+    if (image_.base == nullptr && copies_.find(key) == nullptr) copies_.want(key, image_.region, offset, 8);
 }
 
 }  // namespace penstock::remote

@@ -52,8 +52,10 @@ public:
         return *reinterpret_cast<const T*>(find(offset, sizeof(T), count * sizeof(T)));
     }
     const layout::ListExtent* extent(layout::Offset offset, std::uint32_t values) const;
-    /// Reads the beginning of an extent with whatever is read next: a walk is expected to come there.
-    void prefetch(layout::Offset extent) const;
+    /// Values within an extent; nullptr where they are missing.
+    const TermId* values(layout::Offset offset, std::uint64_t count) const;
+    /// Reads a word with whatever is read next: the walk is going to come there.
+    void expect_word(layout::Offset offset) const;
     bool missing() const { return walk_.missing; }
 
 private:

@@ -164,22 +164,25 @@ inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
     return i;
 }
 
-/// Position of a value in the ascending first values of an extent.
-inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
-    if (extent.sorted <= kBisected) {
-        const std::size_t found = scan(extent.values(), extent.sorted, value);
-        return found == extent.sorted ? kAbsent : static_cast<std::uint32_t>(found);
+/// Position of a value among ascending ones.
+inline std::uint32_t search_sorted(const TermId* values, std::uint32_t sorted, TermId value) {
+    if (sorted <= kBisected) {
+        const std::size_t found = scan(values, sorted, value);
+        return found == sorted ? kAbsent : static_cast<std::uint32_t>(found);
     }
     // Terms that belong together are often loaded together: many a value lies outside of the whole list.
-    const TermId* at = extent.values();
-    if (value < at[0] || value > at[extent.sorted - 1]) return kAbsent;
+    const TermId* at = values;
+    if (value < at[0] || value > at[sorted - 1]) return kAbsent;
     // Without a branch on what is compared: half of those would be mispredicted.
-    for (std::size_t n = extent.sorted; n > 1;) {
+    for (std::size_t n = sorted; n > 1;) {
         const std::size_t half = n / 2;
         at += half * static_cast<std::size_t>(at[half - 1] < value);
         n -= half;
     }
-    return *at == value ? static_cast<std::uint32_t>(at - extent.values()) : kAbsent;
+    return *at == value ? static_cast<std::uint32_t>(at - values) : kAbsent;
+}
+inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
+    return search_sorted(extent.values(), extent.sorted, value);
 }
 
 /// Position of a value among values [sorted, n) of an extent.

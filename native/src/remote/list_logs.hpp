@@ -1,0 +1,67 @@
+// One list's part of the append logs that its shard publishes (store/log_ring.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "errors.hpp"
+#include "remote/shard_memory.hpp"
+#include "store/append_log.hpp"
+#include "store/layout.hpp"
+
+namespace penstock::remote {
+
+/// For visible_ranges(). What is missing reads as "no commit before".
+class ListLogs {
+public:
+    ListLogs(const ShardMemory& memory, layout::Offset entry) : memory_(memory), entry_(entry) {}
+
+    layout::Append append(Snapshot snapshot) const {
+        const layout::CommitEntry commit = this->commit(snapshot);
+        if (commit.slots == 0) return {};
+        for (std::uint64_t slot = AppendLog::first_slot(entry_, commit.slots);;
+             slot = slot + 1 == commit.slots ? 0 : slot + 1) {
+            const auto& found = memory_.first_of<layout::Append>(commit.log + slot * sizeof(layout::Append),
+                                                                 std::min(kProbed, commit.slots - slot));
+            if (memory_.missing() || found.entry == entry_) return found;
+            if (found.entry == 0) throw StorageError("a commit's log lacks a list that it changed");
+        }
+    }
+    void reasserted(Snapshot snapshot, std::vector<std::uint32_t>& positions) const {
+        const layout::CommitEntry commit = this->commit(snapshot);
+        if (commit.reasserted == 0) return;
+        const auto& all = memory_.first_of<layout::Reassertion>(commit.log + commit.slots * sizeof(layout::Append),
+                                                                commit.reasserted);
+        if (memory_.missing()) return;
+        for (const layout::Reassertion& again : std::span(&all, commit.reasserted))
+            if (again.entry == entry_) positions.push_back(again.position);
+    }
+
+private:
+    static constexpr std::uint64_t kProbed = 8;  // places of a log that are read together
+
+    layout::CommitEntry commit(Snapshot snapshot) const {
+        using layout::CommitEntry;
+        using layout::CommitRing;
+        const std::uint64_t known = memory_.at<layout::Header>(0).commits;
+        if (known != 0) {
+            const auto& entry = memory_.at<CommitEntry>(CommitRing::entry_at(known, snapshot));
+            if (memory_.missing() || entry.snapshot == snapshot) return entry;
+        }
+        // The ring has grown since the view began.
+        const std::uint64_t now = memory_.word_now(offsetof(layout::Header, commits));
+        if (memory_.missing() || now == 0) return {};
+        const auto& entry = memory_.at<CommitEntry>(CommitRing::entry_at(now, snapshot));
+        if (!memory_.missing() && entry.snapshot != snapshot)
+            throw StorageError("commit " + std::to_string(snapshot) + " has no log any more");
+        return entry;
+    }
+    const ShardMemory& memory_;
+    layout::Offset entry_;
+};
+
+}  // namespace penstock::remote
