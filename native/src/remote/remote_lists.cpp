@@ -79,57 +79,71 @@ std::vector<RemoteView::Sought> RemoteView::index_lists(Label label, Dir dir) co
     return all;
 }
 
-/// What is known of those lists that lie elsewhere, nullptr of the others.
-std::vector<const KnownList*> RemoteView::known_lists(Operation& operation, std::span<const Sought> sought, Label label,
-                                                      Dir dir) const {
+/// What is known of those lists.
+std::vector<const KnownList*> RemoteView::known_lists(Operation& operation, std::span<const Sought> sought,
+                                                      std::span<const std::uint32_t> of, Label label, Dir dir) const {
     std::vector<ListKey> keys;
-    std::vector<std::uint32_t> number;
-    for (std::uint32_t i = 0; i < sought.size(); ++i) {
-        const ShardImage& image = images_[sought[i].shard];
-        if (image.base != nullptr || sought[i].is_nothing()) continue;
-        keys.push_back({image.header.epoch, sought[i].vertex, label, dir});
-        number.push_back(i);
-    }
-    std::vector<const KnownList*> all(sought.size()), found(keys.size());
+    keys.reserve(of.size());
+    for (const std::uint32_t i : of)
+        keys.push_back({images_[sought[i].shard].header.epoch, sought[i].vertex, label, dir});
+    std::vector<const KnownList*> found(keys.size());
     if (!keys.empty()) store_.known_.find(keys, found, operation.hold);
-    for (std::size_t k = 0; k < keys.size(); ++k) all[number[k]] = found[k];
-    return all;
+    return found;
 }
 
 // Found once for each key: a look-up that is done again may take another way (what is known changes meanwhile), and
 // what lies there was not copied.
 std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::span<const Sought> sought, Label label,
                                                      Dir dir) const {
-    const std::vector<const KnownList*> known = known_lists(operation, sought, label, dir);
     std::vector<List> lists(sought.size());
-    std::vector<Entry> now(sought.size());  // of the known ones that may have grown
-    std::vector<std::uint8_t> fresh(sought.size()), asked(sought.size());
-    for (std::size_t i = 0; i < sought.size(); ++i) {
-        if (known[i] == nullptr) continue;
-        fresh[i] = known[i]->as_of.load(std::memory_order_relaxed) >= snapshot_;  // looked at once: others confirm it
-        if (fresh[i] == 0 && known[i]->entry != 0)
-            operation.copies.also({images_[sought[i].shard].region, known[i]->entry, sizeof(Entry),
-                                   reinterpret_cast<std::byte*>(&now[i])});
-    }
-    operation.in_rounds(sought.size(), [&](std::uint32_t i) {
-        const auto& [shard, vertex, entry] = sought[i];
-        const KnownList* const list = known[i];
-        if (list != nullptr && fresh[i] != 0) {
-            lists[i] = {shard, list->entry, 0, list->state, list};
-        } else if (list != nullptr && list->entry != 0) {
-            operation.walk.missing = asked[i] == 0;
-            asked[i] = 1;
-            if (operation.walk.missing) return;
-            lists[i] = {shard, list->entry, now[i].head, now[i].state, list};
-            if (now[i].state == list->state) list->confirm(as_of(shard));
+    std::vector<std::uint32_t> elsewhere;
+    for (std::uint32_t i = 0; i < sought.size(); ++i) {
+        if (images_[sought[i].shard].base == nullptr) {
+            if (!sought[i].is_nothing()) elsewhere.push_back(i);
         } else {
-            lists[i] = load(operation, shard, entry != 0 ? entry : find_entry(operation, vertex, label, dir));
-            if (list == nullptr || lists[i].entry != 0 || operation.walk.missing) return;
-            lists[i].known = list;  // still none
-            list->confirm(snapshot_);
+            operation.walk = {};
+            lists[i] = walk_to(operation, sought[i], label, dir);
+        }
+    }
+    const std::vector<const KnownList*> known = known_lists(operation, sought, elsewhere, label, dir);
+    std::vector<Entry> now(elsewhere.size());  // of the known ones that may have grown
+    std::vector<std::uint32_t> left;           // of `elsewhere`: those that need reads
+    for (std::uint32_t k = 0; k < elsewhere.size(); ++k) {
+        const auto& [shard, vertex, entry] = sought[elsewhere[k]];
+        const KnownList* const list = known[k];
+        if (list != nullptr && list->as_of.load(std::memory_order_relaxed) >= snapshot_) {
+            lists[elsewhere[k]] = {shard, list->entry, 0, list->state, list};
+            continue;
+        }
+        left.push_back(k);
+        if (list != nullptr && list->entry != 0)
+            operation.copies.also(
+                {images_[shard].region, list->entry, sizeof(Entry), reinterpret_cast<std::byte*>(&now[k])});
+    }
+    std::vector<std::uint8_t> asked(left.size());
+    operation.in_rounds(left.size(), [&](std::uint32_t n) {
+        const std::uint32_t k = left[n];
+        const KnownList* const before = known[k];
+        List& list = lists[elsewhere[k]];
+        if (before != nullptr && before->entry != 0) {
+            operation.walk.missing = asked[n] == 0;
+            asked[n] = 1;
+            if (operation.walk.missing) return;
+            list = {sought[elsewhere[k]].shard, before->entry, now[k].head, now[k].state, before};
+            if (list.state == before->state) before->confirm(as_of(list.shard));
+        } else {
+            list = walk_to(operation, sought[elsewhere[k]], label, dir);
+            if (before == nullptr || list.entry != 0 || operation.walk.missing) return;
+            list.known = before;  // still none
+            before->confirm(snapshot_);
         }
     });
     return lists;
+}
+
+RemoteView::List RemoteView::walk_to(Operation& operation, const Sought& sought, Label label, Dir dir) const {
+    const Offset entry = sought.entry != 0 ? sought.entry : find_entry(operation, sought.vertex, label, dir);
+    return load(operation, sought.shard, entry);
 }
 
 /// An entry that is read now shows all that the shard had published when the view began.
@@ -158,8 +172,11 @@ std::uint64_t RemoteView::visible_length(Operation& operation, const List& list)
 
 /// Copies what this view sees of them.
 void RemoteView::read_values(Operation& operation, std::span<const List> lists) const {
-    operation.in_rounds(lists.size(), [&](std::uint32_t i) {
-        if (!at_hand(lists[i])) for_each_visible(operation, lists[i], [](const TermId*, std::size_t) {});
+    std::vector<const List*> left;
+    for (const List& list : lists)
+        if (list.entry != 0 && !at_hand(list)) left.push_back(&list);
+    operation.in_rounds(left.size(), [&](std::uint32_t i) {
+        for_each_visible(operation, *left[i], [](const TermId*, std::size_t) {});
     });
 }
 

@@ -81,8 +81,9 @@ private:
 
     std::vector<Sought> sought(std::span<const TermId> keys) const;
     std::vector<Sought> index_lists(Label label, Dir dir) const;
-    std::vector<const KnownList*> known_lists(Operation& operation, std::span<const Sought> sought, Label label,
-                                              Dir dir) const;
+    List walk_to(Operation& operation, const Sought& sought, Label label, Dir dir) const;
+    std::vector<const KnownList*> known_lists(Operation& operation, std::span<const Sought> sought,
+                                              std::span<const std::uint32_t> of, Label label, Dir dir) const;
     std::vector<List> find_lists(Operation& operation, std::span<const Sought> sought, Label label, Dir dir) const;
     void read_values(Operation& operation, std::span<const List> lists) const;
     void remember(Operation& operation, std::span<const Sought> sought, std::span<const List> lists, Label label,
