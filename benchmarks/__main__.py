@@ -30,6 +30,7 @@ ALL = (
     "macro.kafka_streams",
     "macro.kafka_recovery",
     "macro.kafka_durability",
+    "macro.kafka_graph",
     "macro.dictionary_restart",
     "macro.checkpoints",
     "macro.dataplane",

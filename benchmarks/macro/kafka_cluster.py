@@ -64,14 +64,23 @@ class Running:
             found[name] = found.get(name, 0.0) + pages * os.sysconf("SC_PAGE_SIZE") / 1e6
         return found
 
+    def own_memory_mb(self) -> dict[str, float]:
+        """Memory of each service that is its own: what is mapped of others' regions is not."""
+        found: dict[str, float] = {}
+        for name, pid in self._pids():
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            [line] = [line for line in lines if line.startswith("Anonymous:")]
+            found[name] = found.get(name, 0.0) + int(line.split()[1]) * 1024 / 1e6
+        return found
+
     def _pids(self) -> list[tuple[str, int]]:
         services = self.cluster.services.items()
         return [(name.rpartition("-")[0], s.process.pid) for name, s in services if s.process is not None]
 
 
 @contextmanager
-def running() -> Iterator[Running]:
-    """Start broker and cluster: one instance of each service, two shards, two buckets."""
+def running(**wanted: int) -> Iterator[Running]:
+    """Start broker and cluster: one instance of each service, or as many as are wanted; two shards, two buckets."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
         from penstock.cli.up import LocalCluster  # noqa: PLC0415
@@ -86,6 +95,7 @@ def running() -> Iterator[Running]:
             raise LeftOutError(str(error)) from error
         log = KafkaLog(broker.bootstrap_servers)
         counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "stores": 1, "shards": 2, "buckets": 2}
+        counts |= wanted
         try:
             with (
                 LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), prefix=PREFIX, **counts) as cluster,

@@ -68,7 +68,8 @@ class DataPlaneError(PenstockError):
     """Another node's memory could not be read: an error of one evaluation, never of the engine.
 
     `fault` says why: "disconnected", "timed out", "out of range", "retired" (the region has gone: ask for the
-    directory again) or "refused" (another secret or version, or a limit).
+    directory again), "refused" (another secret or version, or a limit) or "behind" (a node has not come as far as
+    what is read: wait for it).
     """
 
     def __init__(self, message: str, fault: str) -> None:

@@ -112,7 +112,8 @@ void bind_remote(nb::module_& m) {
             "lease",
             [](RemoteStore& store, Snapshot snapshot, double until) { store.lease(snapshot, clock_time(until)); },
             "snapshot"_a, "until"_a)
-        .def("oldest_needed", &RemoteStore::oldest_needed)
+        .def("detach", &RemoteStore::detach, "node"_a, unlocked)
+        .def("oldest_needed", &RemoteStore::oldest_needed, "otherwise"_a = std::nullopt)
         .def("release", &RemoteStore::release, "stream"_a, "batch"_a)
         .def("releases", &releases)
         .def("latest", &RemoteStore::latest, unlocked)

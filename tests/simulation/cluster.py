@@ -24,6 +24,7 @@ from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from simulation.faults import RATES, Crash, SeededFaults
 from simulation.parsed import parsing_once
+from simulation.stores import SimulatedLinks, SimulatedStore, store_starter
 from simulation.tape import TapedLog
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class Cluster:
         seed: int,
         *,
         discards: bool = False,
+        stores: bool = False,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
         dispatcher: type = Dispatcher,
@@ -115,7 +117,9 @@ class Cluster:
         self.coordinators = [Process(f"coordinator-{i}", self._coordinator_starter(i)) for i in range(2)]
         self.adaptors = [Process(f"adaptor-{i}", self._start_adaptor) for i in range(rng.choice([1, 2]))]
         self.dispatchers = [Process("dispatcher", self._start_dispatcher)]
-        self.everybody = [*self.coordinators, *self.engines, *self.adaptors, *self.dispatchers]
+        self.stores = [Process(f"store-{i}", store_starter(self, i)) for i in range(2)] if stores else []
+        self.everybody = [*self.coordinators, *self.engines, *self.adaptors, *self.dispatchers, *self.stores]
+        self._dead_stores: list[Any] = []  # whose regions engines may still read
         self.restarts = 0
 
     # ---- processes
@@ -135,7 +139,10 @@ class Cluster:
         def start() -> QueryEngine:
             directory = DataDirectory(self.folder / f"engine-{i}", read_only=False) if keeps else None
             rng = random.Random(i)
-            factory = ReplicaFactory(directory, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
+            links = SimulatedLinks(self, f"e{i}") if self.stores else None
+            factory = ReplicaFactory(
+                directory, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng, links, patience_s=0.0
+            )
             replica, positions = factory.make()
             engine = self._engine(self.log, self.topics, f"e{i}", replica, positions, self.clock)
             engine.factory, engine.directory = factory, directory
@@ -172,6 +179,8 @@ class Cluster:
                 assert process.start is not None
                 process.service = process.start()
                 self.restarts += 1
+            if isinstance(process.service, QueryEngine) and process.service.graph is not None:
+                process.service.graph.links.keep(process.service.graph)
             return bool(process.service.step())
         except (Crash, FencedError):
             self._kill(process)
@@ -197,6 +206,9 @@ class Cluster:
             self._gone.append((now_ms + self.rng.choice([0, 0, 500, 6000]), membership))
         if service is not None and getattr(service, "directory", None) is not None:
             service.directory.close(clean=False)
+        if isinstance(service, SimulatedStore):
+            service.end()
+            self._dead_stores.append(service)
         if process.start is None:
             self.everybody.remove(process)
 
@@ -211,7 +223,7 @@ class Cluster:
         if rng.random() < 0.01:
             self.terms.fail_over()
         if rng.random() < 0.05:
-            self._checkpoint(rng.choice(self.engines))
+            self._checkpoint(rng.choice([*self.engines, *self.stores]))
         if rng.random() < 0.02:
             self._split()
         if rng.random() < 0.01:
@@ -223,7 +235,9 @@ class Cluster:
                 self.log.compact(topic)
 
     def _checkpoint(self, process: Process) -> None:
-        if process.service is not None:
+        if isinstance(process.service, SimulatedStore):
+            process.service.checkpoint()
+        elif process.service is not None:
             process.service.factory.save(process.service.replica)
 
     def _join(self) -> Any:
@@ -312,13 +326,14 @@ class Cluster:
             all(taken.get(name, 0) >= spans[name].end for name in events)
             and dispatcher is not None
             and not any(dispatcher.lag().values())
-            and all(p.service is not None and p.service.caught_up() for p in self.engines)
+            and all(p.service is not None and p.service.caught_up() for p in [*self.engines, *self.stores])
         )
 
     def close(self) -> None:
         for process in list(self.everybody):
             if process.service is not None:
                 self._kill(process)
+        self._dead_stores.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
         self._parsing.close()
 

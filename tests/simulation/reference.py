@@ -37,6 +37,12 @@ _BLANK_JSON, _BLANK_NT = re.compile(r'"bnode", "value": "[^"]*"'), re.compile(r"
 Key = tuple[str, int]
 
 
+def solutions(answer: Any) -> list[str]:
+    """Return the rows of a SELECT, in an order; labels of blank nodes may differ."""
+    rows = json.loads(answer.to_json())["results"]["bindings"]
+    return sorted(_BLANK_JSON.sub('"bnode", "value": "b"', json.dumps(row, sort_keys=True)) for row in rows)
+
+
 def content(line: dict[str, Any]) -> dict[str, Any]:
     """What must be equal: snapshots and attempts may differ, the order of rows and the labels of blank nodes too."""
     found = {k: v for k, v in line.items() if k not in ("snapshot", "attempt")}
@@ -84,6 +90,10 @@ class Reference:
                 self._push_until(source, lambda _: False)
         self._collect()
         self._check_late()
+
+    def ask(self, text: str) -> list[str]:
+        """Answer a one-shot query, once all has been played."""
+        return solutions(self._engine.query(text))
 
     def close(self) -> None:
         self._engine.close()

@@ -14,7 +14,7 @@ from property import cases
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
 from simulation.producers import FAR, GARBAGE, Producers
-from simulation.reference import Reference, content
+from simulation.reference import Reference, content, solutions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,12 +49,12 @@ class Outcome:
         )
 
 
-def run(seed: int, *, discards: bool = False, **services: type) -> Outcome:
-    """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `services` replaces classes of services by
-    others (simulation/planted.py).
+def run(seed: int, *, discards: bool = False, stores: bool = False, **services: type) -> Outcome:
+    """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
+    stores (ADR 37). `services` replaces classes of services by others (simulation/planted.py).
     """
     case = cases.make(seed)
-    cluster = Cluster(seed, discards=discards, **services)
+    cluster = Cluster(seed, discards=discards, stores=stores, **services)
     try:
         driver = Driver(cluster, case)
         driver.play()
@@ -149,6 +149,7 @@ class Driver:
         reference = Reference(self.producers, late, cluster.clock.now_ms())
         try:
             reference.play(cluster.log.tape, names.shards)
+            wrong_graphs = list(self.wrong_graphs(reference))
         finally:
             reference.close()
         results = self.messages(names.results, topics.result_partitions)
@@ -165,10 +166,19 @@ class Driver:
                 if got[key] != expected[key]
             ),
             disordered=tuple(disordered),
-            wrong=(*reference.wrong, *self.wrong_letters()),
+            wrong=(*reference.wrong, *self.wrong_letters(), *wrong_graphs),
             crashes=cluster.faults.crashes,
             restarts=cluster.restarts,
         )
+
+    def wrong_graphs(self, reference: Reference) -> Iterator[str]:
+        """One-shot queries on every engine, at rest: each answers as the reference does."""
+        everything = "SELECT ?s ?p ?o ?g WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
+        expected = reference.ask(everything)
+        for process in self.cluster.engines:
+            answer = process.service.one_shot.query(everything, None, None, None)
+            if (found := solutions(answer)) != expected:
+                yield f"{process.name}: {len(found)} quads, and not the {len(expected)} of the reference"
 
     def messages(self, topic: str, partitions: int = 1) -> list[Message]:
         reader = self.cluster.log.reader({Partition(topic, i): START for i in range(partitions)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock.cli.demo_cluster import content
@@ -42,7 +42,9 @@ class Load:
         partitions: int = 1,
         queries: Mapping[str, str] = QUERIES,
         graphs: Mapping[str, bytes] | None = None,
+        settings: Mapping[str, Any] = SETTINGS,
     ) -> None:
+        self.settings = settings
         self.queries, self.graphs = dict(queries), graphs or {}
         self.points: dict[str, int] = {}  # registration points of queries that came later
         self.names, self.partitions = TopicNames(prefix), partitions
@@ -55,7 +57,7 @@ class Load:
     def prepare(self, client: Client) -> None:
         for graph, data in self.graphs.items():
             client.load(data, graph, "nt")
-        client.declare_stream(IRI, "s", **SETTINGS)
+        client.declare_stream(IRI, "s", **self.settings)
         for name, text in self.queries.items():
             client.register(text, name)
         self.beat(BEGIN)
@@ -103,7 +105,7 @@ class Load:
         with penstock.Engine() as engine:
             for graph, data in self.graphs.items():
                 engine.load(data, graph=graph, format="nt")
-            engine.declare_stream(IRI, **SETTINGS)
+            engine.declare_stream(IRI, **self.settings)
             handles = [self._registered(engine, name) for name in self.queries]
             engine.advance(IRI, BEGIN)
             engine.push_events(IRI, self.sent)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.cluster.checkpoint import ReplicaFactory
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.dictionary import DictionaryService
+from penstock.cluster.leases import Leases, LeaseServer
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.shard_checkpoints import ShardCheckpoints
 from penstock.cluster.store import Store
+from penstock.cluster.store_links import ControlLink, StoreLinks
 from penstock.cluster.topics import ClusterTopics
 from penstock.dataplane import Server
 from penstock.engine.limits import Limits
@@ -30,9 +32,15 @@ SECRET = b"a secret of sixteen bytes"
 
 
 class SmallCluster:
-    """`engines` query engines and one of every other service. `run` steps all until nothing moves."""
+    """`engines` query engines and one of every other service. `run` steps all until nothing moves.
 
-    def __init__(self, engines: int = 1, shards: int = 2, buckets: int = 2) -> None:
+    `reads`: engines read the stored graph in stores, by that transport; None: each holds it.
+    """
+
+    def __init__(
+        self, engines: int = 1, shards: int = 2, buckets: int = 2, reads: Literal["shm", "tcp"] | None = None
+    ) -> None:
+        self.reads = reads
         self.clock = VirtualClock(1_000)
         self.log = MemoryLog(self.clock)
         self.topics = ClusterTopics(TopicNames(), shards=shards, buckets=buckets)
@@ -42,8 +50,10 @@ class SmallCluster:
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
         self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
         self.engines: dict[str, QueryEngine] = {}
+        self.paused: list[object] = []  # services that stand still
         self._killed: list[object] = []
         self.stores: dict[str, Store] = {}
+        self._lessors: dict[str, LeaseServer] = {}
         self._writer = self.log.writer()
         for i in range(engines):
             self.start_engine(f"e{i}")
@@ -51,7 +61,9 @@ class SmallCluster:
 
     def start_engine(self, name: str) -> QueryEngine:
         rng = random.Random(0)
-        factory = ReplicaFactory(None, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
+        links = None if self.reads is None else StoreLinks(name, self.topics.shards, self._reach, clock=self._seconds)
+        limits, now_ms = Limits(), self.clock.now_ms
+        factory = ReplicaFactory(None, self.terms, self.topics.shards, limits, now_ms, rng, links, patience_s=0.0)
         engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
         self.engines[name] = engine
         return engine
@@ -60,14 +72,25 @@ class SmallCluster:
         """Start a store with its regions in `folder`, and checkpoints where all of that folder have theirs."""
         checkpoints = ShardCheckpoints(folder / "checkpoints", name, self.topics.shards) if keeps else None
         server = Server("127.0.0.1", 0, SECRET, transport="tcp")
-        regions = folder / "regions" / name
-        store = Store(self.log, self.topics, name, self.terms, self.clock, server, regions, checkpoints)
+        regions, leases = folder / "regions" / name, Leases(self._seconds)
+        lessor = self._lessors[name] = LeaseServer(leases, "127.0.0.1", 0, SECRET, server.port)
+        log, topics, clock = self.log, self.topics, self.clock
+        store = Store(log, topics, name, self.terms, clock, server, regions, checkpoints, leases, lessor.address)
+        lessor.start()
         self.stores[name] = store
         return store
+
+    def _reach(self, node: int, address: str) -> ControlLink:
+        assert self.reads is not None
+        return ControlLink(node, address, SECRET, self.reads, "")
+
+    def _seconds(self) -> float:
+        return self.clock.now_ms() / 1000
 
     def kill_store(self, name: str) -> None:
         """Its process is gone: nothing is closed, nothing saved. Its locks go with it."""
         store = self.stores.pop(name)
+        self._lessors.pop(name).close()
         self._killed.append(store)  # a collector that came by later would remove the files of whoever took its place
         if store._checkpoints is not None:
             store._checkpoints.close()
@@ -91,7 +114,8 @@ class SmallCluster:
                 *self.stores.values(),
                 *self.engines.values(),
             ):
-                service.step()
+                if service not in self.paused:
+                    service.step()
 
     # ---- what users do
     def push(self, name: str, time_ms: int, data: str) -> None:
@@ -121,6 +145,7 @@ class SmallCluster:
     def close(self) -> None:
         for engine in self.engines.values():
             engine.close()
-        for store in self.stores.values():
+        for name, store in self.stores.items():
+            self._lessors[name].close()
             store.close()
         self.coordinator.close()

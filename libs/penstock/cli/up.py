@@ -29,6 +29,8 @@ from penstock.errors import StorageError
 if TYPE_CHECKING:
     from typing import Self
 
+    from penstock.dataplane import Transport
+
 _READY_S = 120.0
 _STOP_S = 10.0
 _WATCH_S = 1.0
@@ -66,6 +68,7 @@ class LocalCluster:
     shards: int = 4
     buckets: int = 8
     adaptor: AdaptorKind = AdaptorKind.plain
+    transport: Transport = "auto"
     services: dict[str, Supervised] = field(default_factory=dict)
     url: str = ""
     sparql_url: str = ""
@@ -85,7 +88,8 @@ class LocalCluster:
             self._add(f"store-{i}", "store", known | self._of_stores())
         for i, port in enumerate(sparql):
             kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
-            self._add(f"engine-{i}", "query_engine", known | kept | {"PENSTOCK_HTTP_PORT": str(port)})
+            own = known | kept | self._of_graph() | {"PENSTOCK_HTTP_PORT": str(port)}
+            self._add(f"engine-{i}", "query_engine", own)
         self._add_adaptor(known)
         self._add("dispatcher-0", "dispatcher", {})
         self.url = ",".join(f"http://127.0.0.1:{port}" for port in http)
@@ -95,16 +99,26 @@ class LocalCluster:
         self._wait_until_ready()
         return self
 
+    @property
+    def _secret(self) -> Path:
+        return self.directory / "secret"
+
+    def _of_graph(self) -> dict[str, str]:
+        """Return settings of engines: they read stores, or hold the graph themselves where there are none."""
+        if not self.stores:
+            return {"PENSTOCK_GRAPH": "engine"}
+        return {"PENSTOCK_SECRET_FILE": str(self._secret), "PENSTOCK_TRANSPORT": self.transport}
+
     def _of_stores(self) -> dict[str, str]:
         """Return settings of stores: checkpoints where they can have each other's, regions in memory."""
-        secret, memory = self.directory / "secret", Path("/dev/shm")  # noqa: S108
+        memory = Path("/dev/shm")  # noqa: S108
         if self._regions is None:
             self.directory.mkdir(parents=True, exist_ok=True)
-            secret.touch(0o600)
-            secret.write_text(secrets.token_hex(32))
+            self._secret.touch(0o600)
+            self._secret.write_text(secrets.token_hex(32))
             self._regions = TemporaryDirectory(prefix="penstock-", dir=memory if memory.is_dir() else self.directory)
         return {
-            "PENSTOCK_SECRET_FILE": str(secret),
+            "PENSTOCK_SECRET_FILE": str(self._secret),
             "PENSTOCK_REGIONS_DIR": self._regions.name,
             "PENSTOCK_DATA_DIR": str(self.directory / "shards"),
             "PENSTOCK_CHECKPOINT_S": "5",

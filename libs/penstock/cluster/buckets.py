@@ -46,6 +46,7 @@ class Bucket:
         self.epoch = 1 if saved is None else saved.epoch + 1
         self.writer = writer
         self.saved = saved
+        self.said = saved or BucketProgress(number, self.epoch, (), 0)  # the last commit
         self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}

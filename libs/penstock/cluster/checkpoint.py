@@ -1,4 +1,5 @@
-"""Checkpoints of a replica: its stored graph, slices and registrations, with the place in the log they reflect.
+"""Checkpoints of a replica: its stored graph (or, where stores have that, how many commits it counts), slices and
+registrations, with the place in the log they reflect.
 
 A restart maps the checkpoint and reads the log from there. What queries are due is not in it: that is
 committed in the log.
@@ -13,6 +14,7 @@ import numpy as np
 
 from penstock.cluster.replica import EngineReplica
 from penstock.cluster.replica_state import ReplicaState, check, restore
+from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.terms import ClusterCore, TermCache
 from penstock.engine.directory import read_json
 from penstock.engine.runtime import Runtime
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.cluster.replica_state import Saved
+    from penstock.cluster.store_links import StoreLinks
     from penstock.cluster.terms import TermService
     from penstock.engine.declaration import Declaration
     from penstock.engine.directory import DataDirectory
@@ -35,11 +38,15 @@ if TYPE_CHECKING:
     from penstock.engine.streams import LiveStream
     from penstock.store._native import TermTuple
 
-VERSION = 4
+VERSION = 5
+PATIENCE_S = 0.2
+"""How long an evaluation waits for stores in place; the engine's heartbeats wait as well."""
 
 
 class ReplicaFactory:
-    """Makes replicas, empty or from the checkpoint in force. `directory` None = nothing is ever kept."""
+    """Makes replicas, empty or from the checkpoint in force. `directory` None = nothing is ever kept. `links`: to the
+    stores that have the stored graph; None = it lies in this process.
+    """
 
     def __init__(
         self,
@@ -49,6 +56,8 @@ class ReplicaFactory:
         limits: Limits,
         clock: Callable[[], int],
         rng: Random,
+        links: StoreLinks | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._directory = directory
         self._terms = terms
@@ -56,6 +65,7 @@ class ReplicaFactory:
         self._limits = limits
         self._clock = clock
         self._rng = rng
+        self._links, self._patience_s = links, patience_s
 
     def make(self) -> tuple[EngineReplica, Sequence[int]]:
         """Return a replica, and from where each partition of the log is read on. StorageError where the files
@@ -63,17 +73,30 @@ class ReplicaFactory:
         """
         folder = None if self._directory is None else self._directory.current()
         dictionary = native.Dictionary()
-        # Without files it is memory of this process (ADR 13).
-        store = native.Store("", 1) if folder is None else native.Store.open(str(folder / STORE), "")
         terms = TermCache(dictionary, self._terms)
-        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, functions.call, terms=terms)
-        replica = EngineReplica(Runtime(core), terms, self._partitions)
+        replica = EngineReplica(Runtime(self._core(dictionary, terms, folder)), terms, self._partitions)
         if folder is None:
             return replica, [0] * self._partitions
         path = folder / "replica.json"
         state = read_json(path)
         check(state, VERSION, self._partitions, path)
+        if state["in_stores"] != (self._links is not None):
+            where = "stores" if state["in_stores"] else "the engine"
+            raise StorageError(
+                f"{path}: the stored graph was kept by {where} (PENSTOCK_GRAPH): remove it to change that"
+            )
         return replica, _restore(replica, folder, state)
+
+    def _core(self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None) -> ClusterCore:
+        saved = "" if folder is None else str(folder / STORE)
+        store: native.Store | StoresGraph
+        if self._links is not None:
+            store = StoresGraph(self._partitions, self._links, terms, self._patience_s, saved)
+        else:  # without files it is memory of this process (ADR 13)
+            store = native.Store.open(saved, "") if saved else native.Store("", 1)
+        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, functions.call, terms=terms)
+        core.nodes = store if isinstance(store, StoresGraph) else None
+        return core
 
     def save(self, replica: EngineReplica) -> bool:
         """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""
@@ -94,7 +117,8 @@ def _write(replica: EngineReplica, folder: Path, previous: Path | None) -> None:
     for stream in runtime.streams:
         (folder / stream_file(stream.number)).write_bytes(stream.core.save())
     dictionary = runtime.core.dictionary
-    extra = {"named": replica.named, "blanks": dictionary.blank_count(), "tick": dictionary.tick()}
+    graph = {"in_stores": isinstance(runtime.core.store, StoresGraph), "snapshot": runtime.core.store.latest()}
+    extra = {**graph, "named": replica.named, "blanks": dictionary.blank_count(), "tick": dictionary.tick()}
     state = ReplicaState.of(replica, VERSION, extra, lambda stream: {"watermark": stream.watermark})
     (folder / "replica.json").write_text(json.dumps(state.as_json()), encoding="utf-8")
     capture_store(runtime.core.store, folder, previous).write()
@@ -105,6 +129,8 @@ def _restore(replica: EngineReplica, folder: Path, state: Saved) -> Sequence[int
     dictionary = runtime.core.dictionary
 
     def restore_world() -> None:
+        if isinstance(runtime.core.store, StoresGraph):
+            runtime.core.store.snapshot = state["snapshot"]
         dictionary.set_tick(max(dictionary.tick(), state["tick"]))
         dictionary.reserve_blanks(state["blanks"])
         replica.named = state["named"]

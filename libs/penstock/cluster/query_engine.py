@@ -18,6 +18,7 @@ from penstock.cluster.kept import Commitments, progress_record
 from penstock.cluster.placement import PlacementView
 from penstock.cluster.progress import terms_of
 from penstock.cluster.spine import SpineRecord
+from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.terms import ClusterCore, asking, constants_of
 from penstock.cluster.told import Told
 from penstock.engine.lines import json_line
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
+CONFIRM_MS = 1_000
+"""How often an engine that waits looks whether its buckets are still its own."""
 
 
 @dataclass(slots=True)
@@ -90,6 +93,9 @@ class QueryEngine:
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
+        self._clock, self._confirmed_ms = clock, clock.now_ms()
+        store = replica.runtime.core.store
+        self.graph = store if isinstance(store, StoresGraph) else None  # where stores have the stored graph
         self._heart = Heart(log, topics, clock, "query-engine", instance)
         self._opening: dict[int, _Opening] = {}
         self._eras = count(1)
@@ -104,6 +110,8 @@ class QueryEngine:
         self._heart.beat(tuple(self.buckets))
         self.trouble = None
         try:
+            if self.graph is not None:
+                self.graph.links.place(self._placement.refresh())
             if not self._commit():
                 return False
             self._go_on()
@@ -115,7 +123,7 @@ class QueryEngine:
                 self.told.idle()
         except AwayError as error:
             self.trouble = str(error)
-            return False
+            return self._confirm()
         return moved
 
     def close(self) -> None:
@@ -124,6 +132,8 @@ class QueryEngine:
             self._let_go(number)
         self._reader.close()
         self._commitments.close()
+        if self.graph is not None:
+            self.graph.links.close()
 
     def answer_at(self, url: str) -> None:
         """Tell others where one-shot queries are answered here."""
@@ -141,6 +151,8 @@ class QueryEngine:
         """Whether everything in the log has been applied and committed (as it was at the last poll)."""
         return (
             self._reader.caught_up()
+            and self.trouble is None  # who waits has not caught up, whatever was read
+            and not self.replica.runtime.schedule.unfinished
             and self.replica.held is None
             and not self._opening
             and not any(bucket.pending for bucket in self.buckets.values())
@@ -387,9 +399,32 @@ class QueryEngine:
                 self._placement.lost(number, bucket.opened)
                 continue
             self.told.committed(bucket.pending)
+            bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
         return True
+
+    def _confirm(self) -> bool:
+        """Find out whether buckets are still this engine's, by saying again what they have committed; True where one
+        was let go.
+
+        Who waits commits nothing, and hence does not hear that it was fenced: it would wait for ever for a graph that
+        stores keep for nobody any more.
+        """
+        now_ms, held = self._clock.now_ms(), len(self.buckets)
+        if now_ms < self._confirmed_ms + CONFIRM_MS:
+            return False
+        self._confirmed_ms = now_ms
+        for number, bucket in list(self.buckets.items()):
+            record = Record(self.topics.progress, encode(bucket.said), str(number).encode(), number)
+            try:
+                bucket.writer.commit([record])
+            except FencedError:
+                self._let_go(number)
+                self._placement.lost(number, bucket.opened)
+            except TransientError:
+                break
+        return len(self.buckets) < held
 
     # ---- what others still need
     def _learn(self) -> bool:

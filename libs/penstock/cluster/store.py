@@ -41,6 +41,8 @@ class Store:
     asked for (`Leases`). `checkpoints` None: a restart reads the log from its beginning.
     """
 
+    shard_type = ShardStore
+
     def __init__(
         self,
         log: Log,
@@ -142,7 +144,7 @@ class Store:
             try:
                 last = None if self._checkpoints is None else self._checkpoints.last(number)
                 saved, replica, positions = last or (None, empty_replica(self.topics.shards), [0] * self.topics.shards)
-                shard = ShardStore(number, self.topics.shards, directory / str(attempt), self._server, saved)
+                shard = self.shard_type(number, self.topics.shards, directory / str(attempt), self._server, saved)
             except StorageError:
                 if attempt + 1 == _TRIES:
                     raise

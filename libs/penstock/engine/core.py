@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from penstock.node.graph import RemoteGraph
 from penstock.query.algebra import Iri
 from penstock.rdf.terms import IRI, LITERAL, private_ids
 
@@ -15,12 +16,32 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.engine.answers import Ids
+    from penstock.engine.declaration import Declaration
     from penstock.engine.limits import Limits
-    from penstock.node import Nodes
-    from penstock.node.graph import RemoteGraph
+    from penstock.errors import DataPlaneError
+    from penstock.node.forking import Forking
+    from penstock.node.stream import RemoteStream
     from penstock.query.algebra import Literal
     from penstock.query.planner import PhysicalPlan
+    from penstock.query.planning.placement import Placement
     from penstock.store import _native as native
+
+
+class Elsewhere(Protocol):
+    """Whoever keeps the stored graph outside of this process: nodes of this engine alone, or a cluster's stores."""
+
+    @property
+    def placement(self) -> Placement | None:
+        """How steps may be executed there; None: they are executed here."""
+
+    @property
+    def forking(self) -> Forking | None:
+        """What takes steps there, if anything does."""
+
+    def stream(
+        self, declaration: Declaration, number: int, dictionary: native.Dictionary
+    ) -> native.Stream | RemoteStream:
+        """Return a stream whose timeless tuples are stored there."""
 
 
 @dataclass(slots=True)
@@ -28,7 +49,7 @@ class Core:
     """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes;
     `last_load` names the prepared load that was taken in last.
 
-    `store` is the stored graph, here or on `nodes`.
+    `store` is the stored graph, here or at `nodes`.
     """
 
     store: native.Store | RemoteGraph
@@ -39,12 +60,34 @@ class Core:
     foreign: native.Foreign | None
     attempt: int = 1
     last_load: str = ""
-    nodes: Nodes | None = None
+    nodes: Elsewhere | None = None
+
+    # ---- the stored graph
+    def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
+        """Return the stored graph with no batches of those streams beyond the given ones. `read`: whether whoever asks
+        looks into it at all.
+        """
+        if isinstance(self.store, RemoteGraph) and not read:
+            return self.store.unread(bounds)
+        return self.store.view(bounds)
+
+    def glance(self) -> native.Source:
+        """Return the stored graph for counts. AwayError where it would have to be waited for."""
+        return self.store.glance() if isinstance(self.store, RemoteGraph) else self.store.view()
+
+    def give_up(self, error: DataPlaneError) -> None:
+        """Return where an evaluation that shards elsewhere have interrupted too often has failed; AwayError where it
+        is to wait for them.
+        """
+        if isinstance(self.store, RemoteGraph):
+            self.store.give_up(error)
 
     def forker(self, view: native.Source, physical: PhysicalPlan) -> native.Forker | None:
         """Return what takes the forks of a plan to the nodes, over their stored graph as that view shows it."""
-        return None if self.nodes is None else self.nodes.forking.forker(view, physical.fragments)
+        forking = None if self.nodes is None else self.nodes.forking
+        return None if forking is None else forking.forker(view, physical.fragments)
 
+    # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""
         if isinstance(term, Iri):

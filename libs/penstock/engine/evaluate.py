@@ -11,6 +11,7 @@ from penstock.engine.difference import Predecessor, Rows, as_stream, joined
 from penstock.engine.execution import Execution
 from penstock.engine.factors import Product
 from penstock.engine.grid import batch_of
+from penstock.errors import DataPlaneError
 from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ class Evaluator:
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
         reading = self._reading(cohort, time, dict(zip((c.name for c in query.windows), bounds, strict=True)))
-        plan = group.current_plan(cohort, self._core, self._streams)
-        run = Execution(self._core, plan, lambda: self._sources(cohort, time), time, bounds)
+        sources = self._sources(cohort, time)
+        plan = group.current_plan(cohort, self._core, self._streams, sources[0])
+        if plan.blind:
+            self._core.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
+        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds)
         run.profiled = cohort.executions % _PROFILE_EVERY == 0
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
@@ -63,7 +67,9 @@ class Evaluator:
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self.as_of is not None:
             bounds += self.as_of(cohort.group, time)
-        return [self._core.store.view(bounds), *(window.source for window in cohort.windows)]
+        assert cohort.group.plan is not None
+        stored = self._core.stored(bounds, read=cohort.group.plan.reads_stored)
+        return [stored, *(window.source for window in cohort.windows)]
 
     def _reading(self, cohort: Cohort, time: int, windows: dict[str, tuple[int | None, int]]) -> Reading:
         vts = {stream.iri: batch_of(time, stream.batch_ms) for stream in cohort.group.streams}

@@ -32,14 +32,15 @@ class Execution:
         self,
         core: Core,
         plan: Planned,
-        sources: Callable[[], list[native.Source]],
+        sources: list[native.Source],
+        reopen: Callable[[], list[native.Source]],
         time: int,
         bounds: Sequence[tuple[int | None, int]],
     ) -> None:
         self._core = core
         self._plan = plan
-        self._open = sources
-        self._sources = sources()
+        self._sources = sources
+        self._reopen = reopen
         self._retries = 0
         self._time = time
         self._windows = [(native_start(start), end) for start, end in bounds]
@@ -59,12 +60,13 @@ class Execution:
             return self._split(seed, limit)
         except DataPlaneError as error:
             if self._retries >= _MAX_RETRIES:
+                self._core.give_up(error)
                 return self._failed(seed, error)
             self._retries += 1
-            self._sources = self._open()  # which waits for the node that has gone
+            self._sources = self._reopen()  # which waits for the node that has gone
             return self.members(seed)
         except AwayError:
-            raise  # the evaluation waits for whoever has the terms
+            raise  # the evaluation waits for whoever has the terms, or the stored graph
         except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
             _log.exception("an evaluation at %d failed", self._time)
             failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")

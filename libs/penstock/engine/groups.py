@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.windows import WindowPool
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant, Template
+    from penstock.store import _native as native
 
 _log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # executions between looks at whether the counts still fit the plan
@@ -57,13 +58,15 @@ class Group:
         self.plan = make_plan(self.template, EngineCatalogue(core, streams), grouped=True, sample=sample)
         return self.plan
 
-    def current_plan(self, cohort: Cohort, core: Core, streams: Streams) -> Planned:
-        """Return the plan, chosen anew where the counts have left the range that it was chosen for (DESIGN §6.3)."""
+    def current_plan(self, cohort: Cohort, core: Core, streams: Streams, stored: native.Source) -> Planned:
+        """Return the plan, chosen anew where the counts have left the range that it was chosen for (DESIGN §6.3), or
+        where there were none. `stored`: what is about to be read.
+        """
         assert self.plan is not None
         executions = cohort.executions
-        if executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
-            catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
-            if self.plan.physical.replan_needed(catalogue):
+        if self.plan.blind or executions % _REPLAN_EVERY == 0 or executions & (executions - 1) == 0:
+            catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows], stored)
+            if self.plan.blind or self.plan.physical.replan_needed(catalogue):
                 self._replan(catalogue, cohort.first.constants)
         return self.plan
 

@@ -86,12 +86,13 @@ class OneShot:
         retries = 0
         while True:
             view = self._core.store.view()
-            asked = self._asked(ir, base)
             try:
+                asked = self._asked(ir, base, view)
                 return asked, self._execute(asked, view, timeout_s, memory_mb)
-            except DataPlaneError:
+            except DataPlaneError as error:
                 retries += 1
                 if retries > _MAX_RETRIES:
+                    self._core.give_up(error)
                     raise
 
     def _execute(
@@ -116,14 +117,14 @@ class OneShot:
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error
 
-    def _asked(self, ir: ContinuousQuery, base: str | None) -> _Asked:
+    def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
         """Return the text's plan, made anew where counts have moved away from it or a constant has another id by now.
 
         Constants that nothing stored uses may have been forgotten since; asking for their ids again says so.
         """
         asked = self._plans.get((ir.text, base))
-        catalogue = EngineCatalogue(self._core, self._streams)
-        if asked is not None:
+        catalogue = EngineCatalogue(self._core, self._streams, stored=view)
+        if asked is not None and not asked.planned.blind:
             asked.uses += 1
             constants = asked.planned.constants
             same = all(self._core.term_id(term) == term_id for term, term_id in constants.items())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from penstock.errors import DataPlaneError
+from penstock.errors import AwayError, DataPlaneError
 from penstock.query.planner import PhysicalPlan, plan
 from penstock.store import _native as native
 
@@ -28,16 +27,26 @@ CompiledPlan: TypeAlias = native.Plan
 
 
 class EngineCatalogue:
-    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, none before they exist.
+    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, none before they exist;
+    `stored` is the stored graph where somebody has a view of it already.
 
-    `constants` collects every constant whose id the plan may hold.
+    `constants` collects every constant whose id the plan may hold. `blind`: counts of the stored graph were asked for
+    and could not be had (planning never waits); they were taken for zero.
     """
 
-    def __init__(self, core: Core, streams: Streams, windows: Sequence[native.Source | None] = ()) -> None:
+    def __init__(
+        self,
+        core: Core,
+        streams: Streams,
+        windows: Sequence[native.Source | None] = (),
+        stored: native.Source | None = None,
+    ) -> None:
         self._core = core
         self._streams = streams
         self._windows = windows
+        self._stored = stored
         self.constants: dict[Iri | Literal, int] = {}
+        self.blind = False
 
     @property
     def placement(self) -> Placement | None:
@@ -86,33 +95,40 @@ class EngineCatalogue:
         )
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Ask a source; where a node's end interrupts that, once more, over a view that waits for the node."""
-        found = self._source(source)
-        if found is None:
-            return absent
+        """Ask a source; where a node's end interrupts that, once more, over a new view."""
+        if source:
+            found = self._windows[source - 1] if source <= len(self._windows) else None
+            return absent if found is None else count(found)
         try:
-            return count(found)
-        except DataPlaneError:
-            self.__dict__.pop("_stored", None)
-            return count(self._stored)
+            try:
+                return count(self._stored_graph())
+            except DataPlaneError:
+                self._stored = None
+                return count(self._stored_graph())
+        except (AwayError, DataPlaneError):
+            self.blind = True
+            return absent
 
-    @cached_property
-    def _stored(self) -> native.Source:
-        return self._core.store.view()
-
-    def _source(self, source: int) -> native.Source | None:
-        if source == 0:
-            return self._stored
-        return self._windows[source - 1] if source <= len(self._windows) else None
+    def _stored_graph(self) -> native.Source:
+        if self.blind:
+            raise AwayError("the stored graph could not be read before")
+        if self._stored is None:
+            self._stored = self._core.glance()
+        return self._stored
 
 
 @dataclass(slots=True)
 class Planned:
-    """A physical plan, compiled, with the constants whose ids stand in it. `factors` are its factors' plans."""
+    """A physical plan, compiled, with the constants whose ids stand in it. `factors` are its factors' plans.
+
+    `reads_stored`: whether it looks into the stored graph. `blind`: it was chosen without counts of that.
+    """
 
     physical: PhysicalPlan
     native: CompiledPlan
     constants: dict[Iri | Literal, int]
+    reads_stored: bool
+    blind: bool
     factors: tuple[CompiledPlan, ...] = ()
 
     @property
@@ -131,4 +147,20 @@ def make_plan(
     """Plan and compile a query (or a group's template)."""
     physical = plan(query, catalogue, grouped=grouped, sample=sample)
     factors = tuple(native.Plan(spec) for spec in physical.factors)
-    return Planned(physical, native.Plan(physical.spec), catalogue.constants, factors)
+    reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
+    compiled = native.Plan(physical.spec)
+    return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
+
+
+def _reads_stored(spec: object) -> bool:
+    """Whether a dataset anywhere in a plan has a part of the stored graph (docs/plan-format.md)."""
+    waiting = [spec]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            if found.get("src") == 0:
+                return True
+            waiting += found.values()
+        elif isinstance(found, list | tuple):
+            waiting += found
+    return False

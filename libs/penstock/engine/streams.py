@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from penstock.engine.answers import Ids
+    from penstock.engine.core import Elsewhere
     from penstock.engine.declaration import Declaration
     from penstock.engine.limits import Limits
-    from penstock.node import Nodes
     from penstock.node.graph import RemoteGraph
     from penstock.node.stream import RemoteStream
 
@@ -190,7 +190,7 @@ class Streams:
         store: native.Store | RemoteGraph,
         dictionary: native.Dictionary,
         limits: Limits,
-        nodes: Nodes | None = None,
+        nodes: Elsewhere | None = None,
         iri_id: Callable[[str], int] | None = None,
     ) -> None:
         self._store = store

@@ -9,8 +9,7 @@ from starlette.responses import JSONResponse
 
 from penstock.cluster.coordinator import NotActiveError
 from penstock.cluster.wanted import NotYetError
-from penstock.errors import DataError, LimitError, PenstockError, QueryError, UnknownStreamError
-from penstock.log import TransientError
+from penstock.errors import AwayError, DataError, LimitError, PenstockError, QueryError, UnknownStreamError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +23,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
     (UnknownStreamError, 404),
     (NotActiveError, 503),
     (NotYetError, 503),
-    (TransientError, 503),
+    (AwayError, 503),
     (LimitError, 413),
     (DataError, 400),
     (UnicodeDecodeError, 400),

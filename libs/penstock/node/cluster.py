@@ -13,7 +13,7 @@ from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node.control import Address, Connection, ControlError
 from penstock.node.forking import Forking
-from penstock.node.graph import RemoteGraph
+from penstock.node.graph import NodesGraph
 from penstock.node.journal import Journal
 from penstock.node.stream import RemoteStream
 from penstock.query.planning.placement import Placement
@@ -114,7 +114,7 @@ class Nodes:
     def _meet(self) -> None:
         hello = [self._call(node) for node in self._nodes]
         self._check_shards([int(status["shards"]) for status in hello])
-        self.graph = RemoteGraph(self, int(hello[0]["shards"]))
+        self.graph = NodesGraph(self, int(hello[0]["shards"]))
         for node, status in zip(self._nodes, hello, strict=True):
             self._attach(node, int(status["data_port"]))
         owners = {shard: node.number for node in self._nodes for shard in node.own}

@@ -13,11 +13,13 @@ from penstock.runtime import Context, ServiceSettings
 from penstock.runtime.settings import SettingsError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import TypeVar
 
     S = TypeVar("S", bound="ClusterSettings")
 
 _TRIES, _PAUSE_S = 20, 0.5
+_MIN_SECRET_BYTES = 16
 
 
 class ClusterSettings(ServiceSettings):
@@ -54,3 +56,14 @@ def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
     for name, (setting, count) in fixed.items():
         if there.get(name, count) != count:
             raise SettingsError(f"PENSTOCK_{setting} is {count}, but topic {name} has {there[name]} partitions")
+
+
+def read_secret(path: Path) -> bytes:
+    """Return what a file holds, without the space around it; SettingsError where that is no secret."""
+    try:
+        secret = path.read_bytes().strip()
+    except OSError as error:
+        raise SettingsError(f"PENSTOCK_SECRET_FILE: {error}") from error
+    if len(secret) < _MIN_SECRET_BYTES:
+        raise SettingsError(f"PENSTOCK_SECRET_FILE: {path} has less than {_MIN_SECRET_BYTES} bytes")
+    return secret

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+import secrets
 import sys
 import time
 from pathlib import Path  # noqa: TC003 - pydantic reads it
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from penstock.cluster.checkpoint import ReplicaFactory
 from penstock.cluster.query_engine import QueryEngine
 from penstock.cluster.rpc import FlightTerms
+from penstock.cluster.store_links import ControlLink, Keeper, StoreLinks
 from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
@@ -20,7 +22,8 @@ from penstock.http.sparql import routes
 from penstock.log.view import records_behind
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
-from penstock.services.cluster_settings import ClientSettings, topics_of
+from penstock.runtime.settings import SettingsError
+from penstock.services.cluster_settings import ClientSettings, read_secret, topics_of
 
 if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
@@ -32,9 +35,31 @@ _MEASURE_S = 1.0  # between two looks at memory
 class QueryEngineSettings(ClientSettings):
     """Settings of a query engine."""
 
+    graph: Literal["stores", "engine"] = Field("stores", description="where the stored graph lies: there, or in here")
+    secret_file: Path | None = Field(None, description="what stores and engines share; needed to read stores")
+    transport: Literal["auto", "shm", "tcp", "rdma"] = Field("auto", description="of reads of stores")
+    rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
+    lease_ms: int = Field(
+        10_000, ge=1_000, le=600_000, description="for how long stores keep what a silent engine reads"
+    )
+    wait_ms: int = Field(200, ge=0, le=1_000, description="how long an evaluation waits for stores in place")
     data_dir: Path | None = Field(None, description="for checkpoints; none = every start reads the whole log")
     checkpoint_s: float = Field(30.0, gt=0, description="seconds between checkpoints")
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+
+    def links(self) -> StoreLinks | None:
+        """Return links to the stores, None where the graph lies in the engine; SettingsError without a secret."""
+        if self.graph == "engine":
+            return None
+        if self.secret_file is None:
+            raise SettingsError("PENSTOCK_SECRET_FILE is needed to read stores (without any: PENSTOCK_GRAPH=engine)")
+        secret = read_secret(self.secret_file)
+
+        def reach(node: int, address: str) -> ControlLink:
+            return ControlLink(node, address, secret, self.transport, self.rdma_device)
+
+        name = f"{self.instance}-{secrets.token_hex(4)}"
+        return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms)
 
 
 class CheckpointedEngine:
@@ -46,9 +71,14 @@ class CheckpointedEngine:
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
         terms = FlightTerms(settings.dictionaries.split(","))
         rng = random.Random()  # noqa: S311 - RAND and UUID
-        self._factory = ReplicaFactory(self._directory, terms, topics.shards, Limits(), context.clock.now_ms, rng)
+        clock, patience_s = context.clock, settings.wait_ms / 1000
+        self._factory = ReplicaFactory(
+            self._directory, terms, topics.shards, Limits(), clock.now_ms, rng, settings.links(), patience_s
+        )
         self._replica, positions = self._factory.make()
-        self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, context.clock)
+        self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, clock)
+        graph = self.engine.graph
+        self._keeper = None if graph is None else Keeper(graph, settings.lease_ms)
         self._every_s = settings.checkpoint_s
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
@@ -85,6 +115,8 @@ class CheckpointedEngine:
 
     def close(self) -> None:
         """Let go; what is not checkpointed is in the log."""
+        if self._keeper is not None:
+            self._keeper.close()
         self.engine.close()
         if self._directory is not None:
             self._directory.close(clean=True)

@@ -20,13 +20,10 @@ from penstock.log.view import records_behind
 from penstock.node.control import Address
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
-from penstock.runtime.settings import SettingsError
-from penstock.services.cluster_settings import ClientSettings, topics_of
+from penstock.services.cluster_settings import ClientSettings, read_secret, topics_of
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
-
-_MIN_SECRET_BYTES = 16
 
 
 class StoreSettings(ClientSettings):
@@ -44,17 +41,6 @@ class StoreSettings(ClientSettings):
     def secret(self) -> bytes:
         """Return the secret; SettingsError where there is none."""
         return read_secret(self.secret_file)
-
-
-def read_secret(path: Path) -> bytes:
-    """Return what a file holds, without the space around it; SettingsError where that is no secret."""
-    try:
-        secret = path.read_bytes().strip()
-    except OSError as error:
-        raise SettingsError(f"PENSTOCK_SECRET_FILE: {error}") from error
-    if len(secret) < _MIN_SECRET_BYTES:
-        raise SettingsError(f"PENSTOCK_SECRET_FILE: {path} has less than {_MIN_SECRET_BYTES} bytes")
-    return secret
 
 
 class ServedStore:

@@ -14,6 +14,8 @@ std::string_view name_of(Fault fault) {
             return "retired";
         case Fault::Refused:
             return "refused";
+        case Fault::Behind:
+            return "behind";
     }
     return "unknown";
 }

@@ -63,6 +63,7 @@ enum class Fault : std::uint8_t {
     OutOfRange,        // beyond the region's present end: an offset met in memory that was recycled, or an error
     Retired,           // the region is no longer there: ask for the directory again
     Refused,           // the key is wrong, a limit is reached, or another version is spoken
+    Behind,            // what lies there is older than what is asked for: never sent, found by whoever reads
 };
 std::string_view name_of(Fault fault);
 

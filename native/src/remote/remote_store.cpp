@@ -81,6 +81,12 @@ void RemoteStore::attach(dataplane::Node node, std::shared_ptr<dataplane::Plane>
     planes_[node] = {std::move(plane), shards};
 }
 
+void RemoteStore::detach(dataplane::Node node) {
+    std::scoped_lock lock(plane_mutex_);
+    router_.remove(node);
+    planes_.erase(node);
+}
+
 void RemoteStore::refresh() {
     std::scoped_lock lock(plane_mutex_);
     for (const auto& [node, attached] : planes_) place(node, attached);
@@ -106,9 +112,9 @@ void RemoteStore::lease(Snapshot snapshot, Clock::time_point until) {
     leased_until_ = until;
 }
 
-Snapshot RemoteStore::oldest_needed() const {
+Snapshot RemoteStore::oldest_needed(std::optional<Snapshot> otherwise) const {
     std::scoped_lock lock(mutex_);
-    return open_.empty() ? newest_ : *open_.begin();
+    return open_.empty() ? otherwise.value_or(newest_) : *open_.begin();
 }
 
 // Nodes drop what a lease kept only once it has run out by their clock, and they began to count later than we did:
@@ -119,8 +125,8 @@ void RemoteStore::check_lease(Snapshot snapshot) const {
         throw dataplane::Error(Fault::TimedOut,
                                "the lease on the nodes' shards has run out: what was read may be gone");
     if (snapshot < leased_)
-        throw dataplane::Error(Fault::Disconnected, "snapshot " + std::to_string(snapshot) +
-                                                        " is older than what is leased: a node is behind");
+        throw dataplane::Error(
+            Fault::Behind, "snapshot " + std::to_string(snapshot) + " is older than what is leased: a node is behind");
 }
 
 void RemoteStore::release(std::uint32_t stream, std::int64_t batch) {
@@ -277,7 +283,9 @@ void RemoteStore::learn_commits(const Place& place, const Header& header, Snapsh
     read(reads);
     for (const CommitEntry& entry : entries) {
         const auto at = static_cast<Snapshot>(first + (&entry - entries.data()));
-        if (entry.snapshot != at) throw StorageError("commit " + std::to_string(at) + " has no log any more");
+        // A log that nobody asks for may go between the two reads: whoever begins again does not look for it.
+        if (entry.snapshot != at)
+            throw dataplane::Error(Fault::Retired, "commit " + std::to_string(at) + " has no log any more");
         if (entry.stream != 0) commits_.push_back({at, {entry.stream, entry.batch}});
     }
     learned_ = until;
@@ -307,8 +315,7 @@ std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds, s
     {
         std::scoped_lock lock(mutex_);
         if (headers.published < snapshot || snapshot < newest_)
-            throw dataplane::Error(Fault::Disconnected,
-                                   "a node is behind the snapshot that was read last: wait for it");
+            throw dataplane::Error(Fault::Behind, "a node is behind the snapshot that was read last: wait for it");
         for (const StreamBound& bound : bounds)
             if (const auto known = released_.find(bound.stream);
                 known != released_.end() && bound.batch < known->second)

@@ -62,6 +62,9 @@ public:
     using Numbers = std::optional<std::vector<std::uint32_t>>;
     void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards = {});
 
+    /// Forgets a node whose shards were attached elsewhere, or are read no more.
+    void detach(dataplane::Node node);
+
     /// Asks the nodes' directories again: a stream's slices are there once it was declared.
     void refresh();
     /// A region with slices. A node that comes back may give the same number again, but not the same epoch.
@@ -78,9 +81,9 @@ public:
     /// All nodes keep what readers of `snapshot` or later need until then, by this machine's clock.
     void lease(Snapshot snapshot, Clock::time_point until);
     /// What the next lease has to begin at, so that every open view keeps its logs, those of commits that it excludes
-    /// included; where none is open, the latest snapshot that one began on. A stream's bounds may be released once a
-    /// lease of that snapshot is granted.
-    Snapshot oldest_needed() const;
+    /// included; where none is open, `otherwise`, or the latest snapshot that one began on. A stream's bounds may be
+    /// released once a lease of that snapshot is granted.
+    Snapshot oldest_needed(std::optional<Snapshot> otherwise = {}) const;
 
     /// Nobody will ask for a bound of this stream below `batch` any more. Nodes are told with the next lease.
     void release(std::uint32_t stream, std::int64_t batch);
@@ -99,7 +102,7 @@ public:
     /// The graph at the latest stable snapshot, less what the bounded streams committed after their bounds. Fails with
     /// dataplane::Error: a node is gone, a shard was replaced (attach it and try again), the lease has run out. So do
     /// the view's reads; StorageError is for what cannot be a shard's. `at`: that snapshot in place of the latest, for
-    /// a reader who must not see what nodes are ahead of it; a node that is behind it is an error as if it were gone.
+    /// a reader who must not see what nodes are ahead of it; where a node has not come to it, the fault is Behind.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {}, std::optional<Snapshot> at = {});
 
     std::uint64_t edge_count();

@@ -1,0 +1,52 @@
+"""Engines that read the stored graph in stores over TCP, on a real broker: what streams absorb, whoever is killed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from penstock.client import Client
+from penstock.errors import AwayError
+from support.cluster_load import IRI, Load, small
+
+pytestmark = pytest.mark.xdist_group("broker")
+GRAPH = "http://x/stored"
+SETTINGS = {"timing": ("http://x/p",), "absorb_into": GRAPH, "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
+QUERIES = {
+    "said": f"REGISTER QUERY said AS SELECT ?s ?v ?t FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] FROM <{GRAPH}> "
+    "WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t }",
+    "new": f"REGISTER ISTREAM new AS SELECT ?t (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 2s STEP 1s] FROM <{GRAPH}> "
+    "WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t } GROUP BY ?t",
+}
+
+
+@pytest.mark.parametrize("transport", ["tcp", "auto"])
+def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix, tmp_path, transport):
+    load = Load(broker.bootstrap_servers, topic_prefix, queries=QUERIES, settings=SETTINGS)
+    with (
+        small(broker.bootstrap_servers, topic_prefix, tmp_path, engines=2, transport=transport) as cluster,
+        Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+    ):
+        load.prepare(client)
+        for victim in ("store-0", "engine-0", "store-1", "engine-1"):
+            load.push(40, 1.0)
+            cluster.kill(victim)
+            load.push(20, 0.5)
+            cluster.watch()
+        load.push(40, 1.0)
+        load.check(cluster)
+        ask = f"SELECT (COUNT(*) AS ?n) FROM <{GRAPH}> WHERE {{ ?s <http://x/says> ?t }}"
+        deadline = time.monotonic() + 30.0
+        while (count := _count(client, ask)) != len(load.sent):
+            assert time.monotonic() < deadline, (count, len(load.sent))
+            time.sleep(0.2)
+
+
+def _count(client: Client, ask: str) -> int:
+    try:
+        return int(next(iter(client.query(ask)))["n"])
+    except AwayError:  # the engine that was asked has yet to reach its stores
+        return -1

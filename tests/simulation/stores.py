@@ -1,0 +1,125 @@
+"""Stores of a simulated cluster: real regions in shared memory, leases by the virtual clock, crashes between any two shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cluster.leases import Leases
+from penstock.cluster.shard_checkpoints import ShardCheckpoints
+from penstock.cluster.shard_store import ShardStore
+from penstock.cluster.store import Store
+from penstock.cluster.store_links import StoreLinks
+from penstock.dataplane import Server, connect
+from penstock.errors import DataPlaneError, StorageError
+from penstock.log.faults import Point
+from penstock.node.control import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock.cluster.stores_graph import StoresGraph
+    from penstock.store import _native as native
+    from simulation.cluster import Cluster, Process
+
+SECRET = b"a secret of sixteen bytes"
+LEASE_MS = 4_000
+_HOST = "127.0.0.1"
+_FOR_EVER_S = 1e6
+
+
+class SimulatedStore(Store):
+    """A store whose process may end, or be held up, between any two effects on its shards."""
+
+    def __init__(self, cluster: Cluster, name: str, checkpoints: ShardCheckpoints | None) -> None:
+        self.server = Server(_HOST, 0, SECRET, transport="tcp")
+        effect = self._effect = lambda: cluster.faults.at(Point.COMMITTED, name)
+        self.shard_type = _shards_with(effect)
+        leases = Leases(lambda: cluster.clock.now_ms() / 1000)
+        regions = cluster.folder / "regions" / name
+        log, topics, terms, clock = cluster.log, cluster.topics, cluster.terms, cluster.clock
+        where = Address(_HOST, self.server.port)
+        super().__init__(log, topics, name, terms, clock, self.server, regions, checkpoints, leases, where)
+
+    def end(self) -> None:
+        """The process is gone: its locks go with it, its regions stay where somebody has mapped them."""
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+
+
+def _shards_with(effect: Callable[[], None]) -> type[ShardStore]:
+    class Shard(ShardStore):
+        def apply(self, *given: Any) -> None:
+            effect()
+            super().apply(*given)
+
+        def close(self, *given: Any) -> None:
+            effect()
+            super().close(*given)
+
+    return Shard
+
+
+def store_starter(cluster: Cluster, i: int) -> Callable[[], SimulatedStore]:
+    """Stores that keep checkpoints do so where the others find them, or not."""
+    root = cluster.folder / cluster.rng.choice(["shards", "shards", f"shards-{i}"])
+    keeps = cluster.rng.random() < 0.7
+
+    def start() -> SimulatedStore:
+        checkpoints = ShardCheckpoints(root, f"s{i}", cluster.topics.shards) if keeps else None
+        return SimulatedStore(cluster, f"s{i}", checkpoints)
+
+    return start
+
+
+class Link:
+    """A store's leases asked for in this process; its regions are mapped as any engine would."""
+
+    def __init__(self, cluster: Cluster, node: int, address: str) -> None:
+        self._cluster, self._node = cluster, node
+        self._process = self._find(address)
+        self._store = self._process.service
+
+    def _find(self, address: str) -> Process:
+        for process in self._cluster.stores:
+            if process.service is not None and process.service.server.port == int(address.rpartition(":")[2]):
+                return process
+        raise DataPlaneError(f"nobody listens at {address}", "disconnected")
+
+    def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
+        if self._process.service is not self._store:
+            raise DataPlaneError("the store has died", "disconnected")
+        if self._process.until_ms > self._cluster.clock.now_ms():
+            raise DataPlaneError("the store does not answer", "timed out")
+        try:
+            granted: tuple[int, dict[int, int]] = self._store.leases.grant(engine, snapshot, lease_ms)
+        except StorageError as error:
+            raise DataPlaneError(str(error), "refused") from error
+        return granted
+
+    def plane(self) -> native.Plane:
+        return connect(self._node, _HOST, self._store.server.port, SECRET, "shm")
+
+    def close(self) -> None:
+        pass
+
+
+class SimulatedLinks(StoreLinks):
+    """Leases are renewed between steps: there are no threads here."""
+
+    def __init__(self, cluster: Cluster, engine: str) -> None:
+        self._now = lambda: cluster.clock.now_ms() / 1000
+        self._due = 0.0
+
+        def reach(node: int, address: str) -> Link:
+            return Link(cluster, node, address)
+
+        super().__init__(engine, cluster.topics.shards, reach, lease_ms=LEASE_MS, clock=self._now)
+
+    def keep(self, graph: StoresGraph) -> None:
+        """What the keeper's thread does."""
+        lease = type(graph).lease
+        graph.lease = lambda snapshot, until: lease(graph, snapshot, until + _FOR_EVER_S)  # the machine may be slow
+        if self._now() >= self._due:
+            self._due = self._now() + LEASE_MS / 4000
+            self.renew(graph)

@@ -1,0 +1,184 @@
+"""Engines that read the stored graph in stores: they answer as those that hold it do, or wait."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.cluster.checkpoint import ReplicaFactory
+from penstock.cluster.placement import PlacementView
+from penstock.cluster.query_engine import QueryEngine
+from penstock.engine.directory import DataDirectory
+from penstock.engine.limits import Limits
+from penstock.errors import AwayError
+from support.small_cluster import SmallCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+EX = "http://ex.org/"
+SHARDS = 4
+QUERIES = {
+    "friends": f"""REGISTER QUERY friends AS SELECT ?x ?y ?at FROM STREAM <{EX}s> [RANGE 1s STEP 1s] FROM <{EX}g>
+        WHERE {{ ?x <{EX}at> ?at . ?x <{EX}knows> ?y }}""",
+    "newest": f"""REGISTER ISTREAM newest AS SELECT ?x (COUNT(?y) AS ?n) FROM STREAM <{EX}s> [RANGE 2s STEP 1s] FROM <{EX}g>
+        FROM <{EX}h> WHERE {{ ?x <{EX}at> ?at . ?x ?p ?y }} GROUP BY ?x""",
+    "other": f"""REGISTER QUERY other AS SELECT ?y FROM STREAM <{EX}t> [RANGE 1s STEP 1s] FROM <{EX}g>
+        WHERE {{ ?x <{EX}at> ?at . ?x <{EX}knows> ?y }}""",
+    "lone": f"""REGISTER QUERY lone AS SELECT ?x ?at FROM STREAM <{EX}t> [RANGE 1s STEP 1s] WHERE {{ ?x <{EX}at> ?at }}""",
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[..., SmallCluster]]:
+    clusters = []
+
+    def make(reads: Any, stores: int = 2, engines: int = 1) -> SmallCluster:
+        cluster = SmallCluster(engines=engines, shards=SHARDS, buckets=4, reads=reads)
+        clusters.append(cluster)
+        for i in range(stores):
+            cluster.start_store(f"s{i}", tmp_path / str(len(clusters)))
+        for name in ("s", "t"):
+            cluster.coordinator.declare(EX + name, name, batch_ms=500, timing=(EX + "at",), absorb_into=EX + "g")
+        cluster.coordinator.update(f"INSERT DATA {{ GRAPH <{EX}h> {{ <{EX}x> <{EX}of> <{EX}h> }} }}")
+        for name, text in QUERIES.items():
+            cluster.coordinator.register(name, text)
+        cluster.advance("s", 0)
+        cluster.advance("t", 0)
+        cluster.run()
+        return cluster
+
+    yield make
+    for cluster in clusters:
+        cluster.close()
+
+
+def feed(cluster: SmallCluster, first: int, last: int) -> None:
+    """Seconds of events that store triples, on one stream ahead of the other; an insertion in between."""
+    for second in range(first, last):
+        for name, lead in (("s", 300), ("t", 0)):
+            x = f"<{EX}x{second % 3}>"
+            at = f"{x} <{EX}at> {second} .".replace(str(second) + " .", f'"{second}" .')
+            cluster.push(name, second * 1000 + lead, f"{at}\n{x} <{EX}knows> <{EX}{name}{second}> .")
+        cluster.coordinator.update(
+            f"INSERT DATA {{ GRAPH <{EX}h> {{ <{EX}x{second % 3}> <{EX}of> <{EX}h{second}> }} }}"
+        )
+        cluster.run(3)
+    cluster.advance("s", last * 1000)
+    cluster.run(5)
+    cluster.advance("t", last * 1000)
+    cluster.run()
+
+
+def told(cluster: SmallCluster) -> list[Any]:
+    return [(line["query"], line["time"], sorted(map(repr, line["results"]["bindings"]))) for line in cluster.results()]
+
+
+@pytest.fixture
+def expected(made: Callable[..., SmallCluster]) -> list[Any]:
+    cluster = made(None, stores=0)
+    for first, last in ((1, 4), (4, 8), (8, 12)):  # where the streams meet, decides what they see of each other
+        feed(cluster, first, last)
+    assert {query for query, _, rows in told(cluster) if rows} == set(QUERIES)
+    return told(cluster)
+
+
+@pytest.mark.parametrize("reads", ["shm", "tcp"])
+@pytest.mark.parametrize("engines", [1, 2])
+def test_engines_answer_from_stores_what_one_that_holds_the_graph_answers(made, expected, reads, engines):
+    cluster = made(reads, engines=engines)
+    feed(cluster, 1, 4)
+    feed(cluster, 4, 8)
+    feed(cluster, 8, 12)
+    assert told(cluster) == expected
+    for engine in cluster.engines.values():
+        assert engine.caught_up()
+        assert engine.graph.beside.edge_count() == 0
+        assert engine.graph.edge_count() == cluster_edges(cluster)
+
+
+def cluster_edges(cluster: SmallCluster) -> int:
+    return sum(shard.store.edge_count() for store in cluster.stores.values() for shard in store.shards.values())
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_store_that_dies_is_waited_for_until_its_shards_are_elsewhere(made, expected, tmp_path, back):
+    cluster = made("shm", engines=2)
+    feed(cluster, 1, 4)
+    cluster.kill_store("s1")
+    feed(cluster, 4, 8)
+    if back:
+        cluster.start_store("s1", tmp_path / "2")
+    feed(cluster, 8, 12)
+    assert told(cluster) == expected
+
+
+def test_without_stores_evaluations_wait_and_are_made_up_for(made, expected, tmp_path):
+    cluster = made("shm", stores=0)
+    feed(cluster, 1, 4)
+    [engine] = cluster.engines.values()
+    assert "no store has shard 0" in (engine.trouble or "")
+    assert not engine.caught_up()
+    assert {query for query, _, _ in told(cluster)} <= {"lone"}
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path / "late")
+    feed(cluster, 4, 8)
+    feed(cluster, 8, 12)
+    assert engine.trouble is None
+    assert told(cluster) == expected
+
+
+def test_a_one_shot_query_reads_stores_or_says_that_they_are_away(made, tmp_path):
+    cluster = made("shm", stores=0)
+    [engine] = cluster.engines.values()
+    ask = f"SELECT ?x ?y FROM <{EX}g> WHERE {{ ?x <{EX}knows> ?y }}"
+    with pytest.raises(AwayError, match="no store has shard 0"):
+        engine.one_shot.query(ask, None, None, None)
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path / "late")
+    feed(cluster, 1, 4)
+    assert len(list(engine.one_shot.query(ask, None, None, None))) == 6
+
+
+def test_an_engine_that_stood_still_finds_out_that_it_was_fenced(made, expected):
+    """Its bucket went to another one and came back meanwhile, and stores keep for nobody the graph that it waits for."""
+    cluster = made("shm", engines=2)
+    feed(cluster, 1, 4)
+    still = cluster.engines["e0"]
+    buckets = set(still.buckets)
+    assert buckets
+    cluster.paused.append(still)
+    feed(cluster, 4, 8)
+    assert set(cluster.engines["e1"].buckets) > buckets
+    cluster.kill("e1")
+    for _ in range(30):  # it is heard of again, before it looks at anything
+        still._heart.beat()
+        cluster.run(1)
+    assert set(PlacementView(cluster.log, cluster.topics, cluster.clock).buckets_of("e0") or ()) > buckets
+    assert set(still.buckets) == buckets
+    cluster.paused.clear()
+    feed(cluster, 8, 12)
+    assert told(cluster) == expected
+    assert still.caught_up()
+
+
+def test_a_restarted_engine_counts_commits_as_the_stores_do(made, expected, tmp_path):
+    cluster = made("shm")
+    before = cluster.engines["e0"]
+    feed(cluster, 1, 4)
+    directory = DataDirectory(tmp_path / "engine", read_only=False)
+
+    def factory(links: Any) -> ReplicaFactory:
+        limits, now_ms = Limits(), cluster.clock.now_ms
+        return ReplicaFactory(directory, cluster.terms, SHARDS, limits, now_ms, random.Random(0), links, 0.0)
+
+    assert factory(before.graph.links).save(before.replica)
+    feed(cluster, 4, 8)
+    cluster.kill("e0")
+    replica, positions = factory(before.graph.links).make()
+    cluster.engines["e0"] = QueryEngine(cluster.log, cluster.topics, "e0", replica, positions, cluster.clock)
+    feed(cluster, 8, 12)
+    assert told(cluster) == expected
