@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from penstock.cluster.query_engine import QueryEngine
-from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.wanted import KnownVersions
 from penstock.engine.streams import NEVER
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import Dispatcher
-from penstock.store import _native as native
 
 
 class ForgetfulEngine(QueryEngine):
@@ -55,11 +53,3 @@ class HastyVersions(KnownVersions):
 
     def cut_until(self, stream, version) -> int | None:
         return NEVER
-
-
-class HastyGraph(StoresGraph):
-    """Reads the snapshot that all stores have come to, in place of the engine's own."""
-
-    def _view(self, bounds, at=None):
-        self.links.check()
-        return native.RemoteStore.view(self, bounds)
