@@ -65,6 +65,22 @@ def test_stores_and_engines_hold_a_load_beside_what_they_had(cluster: SmallClust
     assert snapshots == {13}  # ten batches, two insertions, one load
 
 
+def test_an_engine_over_stores_counts_a_load_and_reads_it_there(tmp_path: Path):
+    cluster = SmallCluster(engines=1, shards=SHARDS, reads="shm")
+    cluster.coordinator.declare(EX + "s", "s", batch_ms=100, timing=(EX + "at",), absorb_into=EX + "g")
+    for name in ("s0", "s1"):
+        cluster.start_store(name, tmp_path)
+    cluster.run()
+    expected = feed(cluster, 0, 5)
+    cluster.coordinator.load_files(prepared(tmp_path / "files", QUADS, cluster.terms, SHARDS))
+    cluster.run()
+    expected |= named(QUADS)
+    assert count(cluster) == len(expected)
+    expected |= feed(cluster, 5, 10)
+    assert count(cluster) == len(expected)
+    cluster.close()
+
+
 def test_a_load_that_is_stored_twice_is_stored_once(cluster: SmallCluster, manifest: Manifest, tmp_path: Path):
     cluster.start_store("s0", tmp_path)
     for _ in range(2):
