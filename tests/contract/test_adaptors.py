@@ -14,7 +14,7 @@ import pytest
 from penstock.ingest import adapting
 from penstock.log import Partition, Record, TransientError
 from penstock.log.topics import TopicNames
-from penstock.spark import stream_task
+from penstock.spark import stream_task, task
 from penstock.spark.stream_task import TaskSettings, adapt
 from penstock.wire import StreamWanted
 from support import adaptors
@@ -137,7 +137,7 @@ def test_messages_of_streams_that_are_not_declared_any_more_are_dropped(dictiona
 
 def test_a_dictionary_that_is_away_is_waited_for_within_a_bound(dictionary, monkeypatch):
     pauses = []
-    monkeypatch.setattr(stream_task.time, "sleep", pauses.append)
+    monkeypatch.setattr(task.time, "sleep", pauses.append)
     given = settings(dictionary, dictionaries=("grpc://127.0.0.1:1",), give_up_s=0.3)
     with pytest.raises(TransientError, match="no dictionary answers"):
         run(dictionary, given, 50)
