@@ -71,10 +71,10 @@ class Cluster:
         self.threads: list[tuple[threading.Event, threading.Thread]] = []
         self.failures: list[BaseException] = []
 
-    def dispatcher(self, **settings: str) -> subprocess.Popen:
-        return self.service("dispatcher", **settings)
+    def dispatcher(self, *, heard: bool = False, **settings: str) -> subprocess.Popen:
+        return self.service("dispatcher", heard=heard, **settings)
 
-    def service(self, module: str, **settings: str) -> subprocess.Popen:
+    def service(self, module: str, *, heard: bool = False, **settings: str) -> subprocess.Popen:
         environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT / "libs"),
@@ -85,7 +85,8 @@ class Cluster:
             **settings,
         }
         command = [sys.executable, "-m", f"penstock.services.{module}"]
-        process = subprocess.Popen(command, env=environment)  # what it says is in the test's report; a pipe would fill
+        # What it says is in the test's report, unless the test reads it: a pipe that nobody reads would fill.
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE if heard else None, text=heard)
         self.processes.append(process)
         return process
 
@@ -289,7 +290,7 @@ def test_each_of_them_killed_twenty_times_loses_and_doubles_nothing(cluster):
 def test_a_second_dispatcher_takes_over_and_the_first_ends(cluster):
     made = cluster()
     made.adaptor()
-    first = made.dispatcher()
+    first = made.dispatcher(heard=True)
     made.produce([1050, 1150])
     wait(lambda: made.closed() >= 10, "the first closes a batch")
     made.dispatcher()
@@ -414,7 +415,7 @@ def test_health_tells_when_the_broker_is_away(tmp_path, topic_prefix, broker):
     own = Broker(tmp_path / "node").start()
     made = Cluster(own.bootstrap_servers, topic_prefix)
     try:
-        process = made.dispatcher()
+        process = made.dispatcher(heard=True)
         line = ""
         while "http_port" not in line:
             line = process.stderr.readline()
