@@ -116,10 +116,11 @@ class Loop:
         self._core = engine._runtime.core
         cohort = query._member.cohort
         assert cohort is not None
-        planned = cohort.group.current_plan(cohort, self._core, engine._runtime.streams)
+        stored = self._core.store.view(())
+        planned = cohort.group.current_plan(cohort, self._core, engine._runtime.streams, stored)
         assert planned.physical.member is not None
         self._plan, self._member = planned.native, planned.physical.member
-        self._sources = [self._core.store.view(()), *(window.source for window in cohort.windows)]
+        self._sources = [stored, *(window.source for window in cohort.windows)]
         self._windows = [(native_start(AT_MS - 1000), AT_MS) for _ in cohort.windows]
         self._ids = engine.encode(rdflib.URIRef(iri(number)) for number in constants)
         self._counts = counts
