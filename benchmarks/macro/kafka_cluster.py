@@ -32,7 +32,7 @@ TRIPLES = 4
 STEP_MS = 100
 CHUNKS = 10  # of a step: so often a producer sends what is due
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-_PATIENCE_S = 20.0
+_PATIENCE_S = 120.0
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 
