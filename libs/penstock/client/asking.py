@@ -72,6 +72,11 @@ def ask(bases: Callable[[], Sequence[str]], question: Question, wait_s: float = 
     raise TransientError(f"{question.method} {question.path}: {failed}")
 
 
+def urls(by_comma: str) -> list[str]:
+    """Return the URLs of a service's instances."""
+    return [part.strip().rstrip("/") for part in by_comma.split(",") if part.strip()]
+
+
 def with_query(path: str, **parameters: object) -> str:
     """Return the path with those parameters that are not None."""
     given = {name: value for name, value in parameters.items() if value is not None}

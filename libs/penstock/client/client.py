@@ -10,8 +10,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from penstock.client.answers import answer_of, graph_of
-from penstock.client.asking import Question, ask, with_query
-from penstock.client.documents import content_type_of, document_of, event_of
+from penstock.client.asking import Question, ask, urls, with_query
+from penstock.client.documents import document_of, event_of
 from penstock.client.refused import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
 from penstock.engine.storing import LoadReport
@@ -68,7 +68,7 @@ class Client:
         self._writer = log.writer()
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
-        self._coordinators, self._engines = _urls(url), _urls(sparql_url)
+        self._coordinators, self._engines = urls(url), urls(sparql_url)
         self._names: dict[str, str] = {}  # of streams by IRI, as far as they were looked up
         self._held: dict[str, ClusterQuery] = {}
 
@@ -153,7 +153,7 @@ class Client:
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
         path = with_query("/data", graph=graph, base=base)
-        told = json.loads(self._coordinator("POST", path, data, content_type_of(syntax), uuid4().hex))
+        told = json.loads(self._coordinator("POST", path, data, syntax.media_type, uuid4().hex))
         return LoadReport(int(told["triples"]), int(told["terms"]), time.perf_counter() - began)
 
     def update(self, text: str, base: str | None = None) -> int:
@@ -285,10 +285,6 @@ class Client:
         if held is None or held.number != number:
             held = self._held[name] = ClusterQuery(name, number, record["text"], self._results, self.stop)
         return held
-
-
-def _urls(by_comma: str) -> list[str]:
-    return [part.strip().rstrip("/") for part in by_comma.split(",") if part.strip()]
 
 
 def _name_of(text: str, base: str | None) -> str:

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.events import EventData
 
-_MEDIA_TYPES = {
-    Format.TURTLE: "text/turtle",
-    Format.N_TRIPLES: "application/n-triples",
-    Format.N_QUADS: "application/n-quads",
-    Format.TRIG: "application/trig",
-    Format.RDF_XML: "application/rdf+xml",
-    Format.JSON_LD: "application/ld+json",
-}
-
-
-def content_type_of(syntax: Format) -> str:
-    """Return the media type of a serialisation."""
-    return _MEDIA_TYPES[syntax]
-
 
 def document_of(
     source: str | PathLike[str] | bytes, syntax: str | None, base: str | None
@@ -49,7 +35,7 @@ def document_of(
 
 def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
     """Return the record of an event (API.md, "Kafka")."""
-    media = content_type_of(Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES)
+    media = (Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))
     return Record(topic, value, headers=(("content-type", media.encode()), ("timestamp", stamp)))

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.client.asking import Question, ask
+from penstock.client.asking import Question, ask, urls
 
 if TYPE_CHECKING:
     from penstock.cluster.load_files import Manifest
@@ -24,7 +24,7 @@ class Loading:
     """A cluster's coordinators (`url`, by comma), as far as loads concern them. TransientError where none answers."""
 
     def __init__(self, url: str) -> None:
-        self._coordinators = [part.strip().rstrip("/") for part in url.split(",") if part.strip()]
+        self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
         """Return what a load must be prepared for."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.engine import refused as embedded
 from penstock.ingest import refused as told
-from penstock.log import START, Partition
+from penstock.log import START
+from penstock.log.view import partitions_of
 
 if TYPE_CHECKING:
     from penstock.log import Log, Message, Reader
@@ -46,8 +47,7 @@ class Refused:
     def _new(self, topic: str) -> list[Message]:
         """Return what has come since the last look."""
         if topic not in self._readers:
-            partitions = self._log.topics().get(topic, 0)
-            self._readers[topic] = self._log.reader({Partition(topic, i): START for i in range(partitions)})
+            self._readers[topic] = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         reader, found = self._readers[topic], []
         while (messages := reader.poll(_POLL, _WAIT_S)) or not reader.caught_up():
             found += messages

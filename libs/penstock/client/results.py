@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.client.answers import answer_of
 from penstock.errors import LimitError
-from penstock.log import END, START, Partition
+from penstock.log import END, START
+from penstock.log.view import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -96,9 +97,8 @@ class Results:
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
         """From now on keep what comes for a query; `made`: a topic that was not there before came with the query."""
         with self._lock:
-            if topic not in self._readers and (partitions := self._log.topics().get(topic, 0)):
-                begin = START if made else END
-                self._readers[topic] = self._log.reader({Partition(topic, i): begin for i in range(partitions)})
+            if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
+                self._readers[topic] = self._log.reader(dict.fromkeys(partitions, START if made else END))
             self._waiting.setdefault(query, (topic, deque()))
 
     def unfollow(self, query: str) -> None:
@@ -137,8 +137,7 @@ class Results:
 
     def watch(self, topic: str) -> Iterator[Answered | None]:
         """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
-        partitions = self._log.topics().get(topic, 0)
-        reader = self._log.reader({Partition(topic, i): START for i in range(partitions)})
+        reader = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         try:
             while True:
                 messages = reader.poll(_POLL, _WAIT_S)

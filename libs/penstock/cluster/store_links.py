@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataPlaneError, PenstockError
-from penstock.node.control import Address, Connection, ControlError
+from penstock.node.control import Address, Connection, ControlError, lease_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.wire import Placement
 
 LEASE_MS = 10_000
-_MARGIN = 0.1  # of a lease: clocks of two machines may run at rates this much apart
 _TIMEOUT_S = 1.0  # of a question to a store: an engine that waits longer is taken for dead itself
 _LIMITS = PlaneLimits(connect_timeout_ms=500, read_timeout_ms=1_000)
 _MEND_EVERY_S = 0.1
@@ -209,7 +208,7 @@ class StoreLinks:
         snapshot = graph.snapshot
         needed = min(snapshot, graph.oldest_needed(snapshot))
         held.granted, epochs = held.link.lease(self._engine, needed, self._lease_ms)
-        held.until = began + self._lease_ms / 1000 * (1 - _MARGIN)
+        held.until = lease_end(began, self._lease_ms / 1000)
         return epochs
 
     def _drop(self, name: str, graph: StoresGraph) -> None:

@@ -40,6 +40,16 @@ class Rows:
         changes = np.flatnonzero(self.member[1:] != self.member[:-1]) + 1
         return np.concatenate(([0], changes, [count]))
 
+    def spans(self) -> tuple[Ids, NDArray[np.int64]]:
+        """Return the members with rows, ascending, and `starts`."""
+        starts = self.starts()
+        return self.member[starts[:-1]], starts
+
+    @property
+    def held(self) -> tuple[Ids, ...]:
+        """The columns of ids that it keeps."""
+        return self.columns
+
     def published(self) -> Rows:
         """Return the same rows with ids that other executions understand."""
         if self.decoder is None or not self.columns:

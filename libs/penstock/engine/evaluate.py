@@ -96,10 +96,8 @@ class Evaluator:
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
-        kept = rows if isinstance(rows, Product) else None
-        starts = rows.starts if isinstance(rows, Product) else rows.starts()
-        present = rows.present if isinstance(rows, Product) else rows.member[starts[:-1]]
-        held = rows.held if isinstance(rows, Product) else rows.columns
+        product = rows if isinstance(rows, Product) else None
+        (present, starts), held = rows.spans(), rows.held
         lease = None
         if len(present) and held:
             lease = self._core.dictionary.lease()
@@ -110,13 +108,13 @@ class Evaluator:
             reading=reading,
             form=query.form,
             variables=tuple(variable.name for variable in query.variables),
-            columns=held if kept is None else (),
+            columns=held if product is None else (),
             members=cohort.members,
             present=present,
             starts=starts,
             decoder=rows.decoder,
             lease=lease,
             errors=errors,
-            product=kept,
+            product=product,
             sparse=query.report_nonempty,
         )

@@ -41,7 +41,7 @@ class Product:
     @cached_property
     def present(self) -> Ids:
         """The members with rows, ascending."""
-        found = [rows.member[rows.starts()[:-1]] for rows in self.parts]
+        found = [rows.spans()[0] for rows in self.parts]
         present = found[0]
         for others in found[1:]:
             present = np.intersect1d(present, others, assume_unique=True)
@@ -51,6 +51,10 @@ class Product:
     def starts(self) -> NDArray[np.int64]:
         """Where each present member's rows begin, and at the end the number of rows."""
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
+
+    def spans(self) -> tuple[Ids, NDArray[np.int64]]:
+        """Return the members with rows, ascending, and `starts`."""
+        return self.present, self.starts
 
     def bytes(self) -> float:
         """Memory that all rows would take in columns, the member's among them."""

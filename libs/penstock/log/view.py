@@ -60,6 +60,11 @@ class CompactedView:
         self._reader.close()
 
 
+def partitions_of(log: Log, topic: str) -> list[Partition]:
+    """Return the partitions of a topic; none where it is not there."""
+    return [Partition(topic, i) for i in range(log.topics().get(topic, 0))]
+
+
 def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, int]:
     """Return how many records of each topic lie behind positions of its partitions: a question to the brokers."""
     found: dict[str, int] = {}

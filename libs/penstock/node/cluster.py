@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
-from penstock.node.control import Address, Connection, ControlError
+from penstock.node.control import Address, Connection, ControlError, lease_end
 from penstock.node.forking import Forking
 from penstock.node.graph import NodesGraph
 from penstock.node.journal import Journal
@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 _RETRY_S = 0.02
 _NEWEST = (1 << 32) - 1
 _LIMITS = PlaneLimits()
-_LEASE_MARGIN = 0.1  # of a lease: clocks of two machines may run at rates this much apart
 _ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
 
@@ -310,7 +309,7 @@ class Nodes:
             needed = self.graph.oldest_needed()
             began = time.monotonic()
             granted = max(self._ask_lease(node, needed, released) for node in self._nodes)
-            self.graph.lease(granted, began + self._lease_s * (1 - _LEASE_MARGIN))
+            self.graph.lease(granted, lease_end(began, self._lease_s))
 
     def _ask_lease(self, node: _Node, snapshot: int, released: dict[int, tuple[int, int]]) -> int:
         if node.leases is None:

@@ -23,6 +23,7 @@ MAX_HEADER_BYTES = 1 << 20
 MAX_COLUMNS_BYTES = 1 << 32
 _CHALLENGE_BYTES = 32
 _VERSION = b"penstock-control-1"
+_LEASE_MARGIN = 0.1  # of a lease: clocks of two machines may run at rates this much apart
 _TYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype("<u8"),
     "i64": np.dtype("<i8"),
@@ -43,6 +44,13 @@ class Address:
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def lease_end(asked_s: float, lease_s: float) -> float:
+    """Return until when a lease surely holds that was asked for at a moment: the other side counts from when it
+    answers, and by a clock of its own.
+    """
+    return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
 
 class ControlError(DataPlaneError):

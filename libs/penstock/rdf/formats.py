@@ -27,6 +27,11 @@ class Format(Enum):
         """Whether the core's own reader takes it: lines that stand alone."""
         return self is Format.N_TRIPLES or self is Format.N_QUADS
 
+    @property
+    def media_type(self) -> str:
+        """Its registered media type."""
+        return _MEDIA_TYPES[self]
+
     @classmethod
     def named(cls, name: str) -> Format:
         """Look up a name, file ending or media type (parameters ignored); DataError for others."""
@@ -63,22 +68,26 @@ _ENDINGS = {
     ".json": Format.JSON_LD,
 }
 
+_MEDIA_TYPES = {
+    Format.TURTLE: "text/turtle",
+    Format.N_TRIPLES: "application/n-triples",
+    Format.N_QUADS: "application/n-quads",
+    Format.TRIG: "application/trig",
+    Format.RDF_XML: "application/rdf+xml",
+    Format.JSON_LD: "application/ld+json",
+}
+
 _NAMES = {
     **{fmt.value: fmt for fmt in Format},
+    **{media: fmt for fmt, media in _MEDIA_TYPES.items()},
     **{ending[1:]: fmt for ending, fmt in _ENDINGS.items()},
     "n-triples": Format.N_TRIPLES,
     "n-quads": Format.N_QUADS,
     "rdf/xml": Format.RDF_XML,
     "rdf-xml": Format.RDF_XML,
     "rdfxml": Format.RDF_XML,
-    "application/n-triples": Format.N_TRIPLES,
     "text/plain": Format.N_TRIPLES,  # the media type of RDF 2004
-    "application/n-quads": Format.N_QUADS,
-    "text/turtle": Format.TURTLE,
     "application/x-turtle": Format.TURTLE,
     "text/n3": Format.TURTLE,
-    "application/trig": Format.TRIG,
-    "application/rdf+xml": Format.RDF_XML,
-    "application/ld+json": Format.JSON_LD,
     "application/json": Format.JSON_LD,
 }
