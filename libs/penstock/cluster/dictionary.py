@@ -46,11 +46,32 @@ class DictionaryService:
         self._topic = topics.names.dictionary
         self._writer = log.transactional(f"{topics.names.prefix}.dictionary")
         self.known = known or KnownTerms(log, self._topic)
-        self.known.finish(timeout_s)
+        self._catch_up(timeout_s)
         self._terms = self.known.terms
         self._decoder = native.LocalTerms(self._terms)
         self._terms.reserve_blanks(self.known.reserved)
         self._broken = False  # it may hold terms that are not durable
+
+    def _catch_up(self, timeout_s: float) -> None:
+        """Read all that is durable; from here on this process knows what is added. StorageError where terms are lost.
+
+        Brokers that crashed may show less than they had promised until somebody writes; and what is written tells
+        where the topic ends.
+        """
+        self.known.finish(timeout_s)
+        if self.known.position < self.known.promised:
+            self._writer.commit([self._reservation(self.known.reserved)])
+            self.known.finish(timeout_s)
+        if self.known.position < self.known.promised:
+            raise StorageError(
+                f"a snapshot of the dictionary reflects offset {self.known.promised} of {self._topic}, which ends "
+                f"at {self.known.position}: it lost terms, or is another one"
+            )
+        self.known.close()
+
+    def _reservation(self, reserved: int) -> Record:
+        entry = DictionaryEntry(reserved, BLANK, "", "", "")
+        return Record(self._topic, encode(entry), _BLANK_KEY)
 
     def __len__(self) -> int:
         return self._terms.size()
@@ -95,8 +116,7 @@ class DictionaryService:
             if needed + _BLANKS > OWN_BLANKS:
                 raise LimitError("the cluster has used up its blank nodes")
             self.known.reserved = needed + _BLANKS
-            entry = DictionaryEntry(self.known.reserved, BLANK, "", "", "")
-            records.append(Record(self._topic, encode(entry), _BLANK_KEY))
+            records.append(self._reservation(self.known.reserved))
         if records:
             self._terms.keep(np.array([self._terms.find(*term) for term in fresh], np.uint64))
             self._commit(records)

@@ -31,12 +31,17 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 
 
 class KnownTerms:
-    """`terms` after everything before `position`; blank nodes below `reserved` may be in use."""
+    """`terms` after everything before `position`; blank nodes below `reserved` may be in use.
+
+    `promised`: a snapshot of this process reflected the topic up to there. The brokers may show less after a crash of
+    theirs, until they have settled the last transactions: then all is read from the topic, which has the last word.
+    """
 
     def __init__(self, log: Log, topic: str, snapshot: Path | None = None) -> None:
         self.terms = native.Dictionary()
         self.reserved = 0
         self.position = START
+        self.promised = START
         self._partition = Partition(topic)
         if snapshot is not None:
             self._load(log, snapshot)
@@ -46,9 +51,9 @@ class KnownTerms:
         state = read_json(snapshot / _STATE)
         if state.get("version") != _VERSION or state.get("topic") != self._partition.topic:
             raise StorageError(f"{snapshot}: of another version of the format, or of another cluster")
-        end = log.spans([self._partition])[self._partition].end
-        if state["position"] > end:
-            raise StorageError(f"{snapshot}: reflects offset {state['position']}, but the topic ends at {end}")
+        self.promised = state["position"]
+        if self.promised > log.spans([self._partition])[self._partition].end:
+            return
         self.terms.load(str(snapshot / _FILE))
         if self.terms.size() != state["terms"]:
             raise StorageError(f"{snapshot}: {self.terms.size()} terms in place of {state['terms']}")
@@ -71,17 +76,16 @@ class KnownTerms:
         return bool(messages)
 
     def finish(self, timeout_s: float) -> None:
-        """Read to the end as it is now, and read no more: from here on, `wrote` tells what is added."""
+        """Read to the end as it is now."""
         self._reader.assign({self._partition: self.position})
         deadline = time.monotonic() + timeout_s
         while not self._reader.caught_up():
             self.read(min(timeout_s, 0.05))
             if time.monotonic() > deadline and not self._reader.caught_up():
                 raise TransientError(f"the dictionary's log was not read to its end within {timeout_s} s")
-        self.close()
 
     def wrote(self, offsets: Sequence[int]) -> None:
-        """Note what this process has added itself."""
+        """Note what this process has added itself, which it need not read."""
         self.position = max(offsets) + 1
 
     def write(self, folder: Path) -> None:

@@ -12,7 +12,7 @@ from penstock.cluster.terms import TermCache
 from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory
 from penstock.errors import AwayError, DataError, LimitError, StorageError
-from penstock.log import FencedError, MemoryLog, TransientError
+from penstock.log import FencedError, MemoryLog, Partition, Span, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.rdf.terms import is_private
@@ -260,15 +260,32 @@ def test_what_may_not_be_durable_is_never_seen(snapshots):
         service.snapshot(snapshots.folder)
 
 
-def test_a_snapshot_of_another_log_is_refused(snapshots, tmp_path):
+@pytest.fixture
+def snapshot_taken(snapshots):
+    """A snapshot of `TERMS`, whose process is over; returns their ids."""
     node = snapshots.node()
     node.step()
-    node._service.encode(TERMS)
+    ids = node._service.encode(TERMS)
     snapshots.seconds = 11.0
     node.step()
     snapshots.close()
-    other = MemoryLog()
-    other.create(TOPICS.all())
-    snapshots.log = other
-    with pytest.raises(StorageError, match="but the topic ends at 0"):
-        snapshots.node()
+    return ids
+
+
+def test_a_snapshot_of_another_log_is_refused(snapshots, snapshot_taken):
+    snapshots.log = MemoryLog()
+    snapshots.log.create(TOPICS.all())
+    node = snapshots.node()
+    with pytest.raises(StorageError, match="lost terms, or is another one"):
+        node.step()
+
+
+def test_brokers_that_show_less_than_they_promised_are_waited_for(snapshots, snapshot_taken, monkeypatch):
+    """Where they crashed, committed records may be invisible until the next ones are."""
+    partition, whole = Partition(TOPICS.names.dictionary), snapshots.log.spans
+    shown = {partition: Span(0, 10)}
+    monkeypatch.setattr(snapshots.log, "spans", lambda names: shown if list(names) == [partition] else whole(names))
+    node = snapshots.node()
+    assert node._known.position < node._known.promised
+    node.step()
+    assert np.array_equal(node._service.find(TERMS), snapshot_taken)
