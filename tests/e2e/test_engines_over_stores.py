@@ -20,14 +20,18 @@ QUERIES = {
     "WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t }",
     "new": f"REGISTER ISTREAM new AS SELECT ?t (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 2s STEP 1s] FROM <{GRAPH}> "
     "WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t } GROUP BY ?t",
+    "both": f"REGISTER QUERY both AS SELECT ?s (COUNT(*) AS ?n) FROM NAMED STREAM <{IRI}> [RANGE 1s STEP 1s] FROM <{GRAPH}> "
+    f"WHERE {{ GRAPH <{IRI}> {{ ?s <http://x/p> ?v }} ?s <http://x/says> ?t . ?s <http://x/says> ?u }} GROUP BY ?s",
 }
 
 
-@pytest.mark.parametrize("transport", ["tcp", "auto"])
-def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix, tmp_path, transport):
+@pytest.mark.parametrize(("transport", "execution"), [("tcp", "in-place"), ("auto", "auto"), ("tcp", "fork-join")])
+def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix, tmp_path, transport, execution):
     load = Load(broker.bootstrap_servers, topic_prefix, queries=QUERIES, settings=SETTINGS)
     with (
-        small(broker.bootstrap_servers, topic_prefix, tmp_path, engines=2, transport=transport) as cluster,
+        small(
+            broker.bootstrap_servers, topic_prefix, tmp_path, engines=2, transport=transport, execution=execution
+        ) as cluster,
         Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
     ):
         load.prepare(client)

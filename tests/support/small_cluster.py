@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log import Message
+    from penstock.query.planning.placement import Execution
 
 SECRET = b"a secret of sixteen bytes"
 
@@ -34,13 +35,19 @@ SECRET = b"a secret of sixteen bytes"
 class SmallCluster:
     """`engines` query engines and one of every other service. `run` steps all until nothing moves.
 
-    `reads`: engines read the stored graph in stores, by that transport; None: each holds it.
+    `reads`: engines read the stored graph in stores, by that transport; None: each holds it. `execution`: of steps there.
     """
 
     def __init__(
-        self, engines: int = 1, shards: int = 2, buckets: int = 2, reads: Literal["shm", "tcp"] | None = None
+        self,
+        engines: int = 1,
+        shards: int = 2,
+        buckets: int = 2,
+        reads: Literal["shm", "tcp"] | None = None,
+        execution: Execution = "auto",
     ) -> None:
         self.reads = reads
+        self.execution: Execution = execution
         self.clock = VirtualClock(1_000)
         self.log = MemoryLog(self.clock)
         self.topics = ClusterTopics(TopicNames(), shards=shards, buckets=buckets)
@@ -61,7 +68,7 @@ class SmallCluster:
 
     def start_engine(self, name: str) -> QueryEngine:
         rng = random.Random(0)
-        links = None if self.reads is None else StoreLinks(name, self.topics.shards, self._reach, clock=self._seconds)
+        links = None if self.reads is None else self._links(name)
         limits, now_ms = Limits(), self.clock.now_ms
         factory = ReplicaFactory(None, self.terms, self.topics.shards, limits, now_ms, rng, links, patience_s=0.0)
         engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
@@ -79,6 +86,10 @@ class SmallCluster:
         lessor.start()
         self.stores[name] = store
         return store
+
+    def _links(self, name: str) -> StoreLinks:
+        shards, execution = self.topics.shards, self.execution
+        return StoreLinks(name, shards, self._reach, clock=self._seconds, secret=SECRET, execution=execution)
 
     def _reach(self, node: int, address: str) -> ControlLink:
         assert self.reads is not None

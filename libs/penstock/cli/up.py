@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from penstock.dataplane import Transport
+    from penstock.query.planning.placement import Execution
 
 _READY_S = 120.0
 _STOP_S = 10.0
@@ -69,6 +70,7 @@ class LocalCluster:
     buckets: int = 8
     adaptor: AdaptorKind = AdaptorKind.plain
     transport: Transport = "auto"
+    execution: Execution = "auto"
     services: dict[str, Supervised] = field(default_factory=dict)
     url: str = ""
     sparql_url: str = ""
@@ -107,7 +109,8 @@ class LocalCluster:
         """Return settings of engines: they read stores, or hold the graph themselves where there are none."""
         if not self.stores:
             return {"PENSTOCK_GRAPH": "engine"}
-        return {"PENSTOCK_SECRET_FILE": str(self._secret), "PENSTOCK_TRANSPORT": self.transport}
+        how = {"PENSTOCK_TRANSPORT": self.transport, "PENSTOCK_EXECUTION": self.execution}
+        return {"PENSTOCK_SECRET_FILE": str(self._secret), **how}
 
     def _of_stores(self) -> dict[str, str]:
         """Return settings of stores: checkpoints where they can have each other's, regions in memory."""

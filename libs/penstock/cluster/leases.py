@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import DataError
+from penstock.errors import DataError, StorageError
 from penstock.node.serving import ControlServer
 
 if TYPE_CHECKING:
@@ -97,6 +97,13 @@ class Leases:
         for engine in [name for name, lease in self._leases.items() if lease.until <= now]:
             del self._leases[engine]
 
+    def shard(self, number: int) -> ShardStore:
+        """Return a shard that is here; StorageError where it is not."""
+        with self._lock:
+            if number not in self._shards:
+                raise StorageError(f"shard {number} is not here")
+            return self._shards[number]
+
     def hello(self) -> dict[str, Any]:
         """Return what there is."""
         with self._lock:
@@ -104,7 +111,13 @@ class Leases:
 
 
 class LeaseServer(ControlServer[Leases]):
-    """Answers engines: what is here, and leases. Runs in a thread of its own."""
+    """Answers engines: what is here, leases, and forks (ADR 18). Runs in a thread of its own."""
+
+    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        if message["do"] == "fork":
+            shard = self._node.shard(int(message["place"]))
+            return {}, {"rows": shard.fragments.run(message, columns["excluded"], columns["rows"])}
+        return super()._do_with_columns(message, columns)
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         del columns

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.cluster.commits import batch_labels
 from penstock.dataplane import RegionKind
+from penstock.node.fragments import Fragments
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ class ShardStore:
     """A store of one shard, so that shards can come and go one by one. One writer; `lease` from any thread.
 
     `directory` is memory (/dev/shm), and is gone with the process. `saved`: the checkpoint that it begins with.
-    `epoch` tells the region from
-    every other one of that shard.
+    `epoch` tells the region from every other one of that shard. `fragments` runs steps that engines send here.
     """
 
     def __init__(self, number: int, shards: int, directory: Path, server: Server, saved: Path | None = None) -> None:
@@ -42,6 +42,7 @@ class ShardStore:
             self.store = native.Store(str(directory), shards, own=[number], publish_logs=True)
         else:
             self.store = native.Store.open(str(saved), str(directory), publish_logs=True)
+        self.fragments = Fragments(self.store)
         path = directory / f"shard-{number}.region"
         self.epoch = native.ShardReader(str(path)).epoch()
         self._region = server.publish(

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.dataplane import PlaneLimits, connect
 from penstock.errors import DataPlaneError, PenstockError
 from penstock.node.control import Address, Connection, ControlError, lease_end
+from penstock.node.forking import Forking
+from penstock.query.planning import placement as planning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 LEASE_MS = 10_000
 _TIMEOUT_S = 1.0  # of a question to a store: an engine that waits longer is taken for dead itself
+_FORK_S = 30.0  # of a fork: a store that stands still is found out by its lease, which interrupts it
 _LIMITS = PlaneLimits(connect_timeout_ms=500, read_timeout_ms=1_000)
 _MEND_EVERY_S = 0.1
 
@@ -53,11 +56,11 @@ class ControlLink:
     """A store in another process: its control connection and its data plane."""
 
     def __init__(self, node: int, address: str, secret: bytes, transport: Transport, rdma_device: str) -> None:
-        host, _, port = address.rpartition(":")
-        self._node, self._host, self._secret = node, host, secret
+        at = Address.of(address)
+        self._node, self._host, self._secret = node, at.host, secret
         self._transport: Transport = transport
         self._rdma_device = rdma_device
-        self._connection = Connection.to(Address(host, int(port)), secret, _TIMEOUT_S)
+        self._connection = Connection.to(at, secret, _TIMEOUT_S)
         self._data_port = int(self._ask({"do": "hello"})["data_port"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +94,7 @@ class _Held:
     link: StoreLink
     granted: int = 0
     until: float = 0.0
+    transport: str = ""
     epochs: dict[int, int] = field(default_factory=dict)
 
 
@@ -98,7 +102,7 @@ class StoreLinks:
     """All links of one engine. Any thread.
 
     `place` tells the placement; `mend` and `renew` bring links and leases up to it. `clock` gives seconds of a
-    monotonic clock.
+    monotonic clock. `secret`: with it, steps may be taken to the stores by fork-join, which `execution` decides.
     """
 
     def __init__(
@@ -109,8 +113,12 @@ class StoreLinks:
         *,
         lease_ms: int = LEASE_MS,
         clock: Callable[[], float] = time.monotonic,
+        secret: bytes | None = None,
+        execution: planning.Execution = "auto",
     ) -> None:
         self._engine, self._shards, self._reach = engine, shards, reach
+        self.forking = None if secret is None else Forking(range(shards), self._address_of, secret, _FORK_S)
+        self._execution: planning.Execution = execution
         self._lease_ms, self._clock = lease_ms, clock
         self._placement: Placement | None = None
         self._lock = threading.Lock()  # all below
@@ -124,6 +132,16 @@ class StoreLinks:
     def place(self, placement: Placement | None) -> None:
         """Take over who has which shards."""
         self._placement = placement
+
+    def execution(self) -> planning.Placement | None:
+        """Return how steps may be executed over the stores; None where nothing takes them there.
+
+        By costs of reading as it is reached now, or by TCP where it is yet to be reached.
+        """
+        if self.forking is None:
+            return None
+        transports = tuple(held.transport for held in self._held.copy().values() if held.transport)
+        return planning.Placement(self._execution, transports or ("tcp",), self.forking.places)
 
     @property
     def valid(self) -> bool:
@@ -174,15 +192,23 @@ class StoreLinks:
 
     def _wanted(self) -> dict[str, tuple[str, set[int]]]:
         """Return each store's address and shards."""
-        placement = self._placement
         found: dict[str, tuple[str, set[int]]] = {}
         for shard in range(self._shards):
-            name = None if placement is None else placement.shards.get(str(shard))
-            address = None if placement is None or name is None else placement.stores.get(name)
-            if name is None or address is None:
-                raise DataPlaneError(f"no store has shard {shard}", "disconnected")
+            name, address = self._store_of(shard)
             found.setdefault(name, (address, set()))[1].add(shard)
         return found
+
+    def _store_of(self, shard: int) -> tuple[str, str]:
+        """Return the name and address of the store that has a shard."""
+        placement = self._placement
+        name = None if placement is None else placement.shards.get(str(shard))
+        address = None if placement is None or name is None else placement.stores.get(name)
+        if name is None or address is None:
+            raise DataPlaneError(f"no store has shard {shard}", "disconnected")
+        return name, address
+
+    def _address_of(self, shard: int) -> Address:
+        return Address.of(self._store_of(shard)[1])
 
     def _renew_one(self, graph: StoresGraph, name: str, address: str, shards: set[int]) -> None:
         held = self._held.get(name)
@@ -196,7 +222,9 @@ class StoreLinks:
         if any(shard not in epochs for shard in shards):
             raise DataPlaneError(f"it has not all of shards {sorted(shards)} yet", "refused")
         if any(epochs[shard] != held.epochs.get(shard) for shard in shards):
-            graph.attach(held.node, held.link.plane(), sorted(shards))
+            plane = held.link.plane()
+            held.transport = plane.transport(held.node)
+            graph.attach(held.node, plane, sorted(shards))
             again = self._lease(graph, held)
             if any(again.get(shard) != epochs[shard] for shard in shards):
                 raise DataPlaneError("its shards have changed meanwhile", "retired")
@@ -216,6 +244,8 @@ class StoreLinks:
         if held is not None:
             held.link.close()
             graph.detach(held.node)
+            if self.forking is not None:
+                self.forking.interrupt(Address.of(held.address))
 
     def close(self) -> None:
         """Hang up; leases end by themselves."""
@@ -224,6 +254,8 @@ class StoreLinks:
                 held.link.close()
             self._held.clear()
             self._until = 0.0
+        if self.forking is not None:
+            self.forking.close()
 
 
 class Keeper:

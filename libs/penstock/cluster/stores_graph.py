@@ -78,8 +78,15 @@ class StoresGraph(RemoteGraph):
         return self.beside.capture(directory, previous)
 
     # ---- `Elsewhere`
-    placement: Placement | None = None
-    forking: Forking | None = None
+    @property
+    def placement(self) -> Placement | None:
+        """How steps may be executed over the stores."""
+        return self.links.execution()
+
+    @property
+    def forking(self) -> Forking | None:
+        """What takes steps to the stores, if anything does."""
+        return self.links.forking
 
     def stream(self, declaration: Declaration, number: int, dictionary: native.Dictionary) -> native.Stream:
         """Return a stream whose windows are here. Its timing predicates have the cluster's ids: AwayError where they

@@ -132,7 +132,8 @@ class AskingCore(ClusterCore):
 
 def asking(core: ClusterCore) -> AskingCore:
     """Return the core of an engine as one-shot queries use it."""
-    return AskingCore(core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign, terms=core.terms)
+    shared = core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign
+    return AskingCore(*shared, terms=core.terms, nodes=core.nodes)
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:

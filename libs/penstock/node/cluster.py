@@ -119,8 +119,8 @@ class Nodes:
         owners = {shard: node.number for node in self._nodes for shard in node.own}
         by_shard = [owners[shard] for shard in range(len(owners))]
         addresses = [node.address for node in self._nodes]
-        self.forking = Forking(addresses, self._secret, by_shard, self._patience_s)
-        self.placement = Placement(self._execution, tuple(self.transports()))
+        self.forking = Forking(by_shard, addresses.__getitem__, self._secret, self._patience_s)
+        self.placement = Placement(self._execution, tuple(self.transports()), self.forking.places)
         self._renew()
 
     def close(self) -> None:

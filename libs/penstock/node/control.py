@@ -6,6 +6,7 @@ prove that they hold the secret before anything else is said: each answers the o
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
@@ -41,6 +42,12 @@ class Address:
 
     host: str
     port: int
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """Return the address that `host:port` names."""
+        host, _, port = text.rpartition(":")
+        return cls(host, int(port))
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -85,6 +92,11 @@ class Connection:
     def close(self) -> None:
         """Hang up."""
         self._socket.close()
+
+    def interrupt(self) -> None:
+        """Let whoever waits here learn at once that the other side is gone. Any thread."""
+        with contextlib.suppress(OSError):  # it is closed already
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def expire_at(self, moment: float) -> None:
         """From now on the other side is taken for gone where it is silent until that moment of time.monotonic()."""

@@ -1,5 +1,7 @@
 """Fork-join (DESIGN §6.6): steps of a plan go to the nodes that own their keys, with the rows that they extend.
 
+The engine's side, over nodes of its own and over a cluster's stores.
+
 Rows travel as Arrow IPC streams of one record batch: a uint64 column for each slot, named by its number.
 """
 
@@ -17,7 +19,7 @@ from penstock.node.control import Connection, ControlError
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -67,24 +69,31 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """The engine's side. One connection to each node, made when it is first needed; one evaluation at a time.
+    """The engine's side. One connection to each place, made when it is first needed; one evaluation at a time.
 
-    owners: of each shard the node's place among the addresses. timeout_s: how long a node may take where the evaluation
-    itself has no time limit.
+    A place is who takes a part: a node, or a shard in whichever store has it now. owners: of each shard its place.
+    address_of: where a place is; raises DataPlaneError where nobody knows. timeout_s: how long a fork may take.
     """
 
-    def __init__(self, addresses: Sequence[Address], secret: bytes, owners: Sequence[int], timeout_s: float) -> None:
-        self._addresses = list(addresses)
-        self._secret = secret
+    def __init__(
+        self, owners: Sequence[int], address_of: Callable[[int], Address], secret: bytes, timeout_s: float
+    ) -> None:
         self._owners = list(owners)
+        self._address_of = address_of
+        self._secret = secret
         self._timeout_s = timeout_s
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, tuple[Address, Connection]] = {}
         self._using = threading.Lock()
         self.rows = 0  # that were shipped so far
         self.forks = 0
 
+    @property
+    def places(self) -> int:
+        """Among how many places a fork's rows are divided."""
+        return max(self._owners) + 1
+
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """What runs the forks of one plan over a view of the nodes' graph; None where the plan has none."""
+        """What runs the forks of one plan over a view of the graph; None where the plan has none."""
         if not fragments:
             return None
         snapshot, commits = native.visible_in(view)
@@ -94,9 +103,15 @@ class Forking:
             asked = {"do": "fork", "plan": fragments[fork], "snapshot": snapshot}
             asked |= {"timeout_s": seconds_left, "memory": bytes_left}
             with self._using:
-                return self._run(asked, excluded, parts, seconds_left or self._timeout_s)
+                return self._run(asked, excluded, parts, min(seconds_left or self._timeout_s, self._timeout_s))
 
         return native.Forker(self._owners, run)
+
+    def interrupt(self, address: Address) -> None:
+        """Let the fork that waits for whoever is there fail now: it is gone. Any thread."""
+        for reached, connection in list(self._connections.values()):
+            if reached == address:
+                connection.interrupt()
 
     def close(self) -> None:
         """Hang up."""
@@ -107,41 +122,45 @@ class Forking:
         self, asked: dict[str, Any], excluded: NDArray[np.uint32], parts: Sequence[ForkPart], seconds: float
     ) -> list[ForkPart]:
         deadline = time.monotonic() + seconds + _GRACE_S
-        waiting = [node for node, part in enumerate(parts) if part is not None]
+        waiting = [place for place, part in enumerate(parts) if part is not None]
         found: list[ForkPart] = [None] * len(parts)
         try:
-            for node, part in enumerate(parts):
+            for place, part in enumerate(parts):
                 if part is not None:
                     columns: Columns = {"excluded": excluded, "rows": rows_to_arrow(*part)}
-                    self._connection(node, deadline).send(asked, columns)
+                    self._connection(place, deadline).send({**asked, "place": place}, columns)
                     self.rows += len(part[1][0])
-            for node in list(waiting):
-                found[node] = self._receive(node, deadline)
-                waiting.remove(node)
+            for place in list(waiting):
+                found[place] = self._receive(place, deadline)
+                waiting.remove(place)
         finally:
             self._drop(waiting)  # whatever they still answer, nobody waits for it
         self.forks += 1
         return found
 
-    def _connection(self, node: int, deadline: float) -> Connection:
-        if node not in self._connections:
-            self._connections[node] = self._connected(node, deadline)
-        connection = self._connections[node]
+    def _connection(self, place: int, deadline: float) -> Connection:
+        address = self._address_of(place)
+        if place in self._connections and self._connections[place][0] != address:
+            self._drop([place])  # a shard has moved
+        if place not in self._connections:
+            self._connections[place] = self._connected(place, deadline)
+        _, connection = self._connections[place]
         connection.expire_at(deadline)
         return connection
 
-    def _connected(self, node: int, deadline: float) -> Connection:
+    def _connected(self, place: int, deadline: float) -> tuple[Address, Connection]:
         """A new connection. A node that was killed is waited for, as long as the evaluation has time."""
         while True:
+            address = self._address_of(place)
             try:
-                return Connection.to(self._addresses[node], self._secret, self._timeout_s)
+                return address, Connection.to(address, self._secret, self._timeout_s)
             except ControlError as error:
                 if error.fault == "refused" or time.monotonic() + _PAUSE_S > deadline - _GRACE_S:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _receive(self, node: int, deadline: float) -> ForkPart:
-        connection = self._connections[node]
+    def _receive(self, place: int, deadline: float) -> ForkPart:
+        address, connection = self._connections[place]
         connection.expire_at(deadline)
         answer, columns = connection.receive()
         match answer.get("kind"):
@@ -149,12 +168,12 @@ class Forking:
                 return rows_from_arrow(columns["rows"])
             case "LimitError":
                 raise LimitError(answer["error"])
-            case "StorageError":  # the node is behind, or was started anew: the evaluation begins again
+            case "StorageError":  # it is behind, was started anew, or let the shard go: the evaluation begins again
                 raise ControlError(answer["error"], "retired")
             case _:
-                raise StorageError(f"node {self._addresses[node]} refuses a fork: {answer['error']}")
+                raise StorageError(f"{address} refuses a fork: {answer['error']}")
 
-    def _drop(self, nodes: Sequence[int]) -> None:
-        for node in nodes:
-            if (connection := self._connections.pop(node, None)) is not None:
-                connection.close()
+    def _drop(self, places: Sequence[int]) -> None:
+        for place in places:
+            if (reached := self._connections.pop(place, None)) is not None:
+                reached[1].close()

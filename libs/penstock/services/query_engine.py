@@ -20,6 +20,7 @@ from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.http.sparql import routes
 from penstock.log.view import records_behind
+from penstock.query.planning.placement import Execution  # noqa: TC001 - pydantic reads it
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
@@ -39,6 +40,7 @@ class QueryEngineSettings(ClientSettings):
     secret_file: Path | None = Field(None, description="what stores and engines share; needed to read stores")
     transport: Literal["auto", "shm", "tcp", "rdma"] = Field("auto", description="of reads of stores")
     rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
+    execution: Execution = Field("auto", description="of steps over the stores: there, or in here by reads")
     lease_ms: int = Field(
         10_000, ge=1_000, le=600_000, description="for how long stores keep what a silent engine reads"
     )
@@ -59,7 +61,7 @@ class QueryEngineSettings(ClientSettings):
             return ControlLink(node, address, secret, self.transport, self.rdma_device)
 
         name = f"{self.instance}-{secrets.token_hex(4)}"
-        return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms)
+        return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, execution=self.execution)
 
 
 class CheckpointedEngine:

@@ -48,11 +48,11 @@ class ServedStore:
 
     def __init__(self, context: Context[StoreSettings]) -> None:
         settings, topics = context.settings, topics_of(context)
-        host, _, port = settings.listen.rpartition(":")
-        secret = settings.secret()
+        listen = Address.of(settings.listen)
+        host, secret = listen.host, settings.secret()
         server = Server(host, settings.data_port, secret, rdma_device=settings.rdma_device)
         leases = Leases()
-        self.leases = LeaseServer(leases, host, int(port), secret, server.port)
+        self.leases = LeaseServer(leases, host, listen.port, secret, server.port)
         address = Address(settings.advertised_host or host, self.leases.address.port)
         root = settings.data_dir
         checkpoints = None if root is None else ShardCheckpoints(root, settings.instance, topics.shards)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from penstock.cluster.query_engine import QueryEngine
 from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import AwayError
+from penstock.node.fragments import Fragments
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ QUERIES = {
         FROM <{EX}h> WHERE {{ ?x <{EX}at> ?at . ?x ?p ?y }} GROUP BY ?x""",
     "other": f"""REGISTER QUERY other AS SELECT ?y FROM STREAM <{EX}t> [RANGE 1s STEP 1s] FROM <{EX}g>
         WHERE {{ ?x <{EX}at> ?at . ?x <{EX}knows> ?y }}""",
+    "stored": f"""REGISTER QUERY stored AS SELECT ?x ?y ?z FROM NAMED STREAM <{EX}s> [RANGE 2s STEP 1s] FROM <{EX}g>
+        FROM NAMED <{EX}h> WHERE {{ GRAPH <{EX}s> {{ ?x <{EX}at> ?at }} ?x <{EX}knows> ?y . GRAPH <{EX}h> {{ ?x <{EX}of> ?z }} }}""",
     "lone": f"""REGISTER QUERY lone AS SELECT ?x ?at FROM STREAM <{EX}t> [RANGE 1s STEP 1s] WHERE {{ ?x <{EX}at> ?at }}""",
 }
 
@@ -36,8 +41,8 @@ QUERIES = {
 def made(tmp_path: Path) -> Iterator[Callable[..., SmallCluster]]:
     clusters = []
 
-    def make(reads: Any, stores: int = 2, engines: int = 1) -> SmallCluster:
-        cluster = SmallCluster(engines=engines, shards=SHARDS, buckets=4, reads=reads)
+    def make(reads: Any, stores: int = 2, engines: int = 1, execution: Any = "auto") -> SmallCluster:
+        cluster = SmallCluster(engines=engines, shards=SHARDS, buckets=4, reads=reads, execution=execution)
         clusters.append(cluster)
         for i in range(stores):
             cluster.start_store(f"s{i}", tmp_path / str(len(clusters)))
@@ -100,13 +105,24 @@ def test_engines_answer_from_stores_what_one_that_holds_the_graph_answers(made, 
         assert engine.graph.edge_count() == cluster_edges(cluster)
 
 
+@pytest.mark.parametrize("reads", ["shm", "tcp"])
+def test_steps_that_run_in_stores_give_the_same_answers(made, expected, reads):
+    cluster = made(reads, engines=2, execution="fork-join")
+    feed(cluster, 1, 4)
+    feed(cluster, 4, 8)
+    feed(cluster, 8, 12)
+    assert told(cluster) == expected
+    assert sum(engine.graph.forking.forks for engine in cluster.engines.values()) > 0
+
+
 def cluster_edges(cluster: SmallCluster) -> int:
     return sum(shard.store.edge_count() for store in cluster.stores.values() for shard in store.shards.values())
 
 
+@pytest.mark.parametrize("execution", ["in-place", "fork-join"])
 @pytest.mark.parametrize("back", [False, True])
-def test_a_store_that_dies_is_waited_for_until_its_shards_are_elsewhere(made, expected, tmp_path, back):
-    cluster = made("shm", engines=2)
+def test_a_store_that_dies_is_waited_for_until_its_shards_are_elsewhere(made, expected, tmp_path, back, execution):
+    cluster = made("shm", engines=2, execution=execution)
     feed(cluster, 1, 4)
     cluster.kill_store("s1")
     feed(cluster, 4, 8)
@@ -129,6 +145,45 @@ def test_without_stores_evaluations_wait_and_are_made_up_for(made, expected, tmp
     feed(cluster, 8, 12)
     assert engine.trouble is None
     assert told(cluster) == expected
+
+
+LATER = f"""SELECT ?x ?z FROM <{EX}g> FROM NAMED <{EX}h>
+    WHERE {{ ?x <{EX}knows> ?y . GRAPH <{EX}h> {{ ?x <{EX}later> ?z }} }}"""
+
+
+def test_steps_in_stores_know_terms_that_came_after_the_query_was_first_asked(made):
+    cluster = made("tcp", execution="fork-join")
+    feed(cluster, 1, 4)
+    [engine] = cluster.engines.values()
+    assert not list(engine.one_shot.query(LATER, None, None, None))
+    cluster.coordinator.update(f"INSERT DATA {{ GRAPH <{EX}h> {{ <{EX}x1> <{EX}later> <{EX}new> }} }}")
+    cluster.run()
+    forks = engine.graph.forking.forks
+    assert {str(row["z"]) for row in engine.one_shot.query(LATER, None, None, None)} == {f"{EX}new"}
+    assert engine.graph.forking.forks > forks
+
+
+def test_a_fork_at_a_store_that_stands_still_ends_with_the_link_to_it(made, monkeypatch):
+    cluster = made("tcp", execution="fork-join")
+    feed(cluster, 1, 4)
+    [engine] = cluster.engines.values()
+    run, began, still = Fragments.run, Event(), Event()
+
+    def held_up(self: Fragments, *asked: Any) -> Any:
+        if not began.is_set():
+            began.set()
+            still.wait(60.0)
+        return run(self, *asked)
+
+    monkeypatch.setattr(Fragments, "run", held_up)
+    text = LATER.replace("later", "of")
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(lambda: len(list(engine.one_shot.query(text, None, None, None))))
+        assert began.wait(60.0)
+        for lessor in cluster._lessors.values():
+            engine.graph.forking.interrupt(lessor.address)
+        assert asked.result(60.0) > 0
+    still.set()
 
 
 def test_a_one_shot_query_reads_stores_or_says_that_they_are_away(made, tmp_path):

@@ -19,7 +19,7 @@ ONE = (Step(1.0, 1.0),)
 
 
 def test_a_fork_pays_from_where_its_costs_are_less_on() -> None:
-    placement = Placement("auto", ("tcp", "tcp"))
+    placement = Placement("auto", ("tcp", "tcp"), 2)
     least = placement.least_rows(ONE, 2, 2)
     assert least is not None
     for rows, pays in ((least - 1, False), (least, True), (4 * least, True)):
@@ -27,8 +27,8 @@ def test_a_fork_pays_from_where_its_costs_are_less_on() -> None:
 
 
 def test_mapped_nodes_are_read_in_place_for_longer_than_remote_ones() -> None:
-    remote = Placement("auto", ("tcp", "tcp")).least_rows(ONE, 2, 2)
-    half = Placement("auto", ("shm", "tcp")).least_rows(ONE, 2, 2)
+    remote = Placement("auto", ("tcp", "tcp"), 2).least_rows(ONE, 2, 2)
+    half = Placement("auto", ("shm", "tcp"), 2).least_rows(ONE, 2, 2)
     assert remote is not None
     assert half is not None
     assert remote < half < MOST_ROWS
@@ -36,12 +36,12 @@ def test_mapped_nodes_are_read_in_place_for_longer_than_remote_ones() -> None:
 
 @pytest.mark.parametrize(("execution", "least"), [("fork-join", 1), ("in-place", None)])
 def test_the_setting_decides_whatever_the_costs(execution, least) -> None:
-    assert Placement(execution, ("shm",)).least_rows(ONE, 2, 2) == least
+    assert Placement(execution, ("shm",), 2).least_rows(ONE, 2, 2) == least
 
 
 def compile_(execution, *patterns, grouped=False, stats=None, **more):
     catalogue = MadeUpCatalogue(stats)
-    catalogue.placement = Placement(execution, ("tcp", "tcp"))
+    catalogue.placement = Placement(execution, ("tcp", "tcp"), 2)
     query = ContinuousQuery("", Form.SELECT, Project(bgp(*patterns), (Variable("x"),)), (Variable("x"),), **more)
     return plan(query, catalogue, grouped=grouped)
 

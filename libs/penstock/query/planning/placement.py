@@ -32,9 +32,9 @@ class ReadCosts:
 
 @dataclass(frozen=True, slots=True)
 class ForkCosts:
-    """µs of a fork: what one costs whatever it ships, each cell that travels, each row of a step at the node."""
+    """µs of a fork: what each part costs whatever it ships, each cell that travels, each row of a step at the node."""
 
-    fork_us: float
+    part_us: float
     cell_us: float
     step_us: float
 
@@ -45,7 +45,7 @@ READS = {
     # A projection (ADR 15): three dependent READs of 2 µs, 32 by a doorbell; copying as over TCP.
     "rdma": ReadCosts(round_us=4.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
 }
-FORK = ForkCosts(fork_us=650.0, cell_us=0.006, step_us=0.045)
+FORK = ForkCosts(part_us=325.0, cell_us=0.006, step_us=0.045)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How steps are executed. `transports`: of reads of each node; nodes are taken to own as many keys each."""
+    """How steps are executed. `transports`: of reads of each node; nodes are taken to own as many keys each. `parts`:
+    into how many a fork's rows are divided.
+    """
 
     execution: Execution
     transports: tuple[str, ...]
+    parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
         """What reading the lists of all steps costs, for that many rows."""
@@ -78,7 +81,7 @@ class Placement:
         """What a fork costs that ships so many columns there and back."""
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)
-        return FORK.fork_us + cells * FORK.cell_us + worked * FORK.step_us
+        return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
 
     def least_rows(self, steps: tuple[Step, ...], width_in: int, width_out: int) -> int | None:
         """From how many rows on a fork costs less than reading in place; None where it never does."""
