@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
+from urllib.request import urlopen
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from typing import TYPE_CHECKING
+
 from penstock.client import Client
 from penstock.errors import AwayError
 from support.cluster_load import IRI, Load, small
+
+if TYPE_CHECKING:
+    from penstock.cli.up import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("broker")
 GRAPH = "http://x/stored"
@@ -42,11 +49,17 @@ def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix,
             cluster.watch()
         load.push(40, 1.0)
         load.check(cluster)
+        assert (_forks(cluster) > 0) == (execution == "fork-join"), "rows are too few for any other reason to fork"
         ask = f"SELECT (COUNT(*) AS ?n) FROM <{GRAPH}> WHERE {{ ?s <http://x/says> ?t }}"
         deadline = time.monotonic() + 30.0
         while (count := _count(client, ask)) != len(load.sent):
             assert time.monotonic() < deadline, (count, len(load.sent))
             time.sleep(0.2)
+
+
+def _forks(cluster: LocalCluster) -> float:
+    told = "".join(urlopen(f"{url}/metrics").read().decode() for url in cluster.sparql_url.split(","))
+    return sum(float(count) for count in re.findall(r"^penstock_forks_total (\S+)$", told, re.MULTILINE))
 
 
 def _count(client: Client, ask: str) -> int:

@@ -23,6 +23,8 @@ class Metrics:
         self.batches = self._counter("batches", "batches closed or applied, empty ones included")
         self.transactions = self._counter("transactions", "transactions committed")
         self.evaluations = self._counter("evaluations", "evaluations committed")
+        self.forks = self._counter("forks", "forks: steps that stores ran for this engine")
+        self.forked_rows = self._counter("forked_rows", "rows that went to stores with forks")
         self.retries = self._counter("transient_failures", "steps that failed and were tried again")
         self.lag = self._gauge("lag_records", "records between this stage and the end of its input", "topic")
         self.batch_age = self._gauge("batch_age_seconds", "wall clock minus the end of the last closed batch", "stream")

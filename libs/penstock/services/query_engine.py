@@ -142,6 +142,7 @@ class EngineGauges:
     def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
         self._evaluations, self._transactions = Tally(metrics.evaluations), Tally(metrics.transactions)
+        self._forks, self._forked_rows = Tally(metrics.forks), Tally(metrics.forked_rows)
 
     def observe(self) -> None:
         """Bring the metrics up to date."""
@@ -151,6 +152,9 @@ class EngineGauges:
         metrics.buckets.set(len(engine.buckets))
         self._evaluations.reach(engine.told.evaluations)
         self._transactions.reach(engine.told.transactions)
+        if engine.graph is not None and (forking := engine.graph.forking) is not None:
+            self._forks.reach(forking.forks)
+            self._forked_rows.reach(forking.rows)
         for seconds, evaluations in engine.told.take():
             for _ in range(evaluations):
                 metrics.latency.observe(seconds)
