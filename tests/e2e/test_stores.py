@@ -13,6 +13,7 @@ pytest.importorskip("confluent_kafka")
 
 from penstock.cli.up import LocalCluster
 from penstock.client import Client
+from penstock.errors import StorageError
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -25,10 +26,16 @@ PATIENCE_S = 60.0
 
 
 def live(regions: Path) -> dict[int, native.ShardReader]:
-    """The region of each shard that has come furthest: a store that died may have left one behind."""
+    """The region of each shard that has come furthest: a store that died may have left one behind, one may just come or
+    go.
+    """
     found: dict[int, native.ShardReader] = {}
     for path in regions.glob("*/*/*/shard-*.region"):
-        number, reader = int(path.stem.removeprefix("shard-")), native.ShardReader(str(path))
+        number = int(path.stem.removeprefix("shard-"))
+        try:
+            reader = native.ShardReader(str(path))
+        except StorageError:
+            continue
         if number not in found or reader.latest() > found[number].latest():
             found[number] = reader
     return found
