@@ -45,7 +45,7 @@ READS = {
     # A projection (ADR 15): three dependent READs of 2 µs, 32 by a doorbell; copying as over TCP.
     "rdma": ReadCosts(round_us=4.0, key_us=0.29, cold_key_us=0.8, warm_keys=4_096),
 }
-FORK = ForkCosts(part_us=325.0, cell_us=0.006, step_us=0.045)
+FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)
 
 
 @dataclass(frozen=True, slots=True)
