@@ -120,13 +120,20 @@ class Active:
 
     # ---- verbs
     def declare(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
-        """Declare streams, all or none, and make their topics: they are there before anybody hears of a stream."""
+        """Declare streams, all or none, and make their topics: they are there before anybody hears of a stream.
+
+        Of a stream whose IRI another one had before, nothing is discarded at first: its timing predicates may differ.
+        """
         if len(wanted) > MAX_DECLARED:
             raise LimitError(f"{len(wanted)} streams declared at once (at most {MAX_DECLARED})")
-        change = self.registrar.declare_all(wanted)
-        if change.commands:
-            self._log.create(self._topics_of([c for c in change.commands if isinstance(c, StreamDeclaration)]))
-        self._command(change)
+        all_wanted = {
+            iri: grown(iri, before, None) for iri, _, _ in wanted if (before := self.wanted.get(iri)) is not None
+        }
+        change = self.registrar.declare_all(wanted, {iri: record.version for iri, record in all_wanted.items()})
+        declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
+        if declared:
+            self._log.create(self._topics_of(declared))
+        self._command(change, [all_wanted[each.iri] for each in declared if each.iri in all_wanted])
         return [self.registrar.streams[iri] for iri, _, _ in wanted]
 
     def _topics_of(self, streams: Sequence[StreamDeclaration]) -> list[Topic]:
@@ -139,10 +146,8 @@ class Active:
         return made
 
     def drop(self, iri: str) -> None:
-        """Drop a stream that no query reads; of one declared by that name again nothing is discarded at first."""
-        change = self.registrar.drop(iri)
-        wanted = self.wanted.get(iri)
-        self._command(change, [] if wanted is None else [grown(iri, wanted, None)])
+        """Drop a stream that no query reads."""
+        self._command(self.registrar.drop(iri))
 
     def register(
         self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
@@ -328,7 +333,7 @@ class Active:
         ]
         gone = [stopped_record(names, record.name, record.number) for record in change.stopped]
         told = [Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in wanted]
-        # In the control topic before the drop itself: who reads that the stream is gone knows of it.
+        # In the control topic before the declaration: who reads that the stream is there knows what is wanted of it.
         self._commit([*records, *told, *kept, *gone, self._state()])
         self.wanted |= {record.stream: record for record in wanted}
 

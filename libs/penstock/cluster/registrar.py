@@ -26,7 +26,7 @@ from penstock.store import _native as native
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
     from penstock.engine.groups import Group
@@ -72,11 +72,14 @@ class Registrar:
         self.graphs: set[str] = set()
 
     # ---- streams
-    def declare(self, iri: str, name: str | None = None, **settings: Any) -> Change:
-        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by."""
+    def declare(self, iri: str, name: str | None = None, wanted: int = 0, **settings: Any) -> Change:
+        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by, `wanted`
+        the version of wanted predicates that it begins with.
+        """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
-        record = _declaration(self.commands + 1 if known is None else known.number, name or iri, checked)
+        number, wanted = (self.commands + 1, wanted) if known is None else (known.number, known.wanted)
+        record = _declaration(number, name or iri, checked, wanted=wanted)
         if known is not None:
             if known != record:
                 raise DataError(f"stream <{iri}> is already declared, otherwise")
@@ -86,12 +89,14 @@ class Registrar:
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
 
-    def declare_all(self, wanted: Iterable[Wanted]) -> Change:
-        """Declare streams; all of them, or none where one cannot be."""
+    def declare_all(self, wanted: Iterable[Wanted], versions: Mapping[str, int]) -> Change:
+        """Declare streams; all of them, or none where one cannot be. `versions`: of wanted predicates, that streams of
+        these IRIs begin with.
+        """
         change, before = Change(), self.commands
         try:
             for iri, name, settings in wanted:
-                change.add(self.declare(iri, name, **settings))
+                change.add(self.declare(iri, name, versions.get(iri, 0), **settings))
         except PenstockError:
             for command in change.commands:
                 assert isinstance(command, StreamDeclaration)
@@ -219,7 +224,9 @@ class Registrar:
                 stream.publisher, stream.ended = record.publisher, True
 
 
-def _declaration(number: int, name: str, checked: Declaration, publisher: str | None = None) -> StreamDeclaration:
+def _declaration(
+    number: int, name: str, checked: Declaration, publisher: str | None = None, wanted: int = 0
+) -> StreamDeclaration:
     return StreamDeclaration(
         number,
         checked.iri,
@@ -234,4 +241,5 @@ def _declaration(number: int, name: str, checked: Declaration, publisher: str | 
         checked.absorb_into,
         checked.slice_mb,
         publisher,
+        wanted,
     )

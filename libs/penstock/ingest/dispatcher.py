@@ -219,9 +219,10 @@ class Dispatcher:
             stream.replayed(state)
         elif state is not None:
             stream.begin_after(state)
-        if (state is None or state.number != declaration.number) and declaration.iri in self._declared.wanted:
-            # What was cut for an earlier stream of that name is not this one's.
-            stream.demand(self._declared.wanted[declaration.iri].version)
+        if state is None or state.number != declaration.number:
+            # What was cut for an earlier stream of that name is not this one's. Not what is wanted by now: adaptors may
+            # have cut this one's events by less since it was declared, and have told that they are done.
+            stream.demand(declaration.wanted)
         self._saved.pop(declaration.iri, None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream

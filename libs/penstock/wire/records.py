@@ -135,6 +135,7 @@ class StreamDeclaration:
     absorb_into: str | None = None
     slice_mb: int | None = None
     publisher: str | None = None
+    wanted: int = 0
 
     @property
     def may_discard(self) -> bool:

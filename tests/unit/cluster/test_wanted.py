@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, version_of
-from penstock.log import Partition
-from penstock.wire import QueryRegistration, StreamDeclaration, StreamWanted, Tuples, decode
+from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.log import Partition, Record
+from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"
@@ -108,6 +110,10 @@ class Cluster(SmallCluster):
     def written(self):
         return [decode(message.value) for message in self.messages(self.topics.names.tuples("s"))]
 
+    def batches(self):
+        records = [decode(message.value) for message in self.messages(self.topics.names.shards)]
+        return [record for record in records if isinstance(record, ShardBatch)]
+
     def rows(self, name):
         found = {}
         for line in self.results():
@@ -164,6 +170,49 @@ def test_without_an_adaptor_a_query_of_more_waits(cluster):
             cluster.ask("second", Q)
         cluster.run()
     assert "second" not in cluster.coordinator.queries
+
+
+def test_a_dispatcher_that_begins_late_takes_what_was_cut_before_more_was_wanted(cluster):
+    """Adaptors have told progress of it, so nobody writes it again (seeds 60006, 60043, 60224 of the simulation)."""
+    cluster.paused.append(cluster.dispatcher)
+    cluster.ask("first", P)
+    cluster.run()
+    cluster.event(50, P, Q)
+    cluster.run()
+    with pytest.raises(NotYetError):
+        cluster.ask("second", Q)
+    cluster.run()
+    cluster.dispatcher = Dispatcher(cluster.log, cluster.topics.names, 2, cluster.clock, ADAPTOR_GROUP)
+    cluster.run()
+    assert cluster.ask("second", Q).not_before_ms == 100
+    cluster.event(150, P, Q)
+    cluster.advance("s", 200)
+    cluster.run()
+    assert cluster.rows("first") == {100: ["http://x/v50"], 200: ["http://x/v150"]}
+    assert cluster.rows("second") == {200: ["http://x/v150"]}
+
+
+def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_declared_again(cluster):
+    cluster.ask("first", P)
+    cluster.run()
+    names = cluster.topics.names
+    [before] = [record for record in cluster.written() if record.wanted]
+    cluster.coordinator.stop("first")
+    cluster.run()
+    cluster.coordinator.drop(IRI)
+    again = cluster.coordinator.declare(IRI, "s", timing=[Q])
+    assert again.wanted > before.wanted
+    assert cluster.coordinator.declare(IRI, "s", timing=[Q]) == again
+    cluster.run()
+    one, none = np.array([1], np.int64), np.empty(0, np.uint64)
+    cut = replace(before, offsets=one - 1, times=one * 50, counts=one - 1, subjects=none, predicates=none, objects=none)
+    cluster.log.writer().append([Record(names.tuples("s"), encode(cut), None, 0)])  # by an adaptor that was held up
+    cluster.event(60, P, Q)
+    cluster.advance("s", 100)
+    cluster.run()
+    assert cluster.dispatcher.streams[IRI].outdated == 1
+    [rows] = [batch.subjects for batch in cluster.batches() if len(batch.subjects)]
+    assert len(rows) == 1  # of P, which is absorbed now; nobody has asked for Q
 
 
 def test_requests_by_topic_wait_in_their_order(cluster):
