@@ -1,7 +1,7 @@
 """The plain adaptor: users' events to tuples of term ids (DESIGN §2). Stateless: all it knows is in the log.
 
-Tuples of timing predicates that no query wants are discarded. Before progress is told, the coordinator's log is read to
-its end: where more is wanted by now, the step's records are written again (ADR 45).
+Tuples of timing predicates that no query wants are discarded. Where any may have been, the coordinator's log is read to
+its end before progress is told: where something else is wanted by now, the step's records are written again (ADR 45).
 
 Tuples are durable before the group's progress is. So after a crash, or when a partition moves to another member, they
 may be written again; each record says from which source offsets it comes, and the dispatcher drops what it has seen.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.ingest.adapting import Adapting
 from penstock.ingest.declared import DeclaredStreams
-from penstock.ingest.wanted import marker, versions
+from penstock.ingest.wanted import discards, marker, versions
 from penstock.log import RebalancedError, Record
 from penstock.log.view import records_behind
 from penstock.wire import encode
@@ -104,18 +104,19 @@ class Adaptor:
         self._followed = self._declared.changes
 
     def _write(self) -> None:
-        """Write the work, by what was wanted when it had become durable."""
-        by_topic = self._declared.by_topic()
-        topics = sorted({message.topic for message in self._work})
+        """Write the work; what is discarded of it, by what was wanted when it had become durable."""
+        by_topic, wanted = self._declared.by_topic(), self._declared.wanted
+        topics = sorted({message.topic for message in self._work} & by_topic.keys())
         while True:
-            before = versions(by_topic, self._declared.wanted, topics)
+            before = versions(by_topic, wanted, topics)
+            cut = any(discards(by_topic[topic], wanted.get(by_topic[topic].iri)) for topic in topics)
             self._writer.append(self.adapting.records(self._work))
-            if not any(by_topic[topic].may_discard for topic in topics if topic in by_topic):
+            if not cut:
                 return
             self._declared.catch_up()
-            if versions(by_topic, self._declared.wanted, topics) == before:
+            if versions(by_topic, wanted, topics) == before:
                 return
-            self.adapting.follow(by_topic, self._declared.wanted)
+            self.adapting.follow(by_topic, wanted)
 
     def _mark(self) -> None:
         """Say in each partition what it is cut by, also where no event comes."""

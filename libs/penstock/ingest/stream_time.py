@@ -60,6 +60,13 @@ class SourcePartition:
     wanted: int = 0
     refused: dict[int, tuple[int, int]] = field(default_factory=dict)  # source offset: (position, time)
 
+    def outdated(self, tuples: Tuples) -> bool:
+        """Whether a record was cut by an older set: whoever wrote it writes it again before its progress (ADR 45).
+
+        One of which nothing was discarded never is.
+        """
+        return 0 < tuples.wanted < self.wanted
+
 
 class StreamTime:
     """One stream. `wall_ms` is the wall clock, which the caller reads."""
@@ -75,7 +82,7 @@ class StreamTime:
         self.events = self.duplicates = self.far_advances = self.outdated = 0
         self.changed = False
         self.known = 0
-        self._cut: dict[int, int] = {}  # the least version of an open batch's events
+        self._cut: dict[int, int] = {}  # the least version that an open batch's events were cut by
 
     def grow(self, partitions: int, wall_ms: int) -> None:
         """Take in partitions that the source has gained: they are waited for like any other.
@@ -90,15 +97,15 @@ class StreamTime:
         """Take in one record of the tuples topic; returns the events that are late or too far ahead."""
         part = self.partitions[number]
         part.position = position + 1
-        if tuples.wanted < part.wanted:
-            self.outdated += 1  # cut by an older set: whoever wrote it writes it again before its progress (ADR 45)
+        if part.outdated(tuples):
+            self.outdated += 1
             return []
         events = _Events.after(tuples, part.next_offset)
         self.duplicates += len(tuples.offsets) - len(events.offsets)
         origin = Origin(number, position, part.next_offset, part.wanted)
         if len(tuples.offsets) or tuples.advance_ms is not None:
             part.heard_ms, part.idle = wall_ms, False
-        part.wanted = tuples.wanted
+        part.wanted = max(part.wanted, tuples.wanted)
         refused = self._decide(part, events, origin, wall_ms)
         if tuples.advance_ms is not None:
             self._advance_part(part, tuples.advance_ms, wall_ms)
@@ -122,8 +129,9 @@ class StreamTime:
             self._begin(batch_start(int(times[0]), set_.batch_ms))
             self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
             self.open.add(events.rows(accepted), origin)
-            for number in np.unique(batch_of(times, set_.batch_ms)).tolist():
-                self._cut[number] = min(self._cut.get(number, part.wanted), part.wanted)
+            if events.wanted:
+                for number in np.unique(batch_of(times, set_.batch_ms)).tolist():
+                    self._cut[number] = min(self._cut.get(number, events.wanted), events.wanted)
         if accepted.all():
             return []
         self.changed = True
@@ -283,11 +291,11 @@ class StreamTime:
         """
         part = self.partitions[number]
         part.position = position + 1
-        if tuples.wanted < part.wanted:
+        if part.outdated(tuples):
             return
         events = _Events.after(tuples, part.next_offset)
         origin = Origin(number, position, part.next_offset, part.wanted)
-        part.wanted = tuples.wanted
+        part.wanted = max(part.wanted, tuples.wanted)
         if len(events.offsets) == 0:
             return
         part.next_offset = int(events.offsets[-1]) + 1
@@ -305,6 +313,7 @@ class _Events(NamedTuple):
     times: np.ndarray
     counts: np.ndarray
     tuples: Rows
+    wanted: int
 
     @classmethod
     def after(cls, record: Tuples, next_offset: int) -> _Events:
@@ -313,9 +322,10 @@ class _Events(NamedTuple):
         # A record is one stretch of its source, so what was seen before is a prefix.
         fresh = int(np.searchsorted(record.offsets, next_offset))
         if fresh == 0:
-            return cls(record.offsets, record.times, record.counts, rows)
+            return cls(record.offsets, record.times, record.counts, rows, record.wanted)
         skipped = int(record.counts[:fresh].sum())
-        return cls(record.offsets[fresh:], record.times[fresh:], record.counts[fresh:], rows.after(skipped))
+        columns = record.offsets[fresh:], record.times[fresh:], record.counts[fresh:]
+        return cls(*columns, rows.after(skipped), record.wanted)
 
     def rows(self, chosen: np.ndarray) -> Rows:
         """Return the tuples of some events."""

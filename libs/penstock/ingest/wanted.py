@@ -28,6 +28,13 @@ def versions(
     return [0 if record is None else record.version for record in records]
 
 
+def discards(stream: StreamDeclaration, wanted: StreamWanted | None) -> bool:
+    """Whether anything of a stream is discarded, given what is wanted of it."""
+    if wanted is None or wanted.all_since is not None or not stream.may_discard:
+        return False
+    return stream.timing_all or not set(stream.timing) <= set(wanted.predicates)
+
+
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
     """Return a record without tuples: what follows it in its partition is cut by this version or a later one."""
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
@@ -35,11 +42,11 @@ def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
 
 
 class Sieve:
-    """Which tuples of one stream go through, in the ids of a dictionary."""
+    """Which tuples of one stream go through, in the ids of a dictionary. `version`: 0 = all of them."""
 
     def __init__(self, dictionary: native.Dictionary, stream: StreamDeclaration, wanted: StreamWanted | None) -> None:
-        self.version = 0 if wanted is None else wanted.version
-        self._open = wanted is None or wanted.all_since is not None or not stream.may_discard
+        self._open = wanted is None or not discards(stream, wanted)
+        self.version = 0 if wanted is None or self._open else wanted.version
         if self._open or wanted is None:
             return
         named = set(wanted.predicates)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StorageError
 from penstock.ingest.declared import DeclaredStreams
-from penstock.ingest.wanted import marker, versions
+from penstock.ingest.wanted import discards, marker, versions
 from penstock.log import START, Partition, Record, TransientError
 from penstock.log.kafka import MAX_RECORD_BYTES
 from penstock.log.view import records_behind
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration
+    from penstock.wire import StreamDeclaration, StreamWanted
 
 _NAME = "penstock adaptor"
 _RUN = "run-"  # begins the name of a run's checkpoint
@@ -83,6 +83,7 @@ class StreamAdaptor:
         self._query: StreamingQuery | None = None
         self._files = HadoopFiles(spark)
         self._by_topic: dict[str, StreamDeclaration] = {}
+        self._wanted: dict[str, StreamWanted] = {}
         self._versions: list[int] = []
         self._batch = -1
         self._failures = 0
@@ -101,10 +102,11 @@ class StreamAdaptor:
         """
         self._declared.refresh()
         by_topic = self._declared.by_topic()
-        cut = versions(by_topic, self._declared.wanted, sorted(by_topic))
+        wanted = dict(self._declared.wanted)
+        cut = versions(by_topic, wanted, sorted(by_topic))
         if (by_topic, cut) != (self._by_topic, self._versions):
             self._stop()
-            self._by_topic, self._versions = by_topic, cut
+            self._by_topic, self._wanted, self._versions = by_topic, wanted, cut
         if not by_topic:
             time.sleep(timeout_s)
             return False
@@ -134,7 +136,7 @@ class StreamAdaptor:
         """Whether something else is wanted by now than what the query cuts by: then the dispatcher may have passed over
         what it wrote, and that is no progress.
         """
-        if not any(stream.may_discard for stream in self._by_topic.values()):
+        if not any(discards(stream, self._wanted.get(stream.iri)) for stream in self._by_topic.values()):
             return False
         self._declared.catch_up()
         return versions(self._by_topic, self._declared.wanted, sorted(self._by_topic)) != self._versions
@@ -184,7 +186,7 @@ class StreamAdaptor:
             self._by_topic,
             {source: self._written[source] for source in sources if source in self._written},
             self._settings.give_up_s,
-            self._declared.wanted,
+            self._wanted,
         )
         tasks = self._spark.sparkContext.defaultParallelism
         return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)

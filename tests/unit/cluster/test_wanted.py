@@ -10,6 +10,7 @@ import pytest
 
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, version_of
+from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
 from penstock.log import Partition, Record
 from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
@@ -213,6 +214,31 @@ def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_decla
     assert cluster.dispatcher.streams[IRI].outdated == 1
     [rows] = [batch.subjects for batch in cluster.batches() if len(batch.subjects)]
     assert len(rows) == 1  # of P, which is absorbed now; nobody has asked for Q
+
+
+def test_an_adaptor_that_discards_nothing_need_not_know_that_others_do(cluster):
+    """It knows the stream as it was declared before, without timing predicates: it writes all, and looks at nothing."""
+    cluster.coordinator.drop(IRI)
+    cluster.coordinator.declare(IRI, "s")
+    cluster.run()
+    held_up, cluster.adaptor = cluster.adaptor, Adaptor(cluster.log, cluster.topics.names, cluster.terms, ADAPTOR_GROUP)
+    held_up._declared.refresh = held_up._declared.catch_up = lambda *_: False
+    cluster.coordinator.drop(IRI)
+    cluster.coordinator.declare(IRI, "s", timing="all")
+    cluster.ask("first", P)
+    held_up._reader.expel()
+    cluster.run()
+    assert cluster.dispatcher.streams[IRI].known == 1
+    cluster.adaptor.close()  # the partition comes back
+    cluster.paused.append(cluster.adaptor)
+    cluster.event(50, P, Q)
+    cluster.advance("s", 100)
+    while not held_up.step():
+        pass
+    source = Partition(cluster.topics.names.events("s"))
+    assert cluster.log.committed(ADAPTOR_GROUP, [source]) == {source: 2}
+    cluster.run()
+    assert cluster.rows("first") == {100: ["http://x/v50"]}
 
 
 def test_requests_by_topic_wait_in_their_order(cluster):

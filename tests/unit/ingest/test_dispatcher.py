@@ -272,10 +272,30 @@ def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_
     assert [part.wanted for part in restarted.partitions] == [2, 2, 2]
 
 
-def _cut(partition: int, version: int) -> Tuples:
+def test_what_was_cut_by_nothing_is_taken_however_much_is_wanted_by_now():
+    """Whoever discards nothing need not look whether more is wanted; a registration point does not wait for it."""
+    stream = StreamTime(declaration(), 1, 0)
+    stream.take(0, _cut(0, 2), 0, 0)
+    stream.take(0, _cut(0, 0, offset=1), 1, 0)
+    stream.take(0, _cut(0, 1, offset=2), 2, 0)
+    assert (stream.outdated, stream.events, stream.known) == (1, 2, 2)
+    state = stream.state()
+    assert (state.wanted.tolist(), state.cut_wanted.tolist(), state.next_offsets.tolist()) == ([2], [2], [2])
+    restarted = StreamTime(declaration(), 1, 0)
+    restarted.restore(state)
+    for position, version in enumerate((2, 0, 1)):
+        restarted.replay(0, _cut(0, version, offset=position), position)
+    restarted.replayed(state)
+    assert restarted.state().next_offsets.tolist() == [2]
+    only = StreamTime(declaration(), 1, 0)
+    only.take(0, _cut(0, 0), 0, 0)
+    assert only.state().cut_batches.tolist() == []
+
+
+def _cut(partition: int, version: int, offset: int = 0) -> Tuples:
     """An event without tuples, cut by a version."""
-    one, none = np.array([0], np.int64), np.empty(0, np.uint64)
-    return Tuples(IRI, partition, one, one + 1050, one, none, none, none, None, version)
+    one, none = np.array([offset], np.int64), np.empty(0, np.uint64)
+    return Tuples(IRI, partition, one, one * 0 + 1050, one * 0, none, none, none, None, version)
 
 
 def test_a_partition_with_events_on_the_way_is_waited_for_however_long():
