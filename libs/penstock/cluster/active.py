@@ -12,10 +12,11 @@ from penstock.cluster.placement import KEY as PLACEMENT
 from penstock.cluster.placement import share_out
 from penstock.cluster.registrar import Registrar
 from penstock.cluster.status import stopped_record
-from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, version_of
+from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, timing_of, version_of
 from penstock.engine.streams import NEVER
 from penstock.errors import LimitError
 from penstock.log import START, Partition, Record, Topic
+from penstock.query.parser import parse
 from penstock.store import _native as native
 from penstock.store.arrow import TAG_IRI, TAG_SHIFT
 from penstock.wire import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from penstock.cluster.registrar import Change, Wanted
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
-    from penstock.cluster.wanted import Needs
     from penstock.engine.answers import Ids
     from penstock.log import Log, TransactionalWriter
     from penstock.wire import Heartbeat
@@ -95,7 +95,7 @@ class Active:
         self.wanted: dict[str, StreamWanted] = {}
         self._known = KnownVersions(log, topics.names)
         self._narrowing = None if discard_after_ms is None else Narrowing(discard_after_ms)
-        self._needs: dict[int, Needs] = {}  # by number of the query
+        self._narrowed = -1  # commands that had been given when it was last looked at what is needed
         self.written = 0  # transactions
         self._riding: tuple[Sequence[Record], Mapping[Partition, int], str] = (), {}, ""
         self._restore(opening.records())
@@ -153,7 +153,7 @@ class Active:
         self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
     ) -> QueryRegistration:
         """Register a query; `replace`: in place of another one of that name. NotYetError: adaptors must learn first."""
-        not_before_ms = self._await_adaptors(name, text, base)
+        not_before_ms = self._await_adaptors(name, text, base, topic)
         if topic is not None:
             self._log.create([Topic(topic)])
         verb = self.registrar.replace if replace else self.registrar.register
@@ -161,18 +161,18 @@ class Active:
         return self.registrar.queries[name]
 
     # ---- what adaptors discard
-    def _await_adaptors(self, name: str, text: str, base: str | None) -> int | None:
+    def _await_adaptors(self, name: str, text: str, base: str | None, topic: str | None) -> int | None:
         """Let all through that a query looks at; NotYetError until all adaptors do. Returns the end of what is open
         now, and was cut before they did.
         """
-        standing = self.registrar.queries.get(name)
-        if standing is not None and (standing.text, standing.base) == (text, base):
+        if not self.wanted or self.registrar.stands(name, text, base, topic):
             return None
         more, waits, ends = [], [], []
-        for iri, needed in needs_of(text, base).items():
+        for iri, every in needs_of(parse(text, base)).items():
             stream, wanted = self.registrar.streams.get(iri), self.wanted.get(iri)
             if stream is None or wanted is None or not stream.may_discard:
                 continue
+            needed = timing_of(stream, every)
             version = version_of(wanted, needed)
             if version is None:
                 more.append(grown(iri, wanted, needed))
@@ -195,14 +195,13 @@ class Active:
         """Let adaptors discard what no query has looked at for a while."""
         if self._narrowing is None:
             return False
-        numbers = {record.number for record in self.registrar.queries.values()}
-        self._needs = {number: needs for number, needs in self._needs.items() if number in numbers}
-        by_stream: dict[str, list[frozenset[str] | None]] = {}
-        for record in self.registrar.queries.values():
-            if record.number not in self._needs:
-                self._needs[record.number] = needs_of(record.text, record.base)
-            for iri, needed in self._needs[record.number].items():
-                by_stream.setdefault(iri, []).append(needed)
+        if self.registrar.commands == self._narrowed and now_ms < self._narrowing.next_ms:
+            return False
+        by_stream: dict[str, set[frozenset[str] | None]] = {}
+        for needs in self.registrar.needs.values():
+            for iri, needed in needs.items():
+                by_stream.setdefault(iri, set()).add(needed)
+        self._narrowed = self.registrar.commands
         less = self._narrowing.due(self.registrar.streams.values(), self.wanted, by_stream, now_ms)
         if less:
             self._want(less)

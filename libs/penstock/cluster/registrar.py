@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from penstock.cluster.replica import declaration_of
+from penstock.cluster.wanted import needs_of
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration
 from penstock.engine.limits import Limits
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
+    from penstock.cluster.wanted import Needs
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
     from penstock.query.ir import Statement
@@ -69,6 +71,7 @@ class Registrar:
         self.commands = 0
         self.streams: dict[str, StreamDeclaration] = {}
         self.queries: dict[str, QueryRegistration] = {}
+        self.needs: dict[str, Needs] = {}  # of queries, by name
         self.graphs: set[str] = set()
 
     # ---- streams
@@ -117,7 +120,7 @@ class Registrar:
         self, name: str, text: str, base: str | None = None, topic: str | None = None, not_before_ms: int | None = None
     ) -> Change:
         """Register a query; nothing where it stands so already. QueryError where it cannot be one."""
-        if self._stands(name, text, base, topic):
+        if self.stands(name, text, base, topic):
             return Change()
         statement = parse(text, base)
         self._check_derived(statement)
@@ -128,7 +131,7 @@ class Registrar:
         streams = tuple(stream.iri for stream in member.group.streams)
         publishes = None if member.group.publishes is None else member.group.publishes.iri
         record = QueryRegistration(number, name, text, group, streams, base, topic, publishes, not_before_ms)
-        self.queries[name] = record
+        self.queries[name], self.needs[name] = record, needs_of(statement)
         change.add(Change([record], {f"query:{name}": record}))
         return change
 
@@ -155,7 +158,7 @@ class Registrar:
     ) -> Change:
         """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
         known, before = self.queries.get(name), self.commands
-        if known is None or self._stands(name, text, base, topic):
+        if known is None or self.stands(name, text, base, topic):
             return self.register(name, text, base, topic, not_before_ms)
         if known.publishes is not None:
             message = f"query {name} publishes a stream: stop it before another takes its name"
@@ -177,6 +180,7 @@ class Registrar:
         group = member.group
         self._runtime.stop(member)
         stopped = self.queries.pop(name)
+        del self.needs[name]
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
         gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
@@ -185,7 +189,8 @@ class Registrar:
         kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
         return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept}, [stopped])
 
-    def _stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
+    def stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
+        """Whether a query stands just so."""
         known = self.queries.get(name)
         return known is not None and (known.text, known.base, known.topic) == (text, base, topic)
 
@@ -211,9 +216,10 @@ class Registrar:
             self._runtime.streams.declare(declaration_of(record))
             self.streams[record.iri] = record
             return
-        member = self._runtime.registry.register(parse(record.text, record.base), record.name, record.base)
+        statement = parse(record.text, record.base)
+        member = self._runtime.registry.register(statement, record.name, record.base)
         self._groups[member.group] = record.group
-        self.queries[record.name] = record
+        self.queries[record.name], self.needs[record.name] = record, needs_of(statement)
 
     def restored(self) -> None:
         """End the derived streams whose queries were stopped before. Call once all commands are restored."""

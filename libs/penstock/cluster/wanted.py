@@ -16,7 +16,6 @@ from penstock.errors import PenstockError
 from penstock.log import Partition
 from penstock.log.view import CompactedView
 from penstock.query.ir import ContinuousQuery
-from penstock.query.parser import parse
 from penstock.query.predicates import predicates_of
 from penstock.wire import DispatcherState, StreamWanted, decode
 
@@ -25,12 +24,14 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from penstock.query.ir import Statement
     from penstock.wire import StreamDeclaration
 
 Needs = dict[str, frozenset[str] | None]
 """Predicates by stream; None = all."""
 
 
+_NEVER_MS = 1 << 62
 ASKED_MS = 60_000
 """How long adaptors let through what somebody who is not registered yet has asked for."""
 
@@ -39,13 +40,20 @@ class NotYetError(PenstockError):
     """Adaptors do not let through yet what a query looks at; they have been told: ask again in a moment."""
 
 
-def needs_of(text: str, base: str | None) -> Needs:
+def needs_of(statement: Statement) -> Needs:
     """Return what a standing query looks at in each stream that it names."""
-    statement = parse(text, base)
     if not isinstance(statement, ContinuousQuery):
         return {}
     predicates = predicates_of(statement)
     return {window.stream: predicates for window in statement.windows}
+
+
+def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
+    """Return what of it could be discarded: timeless tuples are absorbed, and go through whoever needs them."""
+    if stream.timing_all:
+        return needed
+    timing = frozenset(stream.timing)
+    return timing if needed is None else needed & timing
 
 
 def version_of(wanted: StreamWanted | None, needed: frozenset[str] | None) -> int | None:
@@ -128,9 +136,13 @@ class KnownVersions:
 
 
 class Narrowing:
-    """When to let less through: once nothing has been asked for, of a stream, for a while."""
+    """When to let less through: once nothing has been asked for, of a stream, for a while.
+
+    `next_ms`: when something may be due though nothing has changed.
+    """
 
     def __init__(self, after_ms: int) -> None:
+        self.next_ms = 0
         self._after_ms = after_ms
         self._since: dict[str, tuple[frozenset[str], int]] = {}
         self._asked: dict[tuple[str, frozenset[str] | None], int | None] = {}
@@ -144,23 +156,33 @@ class Narrowing:
     ) -> list[StreamWanted]:
         """Return the next versions of streams that have let through more than is needed, the same, for so long."""
         found = []
-        self._asked = {ask: now_ms if at is None else at for ask, at in self._asked.items()}
-        self._asked = {ask: at for ask, at in self._asked.items() if at is not None and now_ms - at < ASKED_MS}
+        self._forget(now_ms)
+        self.next_ms = min((at + ASKED_MS for at in self._asked.values() if at is not None), default=_NEVER_MS)
+        since: dict[str, tuple[frozenset[str], int]] = {}
         for stream in (each for each in streams if each.may_discard):
             sets = [*needs.get(stream.iri, ()), *(needed for iri, needed in self._asked if iri == stream.iri)]
-            needed = None if None in sets else frozenset().union(*(each for each in sets if each is not None))
+            every = None if None in sets else frozenset().union(*(each for each in sets if each is not None))
+            needed = timing_of(stream, every)
+            if needed is None or (not stream.timing_all and needed.issuperset(stream.timing)):
+                continue
             record = narrowed(stream.iri, wanted.get(stream.iri), needed)
-            if record is None or needed is None:
-                self._since.pop(stream.iri, None)
+            if record is None:
                 continue
             known, since_ms = self._since.get(stream.iri, (None, now_ms))
-            if known != needed:
-                since_ms = now_ms
-            self._since[stream.iri] = needed, since_ms
-            if now_ms - since_ms >= self._after_ms:
+            since[stream.iri] = needed, since_ms if known == needed else now_ms
+            due_ms = since[stream.iri][1] + self._after_ms
+            if now_ms >= due_ms:
                 found.append(record)
+            self.next_ms = min(self.next_ms, max(due_ms, now_ms))
+        self._since = since
         return found
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget who has waited for too long."""
+        asked = {ask: now_ms if at is None else at for ask, at in self._asked.items()}
+        self._asked = {ask: at for ask, at in asked.items() if now_ms - at < ASKED_MS}
 
     def asked(self, stream: str, needed: frozenset[str] | None) -> None:
         """Note that somebody waits for so much."""
         self._asked[stream, needed] = None
+        self.next_ms = 0

@@ -54,6 +54,7 @@ class Adaptor:
         self._committed: dict[Partition, int] = {}
         self._partitions: dict[str, int] = {}  # of events topics, as far as those of tuples have as many
         self._marked: dict[Partition, int] = {}
+        self._seen: tuple[int, frozenset[Partition]] = -1, frozenset()  # what was known of streams when it last marked
         self._followed = -1
         self._follow()
 
@@ -120,8 +121,11 @@ class Adaptor:
 
     def _mark(self) -> None:
         """Say in each partition what it is cut by, also where no event comes."""
+        seen = self._declared.changes, self._reader.assigned()
+        if seen == self._seen:
+            return
         by_topic = self._declared.by_topic()
-        assigned = {partition for partition in self._reader.assigned() if partition.topic in by_topic}
+        assigned = {partition for partition in seen[1] if partition.topic in by_topic}
         due, marked = [], {}
         for partition in sorted(assigned):
             [version] = versions(by_topic, self._declared.wanted, [partition.topic])
@@ -134,6 +138,7 @@ class Adaptor:
             self._make_room((partition.topic, partition.number) for partition in marked)
             self._writer.append(due)
         self._marked = {name: v for name, v in (self._marked | marked).items() if name in assigned}
+        self._seen = seen
 
     def _commit(self) -> None:
         positions = self._reader.positions()

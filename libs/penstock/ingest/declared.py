@@ -10,6 +10,8 @@ from penstock.log.view import CompactedView
 from penstock.wire import StreamDeclaration, StreamWanted, decode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.log import Log
     from penstock.log.topics import TopicNames
 
@@ -28,13 +30,18 @@ class DeclaredStreams:
         self.by_iri: dict[str, StreamDeclaration] = {}
         self.wanted: dict[str, StreamWanted] = {}
         self.changes = 0
+        self._by_topic: dict[str, StreamDeclaration] = {}
+        self._mapped = 0
         self._keys: dict[bytes, str] = {}
         for key, message in self._view.catch_up(timeout_s).items():
             self._note(key, message.value)
 
-    def by_topic(self) -> dict[str, StreamDeclaration]:
-        """Return them by the topic of their events."""
-        return {self._names.events(declaration.name): declaration for declaration in self.by_iri.values()}
+    def by_topic(self) -> Mapping[str, StreamDeclaration]:
+        """Return them by the topic of their events: the same mapping until something changes."""
+        if self._mapped != self.changes:
+            self._by_topic = {self._names.events(each.name): each for each in self.by_iri.values()}
+            self._mapped = self.changes
+        return self._by_topic
 
     def refresh(self, timeout_s: float = 0.0) -> bool:
         """Take in what has come; returns whether anything has changed."""

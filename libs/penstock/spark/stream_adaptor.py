@@ -82,7 +82,7 @@ class StreamAdaptor:
         self._writer = log.transactional(f"{names.prefix}.spark-adaptor")  # fences a driver that was replaced
         self._query: StreamingQuery | None = None
         self._files = HadoopFiles(spark)
-        self._by_topic: dict[str, StreamDeclaration] = {}
+        self._by_topic: Mapping[str, StreamDeclaration] = {}
         self._wanted: dict[str, StreamWanted] = {}
         self._versions: list[int] = []
         self._batch = -1

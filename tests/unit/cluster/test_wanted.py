@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, version_of
+from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, timing_of, version_of
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
 from penstock.log import Partition, Record
@@ -82,6 +82,38 @@ def test_it_narrows_after_a_while_in_which_the_same_was_needed_and_nobody_waited
     assert due(5_000 + ASKED_MS, frozenset({P})) == [{P: 0}]
 
 
+def test_only_timing_predicates_are_asked_for_and_nothing_is_said_where_all_are_needed():
+    stream = StreamDeclaration(1, IRI, "s", 100, 0, False, (P, Q), 0, 10_000, 86_400_000)
+    narrowing = Narrowing(0)
+
+    def due(before, *needs):
+        known = {} if before is None else {IRI: before}
+        return [fields(record)[1] for record in narrowing.due([stream], known, {IRI: needs}, 0)]
+
+    assert due(None, frozenset({P, R})) == [{P: 0}]
+    assert due(wanted(1, p=0), frozenset({P})) == []
+    assert due(None, frozenset({P, Q})) == due(None, None) == []
+    assert due(wanted(3, all_since=3), None) == []
+    assert timing_of(stream, frozenset({P, R})) == {P}
+    assert timing_of(stream, None) == {P, Q}
+    assert timing_of(StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 1), None) is None
+
+
+def test_it_looks_again_where_something_may_be_due():
+    stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
+    narrowing = Narrowing(AFTER_MS)
+    known = {IRI: wanted(2, p=1, q=2)}
+    assert narrowing.next_ms == 0
+    narrowing.due([stream], known, {IRI: [frozenset({P})]}, 500)
+    assert narrowing.next_ms == 500 + AFTER_MS
+    narrowing.due([stream], known, {IRI: [frozenset({P, Q})]}, 600)
+    assert narrowing.next_ms > ASKED_MS * 1_000, "nothing could go"
+    narrowing.asked(IRI, frozenset({Q}))
+    assert narrowing.next_ms == 0
+    narrowing.due([stream], known, {IRI: [frozenset({P})]}, 700)
+    assert narrowing.next_ms == 700 + ASKED_MS, "who has asked is forgotten then"
+
+
 @pytest.mark.parametrize(("timing", "retention_ms"), [((), 0), ("all", 500)])
 def test_streams_whose_tuples_are_absorbed_or_retained_keep_everything(timing, retention_ms):
     stream = StreamDeclaration(1, IRI, "s", 100, 0, timing == "all", (), retention_ms, 10_000, 86_400_000)
@@ -152,6 +184,19 @@ def test_what_nobody_looks_at_is_not_written_and_a_later_query_begins_behind_it(
     assert cluster.rows("first")[300] == ["http://x/v250", "http://x/v280"]
     found = json.loads(next(m.value for m in cluster.messages(cluster.topics.names.status) if b"second" in m.key))
     assert found["point"] == 300
+
+
+def test_a_query_that_is_replaced_by_itself_begins_no_earlier_either(cluster):
+    """Its results go to a topic of their own from now on; the open batch still lacks what nobody wanted."""
+    cluster.run()
+    cluster.event(250, P)
+    cluster.run()
+    with pytest.raises(NotYetError):
+        cluster.ask("q", P)
+    cluster.run()
+    text = cluster.ask("q", P).text
+    again = cluster.coordinator._do(lambda active: active.register("q", text, None, "own", replace=True))
+    assert (again.not_before_ms, again.topic) == (300, "own")
 
 
 def test_a_query_of_what_goes_through_already_waits_for_nothing(cluster):
