@@ -33,16 +33,19 @@ class Counting(Protocol):
     events: int
     tuples: int
     dead: int
+    discarded: int
 
 
 def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Metrics) -> Callable[[], None]:
     """Return what brings an adaptor's metrics up to date."""
     events, tuples, dead = Tally(metrics.events), Tally(metrics.tuples), Tally(metrics.dead_letters)
+    discarded = Tally(metrics.discarded)
 
     def observe() -> None:
         events.reach(adaptor.events)
         tuples.reach(adaptor.tuples)
         dead.reach(adaptor.dead)
+        discarded.reach(adaptor.discarded)
         for topic, records in lag().items():
             metrics.lag.labels(topic).set(records)
 

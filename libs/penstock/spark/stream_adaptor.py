@@ -74,7 +74,9 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. `events`, `tuples`, `dead`: what its batches have written; repeated ones count again."""
+    """The driver. `events`, `tuples`, `dead`: what its batches have written, `discarded`: tuples that they have not;
+    repeated ones count again.
+    """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
         self._spark, self._log, self._names, self._settings = spark, log, names, settings
@@ -88,7 +90,7 @@ class StreamAdaptor:
         self._batch = -1
         self._failures = 0
         self._written: dict[Partition, int] = {}
-        self.events = self.tuples = self.dead = 0
+        self.events = self.tuples = self.dead = self.discarded = 0
         conf = spark.conf
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_EVENTS_PER_PARSE))
         conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BYTES_PER_PARSE))
@@ -199,7 +201,7 @@ class StreamAdaptor:
     def _counts() -> list[Any]:
         from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
-        return [functions.sum(name).alias(name) for name in ("events", "tuples", "dead")]
+        return [functions.sum(name).alias(name) for name in ("events", "tuples", "dead", "discarded")]
 
     def _watch(self, query: StreamingQuery, timeout_s: float) -> None:
         from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - an extra
@@ -232,6 +234,7 @@ class StreamAdaptor:
                 self.events += made["events"] or 0
                 self.tuples += made["tuples"] or 0
                 self.dead += made["dead"] or 0
+                self.discarded += made["discarded"] or 0
         if fresh:
             self._batch, self._failures = fresh[-1]["batchId"], 0
             self._tell(offsets_of(fresh[-1]["sources"][0]["endOffset"]))

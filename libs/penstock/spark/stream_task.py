@@ -39,11 +39,12 @@ RECORDS = pa.schema(
         ("events", pa.int64()),  # what a batch of records was made of, in its first row
         ("tuples", pa.int64()),
         ("dead", pa.int64()),
+        ("discarded", pa.int64()),
     ]
 )
 RECORDS_DDL = (
     "topic string, partition int, key binary, value binary, headers array<struct<key: string, value: binary>>, "
-    "events bigint, tuples bigint, dead bigint"
+    "events bigint, tuples bigint, dead bigint, discarded bigint"
 )
 
 
@@ -87,7 +88,7 @@ def _unwritten(messages: Iterable[Message], settings: TaskSettings) -> list[Mess
 
 
 def _counts(adapting: Adapting) -> NDArray[np.int64]:
-    return np.array([adapting.events, adapting.tuples, adapting.dead])
+    return np.array([adapting.events, adapting.tuples, adapting.dead, adapting.discarded])
 
 
 def messages_of(batch: Any) -> list[Message]:
