@@ -150,10 +150,17 @@ class TestStreams:
         )
         assert engine.stats()["streams"][STREAM]["events"] == 4
 
+    def test_an_events_line_may_hold_what_python_takes_for_the_end_of_one(self, engine, http):
+        declared(http)
+        line = json.dumps({"timestamp": 1, "data": '<http://x/a> <http://x/p> "a\u2028b" .'}, ensure_ascii=False)
+        answer = http.post(f"{PATH}/events", content=line, headers={"content-type": "application/x-ndjson"})
+        assert (answer.status_code, answer.json()) == (202, {"events": 1})
+
     def test_bad_events(self, http):
         declared(http)
         lines = {"content-type": "application/x-ndjson"}
         assert http.post(f"{PATH}/events", content="{}", headers=lines).json()["message"].startswith("line 1")
+        assert http.post(f"{PATH}/events", content=b"\n\xff\n", headers=lines).json()["message"].startswith("line 2")
         assert http.post(f"{PATH}/events?timestamp=1", content="no triple").status_code == 400
         assert http.post(f"{PATH}/events", content="").status_code == 400
         assert http.post("/streams/http%3A%2F%2Fx%2Fnone/events?timestamp=1", content="").status_code == 404

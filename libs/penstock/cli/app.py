@@ -21,7 +21,7 @@ from penstock.cli.spark_load import SparkOptions, load_cluster
 from penstock.cli.spark_load import load as spark_load
 from penstock.cli.up import AdaptorKind
 from penstock.engine import Engine, Solutions
-from penstock.engine.formats import boolean_json, boolean_xml
+from penstock.engine.formats import boolean_json, boolean_xml, in_order
 from penstock.errors import PenstockError, QueryError
 from penstock.query.parser import parse
 
@@ -200,9 +200,7 @@ def query(
         elif isinstance(answer, bool):
             print(boolean(answer, answer_format))
         else:
-            sys.stdout.write(
-                "".join(f"{line}\n" for line in sorted(answer.serialize(format="nt").splitlines()) if line)
-            )
+            sys.stdout.write(in_order(answer.serialize(format="nt")))
 
 
 def boolean(answer: bool, answer_format: AnswerFormat) -> str:

@@ -142,6 +142,14 @@ def ntriples_term(term: TermTuple) -> str:
     return quoted if datatype == XSD_STRING else f"{quoted}^^<{datatype}>"
 
 
+def in_order(ntriples: str) -> str:
+    """Return an N-Triples document with its lines sorted, so that equal graphs are equal texts (but for blank nodes).
+
+    A line ends with a line feed: literals may hold what `str.splitlines` takes for an end (U+2028, say).
+    """
+    return "".join(f"{line}\n" for line in sorted(ntriples.split("\n")) if line)
+
+
 def to_ntriples(rows: Iterable[Row]) -> str:
     """Return triples as an N-Triples document."""
     return "".join(" ".join(ntriples_term(term) for term in row if term is not None) + " .\n" for row in rows)

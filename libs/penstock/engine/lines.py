@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.answers import Solutions
-from penstock.engine.formats import json_bindings
+from penstock.engine.formats import in_order, json_bindings
 
 if TYPE_CHECKING:
     from penstock.engine.blocks import Evaluation
+
+_LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"))
 
 
 def json_line(evaluation: Evaluation, query: str | None = None) -> str:
@@ -23,7 +25,7 @@ def json_line(evaluation: Evaluation, query: str | None = None) -> str:
     }
     if evaluation.error is not None:
         line["error"] = str(evaluation.error)
-        return json.dumps(line, ensure_ascii=False)
+        return _one_line(json.dumps(line, ensure_ascii=False))
     answer = evaluation.raw
     if isinstance(answer, bool):
         line |= {"head": {}, "boolean": answer}
@@ -31,5 +33,14 @@ def json_line(evaluation: Evaluation, query: str | None = None) -> str:
         line["head"] = {"vars": list(answer.variables)}
         line["results"] = {"bindings": json_bindings(answer.variables, answer.tuples())}
     else:
-        line["graph"] = "".join(sorted(answer.to_ntriples().splitlines(keepends=True)))
-    return json.dumps(line, ensure_ascii=False)
+        line["graph"] = in_order(answer.to_ntriples())
+    return _one_line(json.dumps(line, ensure_ascii=False))
+
+
+def _one_line(text: str) -> str:
+    """Escape what some readers take for the end of a line, though JSON does not: Python's `str.splitlines`, say."""
+    if text.isascii():
+        return text  # nearly all
+    for character, escape in _LINE_ENDS:
+        text = text.replace(character, escape)
+    return text

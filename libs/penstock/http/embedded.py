@@ -234,7 +234,7 @@ def _milliseconds(text: str | None) -> int:
 
 def _event_lines(body: bytes) -> list[tuple[int, str]]:
     events = []
-    for number, line in enumerate(body.decode().splitlines(), start=1):
+    for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
