@@ -167,14 +167,33 @@ def test_errors_come_at_registration_with_a_place(text: str) -> None:
             engine.register(text)
         error = refused.value
         assert error.message
-        assert error.line >= 1
-        assert error.column >= 1
+        place = (text.splitlines() or [""])[error.line - 1][error.column - 1 :]
+        assert place.replace(" ", "").startswith(error.construct)
         assert not list(engine.queries)
 
 
-def test_an_unknown_stream_is_an_error_at_registration() -> None:
-    with penstock.Engine() as engine, pytest.raises((penstock.QueryError, penstock.UnknownStreamError)):
-        engine.register(f"SELECT ?s {window(stream='urn:x:never')} WHERE {{ ?s ?p ?o }}")
+@pytest.mark.parametrize(
+    ("text", "construct"),
+    [
+        (f"SELECT ?s\r\n{window(stream='urn:x:never')} WHERE {{ ?s ?p ?o }}", "<urn:x:never>"),
+        (f"SELECT ?s FROM NAMED WINDOW <urn:x:w> ON Never {W} {{ ?s ?p ?o }}", "Never"),
+        (f"SELECT ?s {window()} FROM x:never {{ ?s ?p ?o }}", "x:never"),
+        (f"SELECT ?s {window()} {{ GRAPH x:never {{ ?s ?p ?o }} }}", "x:never"),
+        (f"REGISTER QUERY taken AS SELECT ?s {window()} {{ ?s ?p ?o }}", "taken"),
+        (f"REGISTER STREAM <{S}> AS CONSTRUCT {{ ?s ?p ?o }} {window(stream=T)} {{ ?s ?p ?o }}", f"<{S}>"),
+    ],
+)
+def test_what_the_engine_does_not_have_is_pointed_at(text: str, construct: str) -> None:
+    with penstock.Engine() as engine:
+        for stream in (S, T):
+            engine.declare_stream(stream)
+            engine.advance(stream, 0)
+        engine.register(f"REGISTER QUERY taken AS SELECT ?s {window()} {{ ?s ?p ?o }}")
+        with pytest.raises(penstock.QueryError) as refused:
+            engine.register(f"PREFIX x: <urn:x:>\r\n{text}", base="urn:x:base/")
+    error = refused.value
+    assert error.construct == construct
+    assert error.text.splitlines()[error.line - 1][error.column - 1 :].startswith(construct)
 
 
 def test_an_error_points_at_its_construct() -> None:

@@ -31,11 +31,11 @@ def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable
             state = (
                 "was published by a query that has stopped" if stream.ended else f"is published by {stream.publisher}"
             )
-            raise error_at(query, query.at, f"stream <{name}> {state}", name)
+            raise error_at(query, query.name_at, f"stream <{name}> {state}")
         if stream.watermark is not None:
-            raise error_at(query, query.at, f"stream <{name}> already carries pushed events", name)
+            raise error_at(query, query.name_at, f"stream <{name}> already carries pushed events")
     if _depends_on({clause.stream for clause in query.windows}, name, list(groups)):
-        raise error_at(query, query.at, f"stream <{name}> would depend on itself: a cycle of queries", name)
+        raise error_at(query, query.name_at, f"stream <{name}> would depend on itself: a cycle of queries")
 
 
 def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:

@@ -92,7 +92,7 @@ class Registry:
         if name is None:
             name = next(made for n in self._names if (made := f"q{n}") not in self.members)
         if name in self.members:
-            raise error_at(ir, ir.at, f"there is already a query named {name}", name)
+            raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
         return name
 
     def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:

@@ -36,7 +36,7 @@ def duration_ms(text: str) -> int:
     """
     if len(text) > _MAX_DIGITS:
         raise ValueError("a duration cannot be written as long as that")
-    exact = _simple(text) if text[:1].upper() != "P" and text[1:2].upper() != "P" else _iso(text)
+    exact = _iso(text) if text.lstrip("+-")[:1].upper() == "P" else _simple(text)
     if exact <= 0:
         raise ValueError("a duration must be greater than zero")
     if exact > MAX_DURATION_MS:

@@ -49,7 +49,7 @@ class WindowClause:
     """One window of the dataset. `name` is the IRI it is addressed by: the stream's or (`named_window`) its own.
 
     `in_default`: merged into the default graph (FROM STREAM); otherwise reachable only by GRAPH (FROM NAMED STREAM) or
-    WINDOW (FROM NAMED WINDOW).
+    WINDOW (FROM NAMED WINDOW). `at` is where the text names the stream.
     """
 
     name: str
@@ -73,8 +73,9 @@ class ContinuousQuery:
     """A query without `windows` and without `registered` is one-shot.
 
     `computed_every_ms` replaces the windows' steps; `starting_at_ms` sets t0. `variables` are SELECT's, in order (for
-    CONSTRUCT and DESCRIBE: empty). `template` is CONSTRUCT's; `describe` the terms of DESCRIBE (empty tuple with
-    `describe_all` = `DESCRIBE *`). `algebra` has the solution modifiers on top; for SELECT a Project is always there.
+    CONSTRUCT and DESCRIBE: empty). `template` is CONSTRUCT's; `describe` the terms of DESCRIBE. `algebra` has the
+    solution modifiers on top; for SELECT a Project is always there. `at` is where the text's REGISTER stands, or the
+    query form; `name_at` where its name does.
     """
 
     text: str
@@ -95,6 +96,7 @@ class ContinuousQuery:
     starting_at_ms: int | None = None
     warnings: tuple[str, ...] = ()
     at: int = field(default=0, compare=False)
+    name_at: int = field(default=0, compare=False)
 
     @property
     def continuous(self) -> bool:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import QueryError
 from penstock.query.algebra import Graph, Iri, Node
 from penstock.query.catalogue import STORED_GRAPH
+from penstock.query.faults import Fault, query_error
 from penstock.query.ir import ContinuousQuery, TimeRange, WindowClause
 from penstock.query.walk import nodes
 
 if TYPE_CHECKING:
+    from penstock.errors import QueryError
     from penstock.query.catalogue import Catalogue
 
 
 def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "") -> QueryError:
-    """A QueryError that points at offset `at` of the query's text."""
-    at = max(at, 0)
-    before = query.text[:at]
-    line = before.count("\n") + 1
-    column = at - (before.rfind("\n") + 1) + 1
-    return QueryError(message, line, column, construct, query.text)
+    """A QueryError that points at offset `at` of the query's text, at the word there where no construct is given."""
+    return query_error(Fault(message, at, construct), query.text)
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue) -> ContinuousQuery:
@@ -53,13 +50,13 @@ def _check_graph(query: ContinuousQuery, iri: Iri, catalogue: Catalogue) -> None
         message = f"<{iri.value}> is a stream: name it in a FROM STREAM clause with a window"
     else:
         message = f"unknown graph <{iri.value}>: nothing was loaded into it and no stream absorbs into it"
-    raise error_at(query, iri.at, message, f"<{iri.value}>")
+    raise error_at(query, iri.at, message)
 
 
 def _window(query: ContinuousQuery, clause: WindowClause, catalogue: Catalogue) -> WindowClause:
     if not catalogue.is_stream(clause.stream):
         message = f"unknown stream <{clause.stream}>: declare it first"
-        raise error_at(query, clause.at, message, f"<{clause.stream}>")
+        raise error_at(query, clause.at, message)
     window = clause.range
     if not isinstance(window, TimeRange):
         return clause
@@ -68,5 +65,5 @@ def _window(query: ContinuousQuery, clause: WindowClause, catalogue: Catalogue) 
         return replace(clause, range=TimeRange(batch_ms, query.computed_every_ms or batch_ms))
     if window.range_ms is None and catalogue.timing(clause.stream) and catalogue.retention_ms(clause.stream) <= 0:
         message = f"[ALL] over <{clause.stream}> needs a retention: the stream has timing predicates"
-        raise error_at(query, clause.at, message, "[ALL]")
+        raise error_at(query, clause.at, message)
     return clause

@@ -135,6 +135,7 @@ class Translation:
             starting_at_ms=header.starting_at_ms,
             warnings=tuple(dict.fromkeys(self._context.warnings)),
             at=start.at,
+            name_at=start.at if syntax.registration is None else position(syntax.registration.name),
         )
 
 

@@ -56,8 +56,9 @@ def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Datase
             continue
         name = source.value if clause.window_name is None else context.names.iri(clause.window_name).value
         extent = _extent(source.value, clause.window, context)
-        window = WindowClause(name, source.value, extent, not clause.named, clause.window_name is not None, clause.at)
-        _check_name(window, context.windows)
+        own_name = clause.window_name is not None
+        window = WindowClause(name, source.value, extent, not clause.named, own_name, position(clause.source))
+        _check_name(window, context.windows, position(clause.window_name or clause.source))
         context.windows[name] = window
     return Dataset(tuple(default), tuple(named))
 
@@ -69,7 +70,8 @@ def block_window(stream: str, block: StreamPattern, context: Context) -> str:
         if clause.named_window and (clause.stream, clause.range) == (stream, extent):
             return clause.name
     name = stream if stream not in context.windows else f"{GENERATED}{len(context.windows)}"
-    context.windows[name] = WindowClause(name, stream, extent, in_default=False, named_window=True, at=block.at)
+    at = position(block.stream)
+    context.windows[name] = WindowClause(name, stream, extent, in_default=False, named_window=True, at=at)
     if block.window.kind == "RANGE" and block.window.step is None and not block.window.tumbling:
         context.warnings.append(
             f"the window on <{stream}> has no SLIDE: it tumbles, where CQELS would report at every change"
@@ -113,14 +115,14 @@ def _count(token: object) -> int:
     return int(token)
 
 
-def _check_name(clause: WindowClause, earlier: dict[str, WindowClause]) -> None:
+def _check_name(clause: WindowClause, earlier: dict[str, WindowClause], at: int) -> None:
     other = earlier.get(clause.name)
     if other is None:
         return
     if clause.named_window or other.named_window:
-        raise Fault(f"two windows have the name <{clause.name}>", clause.at)
+        raise Fault(f"two windows have the name <{clause.name}>", at)
     message = f"the stream <{clause.name}> stands in two clauses: use FROM NAMED WINDOW <w> ON <{clause.name}>"
-    raise Fault(message, clause.at)
+    raise Fault(message, at)
 
 
 def check_kinds(context: Context) -> None:

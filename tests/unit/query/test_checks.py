@@ -72,9 +72,9 @@ def refusal(text: str, base: str | None = None) -> QueryError:
         ("SELECT * { ?s ex:p ?o }", "prefix 'ex:' is not declared", "ex:p"),
         ("SELECT * { ?s po ?o }", "bare name 'po'.*base", "po"),
         # windows
-        ("SELECT * FROM STREAM :s [NOW] FROM NAMED STREAM :s [NOW] {}", "stands in two clauses", "FROM"),
-        ("SELECT * FROM NAMED WINDOW :w ON :s [NOW] FROM NAMED WINDOW :w ON :t [NOW] {}", "two windows", "FROM"),
-        ("SELECT * FROM STREAM :s [RANGE 1s] FROM STREAM :t [TRIPLES 5] {}", "count windows and time windows", "FROM"),
+        ("SELECT * FROM STREAM :s [NOW] FROM NAMED STREAM :s [NOW] {}", "stands in two clauses", ":s"),
+        ("SELECT * FROM NAMED WINDOW :w ON :s [NOW] FROM NAMED WINDOW :w ON :t [NOW] {}", "two windows", ":w"),
+        ("SELECT * FROM STREAM :s [RANGE 1s] FROM STREAM :t [TRIPLES 5] {}", "count windows and time windows", ":t"),
         ("SELECT * FROM STREAM :s [ALL] {}", r"\[ALL\] needs a step", "[ALL]"),
         ("SELECT * FROM STREAM :s [RANGE 0s] {}", "greater than zero", "0s"),
         ("SELECT * FROM STREAM :s [RANGE -5 s] {}", "greater than zero", "-5s"),
@@ -90,7 +90,7 @@ def refusal(text: str, base: str | None = None) -> QueryError:
         # registration
         ("REGISTER QUERY q AS SELECT * {}", "needs a window", "REGISTER"),
         ("REGISTER QUERY q COMPUTED EVERY 0s AS SELECT * FROM STREAM :s [NOW] {}", "greater than zero", "0s"),
-        ("REGISTER QUERY q COMPUTED EVERY 1s AS SELECT * FROM STREAM :s [TRIPLES 5] {}", "for time windows", "FROM"),
+        ("REGISTER QUERY q COMPUTED EVERY 1s AS SELECT * FROM STREAM :s [TRIPLES 5] {}", "for time windows", ":s"),
         ("REGISTER QUERY q STARTING AT 'soon' AS SELECT * FROM STREAM :s [NOW] {}", "not an xsd:dateTime", "'soon'"),
         ("REGISTER ISTREAM q AS ASK FROM STREAM :s [NOW] {}", "ISTREAM cannot be used with ASK", "ISTREAM"),
         ("REGISTER DSTREAM q AS SELECT * FROM STREAM :s [NOW] { ?s ?p ?o } ORDER BY ?s", "with ORDER BY", "?s"),
