@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli import demo as demo_command
+from penstock.cli import explain as explain_command
 from penstock.cli import run as run_command
 from penstock.cli import serve as serve_command
 from penstock.cli import up as up_command
 from penstock.cli.display import answer_table, short
+from penstock.cli.explain import query_text
 from penstock.cli.services import add_services
 from penstock.cli.spark_load import SparkOptions, load_cluster
 from penstock.cli.spark_load import load as spark_load
@@ -65,13 +67,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return FINE
     return code if isinstance(code, int) else FINE
-
-
-def query_text(argument: str) -> str:
-    """A query given as text, or as @file."""
-    if argument.startswith("@"):
-        return Path(argument[1:]).read_text(encoding="utf-8")
-    return argument
 
 
 @app.command("demo-cluster")
@@ -227,21 +222,9 @@ def print_solutions(answer: Solutions) -> None:
 
 
 app.command("run")(run_command.run)
+app.command("explain")(explain_command.explain)
 app.command("serve")(serve_command.serve)
 add_services(app)
-
-
-@app.command()
-def explain(
-    text: Annotated[str, typer.Argument(metavar="QUERY", help="SPARQL text, or @file.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Plan with this stored graph's counts.")] = None,
-    stream: Annotated[list[str] | None, typer.Option(help="Streams to take as declared (IRIs).")] = None,
-) -> None:
-    """Show the plan of a query."""
-    with Engine(data_dir=data_dir, read_only=data_dir is not None and not stream) as engine:
-        for iri in stream or ():
-            engine.declare_stream(iri)
-        print(engine.explain(query_text(text)))
 
 
 __all__ = ["answer_table", "app", "main"]

@@ -74,32 +74,31 @@ def replay(
     *,
     speed: float | None,
     after_step: Callable[[int], bool],
+    lateness_ms: int = 0,
     start_ms: int | None = None,
     frame_s: float = 0.1,
 ) -> int:
     """Push all events in order of time; `speed` event-time seconds a second, None = as fast as it goes.
 
     `after_step(t)` runs whenever events up to t are in and ends the replay by returning False. Events before `start_ms`
-    are skipped. All streams advance together, so that a quiet one does not hold the others back. Returns the number
-    of events pushed.
+    are skipped. All streams advance together, so that a quiet one does not hold the others back; `lateness_ms` is how
+    far behind the events, until the end: a file may be out of order by so much. Returns the number of events pushed.
     """
-    merged = heapq.merge(
-        *(_numbered(i, recording) for i, recording in enumerate(recordings)),
-        key=lambda event: event[0],
-    )
+    merged = heapq.merge(*map(_named, recordings), key=lambda event: event[0])
     pushed, last = 0, None
     began, origin = time.monotonic(), None
-    waiting: dict[int, list[Event]] = {}
+    waiting: dict[str, list[Event]] = {}
+    streams = dict.fromkeys(recording.stream for recording in recordings)
 
-    def flush(until: int) -> bool:
-        for i, events in waiting.items():
-            engine.push_events(recordings[i].stream, events)
+    def flush(until: int, behind: int = lateness_ms) -> bool:
+        for stream, events in waiting.items():
+            engine.push_events(stream, events)
         waiting.clear()
-        for recording in {recording.stream for recording in recordings}:
-            engine.advance(recording, until)
+        for stream in streams:
+            engine.advance(stream, until - behind)
         return after_step(until)
 
-    for moment, i, data in merged:
+    for moment, stream, data in merged:
         if start_ms is not None and moment < start_ms:
             continue
         if origin is None:
@@ -113,14 +112,14 @@ def replay(
                     time.sleep(min(left, frame_s))
                     if not after_step(moment - 1):
                         return pushed
-        waiting.setdefault(i, []).append((moment, data))
+        waiting.setdefault(stream, []).append((moment, data))
         last = max(moment, last) if last is not None else moment
         pushed += 1
     if last is not None:
-        flush(last)
+        flush(last, 0)
     return pushed
 
 
-def _numbered(i: int, recording: Recording) -> Iterator[tuple[int, int, bytes]]:
+def _named(recording: Recording) -> Iterator[tuple[int, str, bytes]]:
     for moment, data in recording.events():
-        yield moment, i, data
+        yield moment, recording.stream, data

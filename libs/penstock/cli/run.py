@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,11 +51,21 @@ def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
     return out
 
 
+def pace(speed: str) -> float | None:
+    """Event-time seconds a second; None = as fast as it goes."""
+    with suppress(ValueError):
+        if speed == "max":
+            return None
+        if 0 < (rate := float(speed)) < math.inf:
+            return rate
+    raise typer.BadParameter(f"--speed takes a positive number or max, not {speed!r}")
+
+
 def run(
     queries: Annotated[list[Path], typer.Argument(metavar="QUERY.rq...", help="Files of standing queries.")],
     stream: Annotated[list[str], typer.Option(help="IRI=FILE: lines `TIMESTAMP_MS <s> <p> <o> .`, or -.")],
     data: Annotated[list[str] | None, typer.Option(help="[GRAPH=]FILE to load first.")] = None,
-    timing: Annotated[list[str] | None, typer.Option(help="IRI=PREDICATE,... or IRI=all: never stored.")] = None,
+    timing: Annotated[list[str] | None, typer.Option(help="IRI=PREDICATE,..., IRI=all, or all: never stored.")] = None,
     absorb: Annotated[list[str] | None, typer.Option(help="IRI=GRAPH that the stream absorbs into.")] = None,
     batch: Annotated[int, typer.Option(help="Batch interval in ms.")] = 100,
     lateness: Annotated[int, typer.Option(help="Allowed lateness in ms.")] = 0,
@@ -63,14 +75,15 @@ def run(
 ) -> None:
     """Run standing queries over recorded streams and print every evaluation."""
     recordings = [Recording(iri, path) for iri, path in pairs(stream, "--stream")]
-    rate = None if speed == "max" else float(speed)
-    predicates = dict(pairs(timing, "--timing"))
+    rate = pace(speed)
+    everything = "all" in (timing or ())
+    predicates = dict(pairs([option for option in timing or () if option != "all"], "--timing"))
     graphs = dict(pairs(absorb, "--absorb"))
     with Engine() as engine:
         for graph, path in data_files(data):
             engine.load(path, graph=graph)
         for iri in dict.fromkeys(recording.stream for recording in recordings):
-            named = predicates.get(iri, "")
+            named = predicates.get(iri, "all" if everything else "")
             engine.declare_stream(
                 iri,
                 batch_ms=batch,
@@ -88,7 +101,7 @@ def run(
                     printer.show(evaluation)
             return True
 
-        replay(engine, recordings, speed=rate, after_step=after_step)
+        replay(engine, recordings, speed=rate, after_step=after_step, lateness_ms=lateness)
         report_refusals(engine, recordings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Graph, Iri, Node
+from penstock.query.algebra import Graph, Iri
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.faults import Fault, query_error
 from penstock.query.ir import ContinuousQuery, TimeRange, WindowClause
@@ -29,18 +29,17 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue) -> ContinuousQuery:
     if not query.continuous:
         return query
     windows = tuple(_window(query, clause, catalogue) for clause in query.windows)
-    known = {clause.name for clause in windows if not clause.named_window}
-    listed = {iri.value for iri in (*query.dataset.default, *query.dataset.named)}
-    for iri in (*query.dataset.default, *query.dataset.named):
+    for iri in stored_graphs(query):
         _check_graph(query, iri, catalogue)
-    for iri in _graph_names(query.algebra):
-        if iri.value not in known and iri.value not in listed:
-            _check_graph(query, iri, catalogue)
     return replace(query, windows=windows)
 
 
-def _graph_names(algebra: Node) -> list[Iri]:
-    return [node.name for node in nodes(algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]
+def stored_graphs(query: ContinuousQuery) -> list[Iri]:
+    """The stored graphs that a query names, where it names them: in its clauses, then in its patterns."""
+    listed = [*query.dataset.default, *query.dataset.named]
+    known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}
+    named = [node.name for node in nodes(query.algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]
+    return [*listed, *(iri for iri in named if iri.value not in known)]
 
 
 def _check_graph(query: ContinuousQuery, iri: Iri, catalogue: Catalogue) -> None:
