@@ -1,4 +1,4 @@
-"""HTTP of the services: the coordinator's verbs, and one-shot queries by the SPARQL 1.1 Protocol.
+"""Routes: an embedded engine's verbs (`embedded`, with live answers), a coordinator's, and the SPARQL 1.1 Protocol.
 
-Routes only: `penstock.runtime` serves them beside health and metrics.
+Not here: whoever serves them, `penstock serve` or, beside health and metrics, `penstock.runtime`.
 """

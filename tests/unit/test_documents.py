@@ -1,0 +1,82 @@
+"""What documents name is there: links, decisions, paths, settings, metrics. (The README's commands: test_readme.py.)"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import Counter
+
+from penstock.runtime.metrics import Metrics
+from penstock.services.adaptor import AdaptorSettings
+from penstock.services.coordinator import CoordinatorSettings
+from penstock.services.dictionary import DictionarySettings
+from penstock.services.dispatcher import DispatcherSettings
+from penstock.services.query_engine import QueryEngineSettings
+from penstock.services.spark_adaptor import SparkAdaptorSettings
+from penstock.services.store import StoreSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]
+)
+SETTINGS = [
+    AdaptorSettings, CoordinatorSettings, DictionarySettings, DispatcherSettings,
+    QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
+]  # fmt: skip
+
+
+def each_document() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@each_document()
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+    assert [link for link in links if ":" not in link and not (document.parent / link).exists()] == []
+
+
+@each_document()
+def test_decisions_that_are_cited_exist(document: Path) -> None:
+    cited = {int(number) for number in re.findall(r"\bADR 0*(\d+)", document.read_text(encoding="utf-8"))}
+    assert [number for number in cited if not list(ROOT.glob(f"docs/adr/{number:04}-*.md"))] == []
+
+
+def test_every_decision_stands_in_the_index_under_its_number() -> None:
+    pages = sorted(path.name for path in ROOT.glob("docs/adr/0*.md"))
+    index = (ROOT / "docs/adr/README.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"\]\((0[^)]+)\)", index))) == pages
+    for number, page in re.findall(r"\[(\d+)\]\((0[^)]+)\)", index):
+        assert page.startswith(f"{int(number):04}-")
+        assert (ROOT / "docs/adr" / page).read_text(encoding="utf-8").startswith(f"# {number}. ")
+
+
+def test_the_places_of_the_glossary_exist() -> None:
+    rows = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").splitlines()[4:]
+    places = [place for row in rows for place in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])]
+    roots = (ROOT, ROOT / "libs", ROOT / "libs/penstock")
+    missing = [p for p in places if not any((root / f"{p}{end}").exists() for root in roots for end in ("", ".py"))]
+    assert places
+    assert missing == []
+
+
+def test_every_setting_is_explained() -> None:
+    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "spark.md"))
+    names = {f"PENSTOCK_{name.upper()}" for settings in SETTINGS for name in settings.model_fields} - {"PENSTOCK_KAFKA"}
+    assert sorted(name for name in names if f"`{name}`" not in text) == []
+
+
+def test_every_setting_that_is_explained_exists() -> None:
+    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "spark.md"))
+    rows = "".join(line for line in text.splitlines() if line.startswith("| `PENSTOCK_"))
+    explained = set(re.findall(r"`PENSTOCK_([A-Z_]+)`", rows))
+    known = {name.upper() for settings in SETTINGS for name in settings.model_fields}
+    assert explained - known == set()
+
+
+def test_every_metric_of_the_services_is_explained() -> None:
+    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    declared = [getattr(Metrics("any"), name) for name in vars(Metrics("any")) if name not in ("registry", "service")]
+    names = [f"{m._name}_total" if isinstance(m, Counter) else m._name for m in declared]
+    assert sorted(name for name in names if name not in text) == []
