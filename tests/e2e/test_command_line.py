@@ -147,6 +147,8 @@ def test_wrong_usage_exits_with_two(query_file: Path, events: Path) -> None:
         [*replay, "--speed", "often"],
         [*replay, "--speed", "0"],
         [*replay, "--timing", "some"],
+        [*replay, "--timing", "http://ex.org/other=all"],
+        [*replay, "--absorb", f"{S}="],
     ):
         done = penstock(*arguments)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), arguments

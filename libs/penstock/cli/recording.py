@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Event = tuple[int, bytes]
 
 _BATCH = 2000  # events handed to the engine at once when replaying at full speed
+_FRAME_S = 0.1  # between two looks at the clock while there is nothing to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,6 @@ def replay(
     after_step: Callable[[int], bool],
     lateness_ms: int = 0,
     start_ms: int | None = None,
-    frame_s: float = 0.1,
 ) -> int:
     """Push all events in order of time; `speed` event-time seconds a second, None = as fast as it goes.
 
@@ -84,40 +84,75 @@ def replay(
     are skipped. All streams advance together, so that a quiet one does not hold the others back; `lateness_ms` is how
     far behind the events, until the end: a file may be out of order by so much. Returns the number of events pushed.
     """
-    merged = heapq.merge(*map(_named, recordings), key=lambda event: event[0])
-    pushed, last = 0, None
-    began, origin = time.monotonic(), None
-    waiting: dict[str, list[Event]] = {}
-    streams = dict.fromkeys(recording.stream for recording in recordings)
-
-    def flush(until: int, behind: int = lateness_ms) -> bool:
-        for stream, events in waiting.items():
-            engine.push_events(stream, events)
-        waiting.clear()
-        for stream in streams:
-            engine.advance(stream, until - behind)
-        return after_step(until)
-
-    for moment, stream, data in merged:
+    player = _Player(engine, [recording.stream for recording in recordings], speed, lateness_ms, after_step)
+    for moment, stream, data in heapq.merge(*map(_named, recordings), key=lambda event: event[0]):
         if start_ms is not None and moment < start_ms:
             continue
-        if origin is None:
-            origin = moment
-        if last is not None and moment > last and (speed is not None or pushed % _BATCH == 0):
-            due = began + (moment - origin) / 1000 / speed if speed is not None else None
-            if due is None or due - time.monotonic() > frame_s / 4:
-                if not flush(moment - 1):
-                    return pushed
-                while due is not None and (left := due - time.monotonic()) > 0:
-                    time.sleep(min(left, frame_s))
-                    if not after_step(moment - 1):
-                        return pushed
-        waiting.setdefault(stream, []).append((moment, data))
-        last = max(moment, last) if last is not None else moment
-        pushed += 1
-    if last is not None:
-        flush(last, 0)
-    return pushed
+        if not player.reach(moment):
+            return player.taken
+        player.take(moment, stream, data)
+    player.end()
+    return player.taken
+
+
+class _Player:
+    """Events on their way into an engine: many at once, none before its time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        streams: Sequence[str],
+        speed: float | None,
+        lateness_ms: int,
+        after_step: Callable[[int], bool],
+    ) -> None:
+        self._engine = engine
+        self._streams = dict.fromkeys(streams)
+        self._speed = speed
+        self._lateness_ms = lateness_ms
+        self._after_step = after_step
+        self._waiting: dict[str, list[Event]] = {}
+        self._began = time.monotonic()
+        self._first: int | None = None
+        self._last: int | None = None
+        self.taken = 0
+
+    def take(self, moment: int, stream: str, data: bytes) -> None:
+        """Let an event wait to be pushed."""
+        self._waiting.setdefault(stream, []).append((moment, data))
+        self._first = moment if self._first is None else self._first
+        self._last = moment if self._last is None else max(moment, self._last)
+        self.taken += 1
+
+    def reach(self, moment: int) -> bool:
+        """Before an event is taken: push what waits, where it is time. False: the replay is to end."""
+        if self._first is None or self._last is None or moment <= self._last:
+            return True
+        if self._speed is None:
+            return self.taken % _BATCH != 0 or self._push(moment - 1, self._lateness_ms)
+        due = self._began + (moment - self._first) / 1000 / self._speed
+        if due - time.monotonic() <= _FRAME_S / 4:
+            return True
+        if not self._push(moment - 1, self._lateness_ms):
+            return False
+        while (left := due - time.monotonic()) > 0:
+            time.sleep(min(left, _FRAME_S))
+            if not self._after_step(moment - 1):
+                return False
+        return True
+
+    def end(self) -> None:
+        """Push what still waits; nothing will come late any more."""
+        if self._last is not None:
+            self._push(self._last, 0)
+
+    def _push(self, until: int, behind_ms: int) -> bool:
+        for stream, events in self._waiting.items():
+            self._engine.push_events(stream, events)
+        self._waiting.clear()
+        for stream in self._streams:
+            self._engine.advance(stream, until - behind_ms)
+        return self._after_step(until)
 
 
 def _named(recording: Recording) -> Iterator[tuple[int, str, bytes]]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from penstock.engine import Evaluation, Query
 
 
+ALL = "all"
+
+
 class RunFormat(StrEnum):
     """How evaluations are written."""
 
@@ -31,15 +34,34 @@ class RunFormat(StrEnum):
     jsonl = "jsonl"
 
 
-def pairs(options: Sequence[str] | None, flag: str) -> list[tuple[str, str]]:
-    """`KEY=VALUE` options; the key may hold '=' itself."""
-    out = []
-    for option in options or ():
-        key, separator, value = option.rpartition("=")
-        if not separator or not key or not value:
-            raise typer.BadParameter(f"{flag} takes IRI=VALUE, not {option!r}")
-        out.append((key, value))
-    return out
+def recordings_of(options: Sequence[str]) -> list[Recording]:
+    """`IRI=FILE` options; the IRI may hold '=' itself."""
+    found = []
+    for option in options:
+        iri, _, path = option.rpartition("=")
+        if not iri or not path:
+            raise typer.BadParameter(f"--stream takes IRI=FILE, not {option!r}")
+        found.append(Recording(iri, path))
+    return found
+
+
+def of_streams(options: Sequence[str], flag: str, streams: Sequence[str]) -> list[tuple[str, str]]:
+    """`IRI=VALUE` options for streams that there are."""
+    found = []
+    for option in options:
+        iri = next((iri for iri in streams if option.startswith(f"{iri}=")), None)
+        if iri is None or option == f"{iri}=":
+            raise typer.BadParameter(f"{flag} takes IRI=VALUE with the IRI of a --stream, not {option!r}")
+        found.append((iri, option[len(iri) + 1 :]))
+    return found
+
+
+def timings(options: Sequence[str], streams: Sequence[str]) -> dict[str, list[str] | str]:
+    """Timing predicates by stream: a list, or "all"."""
+    named: dict[str, list[str]] = {iri: [] for iri in streams}
+    for iri, value in of_streams([option for option in options if option != ALL], "--timing", streams):
+        named[iri] += [predicate for predicate in value.split(",") if predicate]
+    return {iri: ALL if ALL in (*options, *predicates) else predicates for iri, predicates in named.items()}
 
 
 def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
@@ -74,21 +96,19 @@ def run(
     output: Annotated[RunFormat, typer.Option("--format", help="How evaluations are written.")] = RunFormat.table,
 ) -> None:
     """Run standing queries over recorded streams and print every evaluation."""
-    recordings = [Recording(iri, path) for iri, path in pairs(stream, "--stream")]
-    rate = pace(speed)
-    everything = "all" in (timing or ())
-    predicates = dict(pairs([option for option in timing or () if option != "all"], "--timing"))
-    graphs = dict(pairs(absorb, "--absorb"))
+    recordings = recordings_of(stream)
+    streams = list(dict.fromkeys(recording.stream for recording in recordings))
+    rate, predicates = pace(speed), timings(timing or (), streams)
+    graphs = dict(of_streams(absorb or (), "--absorb", streams))
     with Engine() as engine:
         for graph, path in data_files(data):
             engine.load(path, graph=graph)
-        for iri in dict.fromkeys(recording.stream for recording in recordings):
-            named = predicates.get(iri, "all" if everything else "")
+        for iri in streams:
             engine.declare_stream(
                 iri,
                 batch_ms=batch,
                 lateness_ms=lateness,
-                timing="all" if named == "all" else [p for p in named.split(",") if p],
+                timing=predicates[iri],
                 absorb_into=graphs.get(iri),
                 max_ahead_ms=1 << 52,  # a recording's clock is not ours
             )
@@ -102,7 +122,7 @@ def run(
             return True
 
         replay(engine, recordings, speed=rate, after_step=after_step, lateness_ms=lateness)
-        report_refusals(engine, recordings)
+        report_refusals(engine, streams)
 
 
 def register(engine: Engine, path: Path, base: str | None) -> Query:
@@ -138,9 +158,9 @@ class Printer:
             self._console.print(answer_table(evaluation))
 
 
-def report_refusals(engine: Engine, recordings: Sequence[Recording]) -> None:
+def report_refusals(engine: Engine, streams: Sequence[str]) -> None:
     """Say on standard error what was refused: late events, bad ones."""
-    for iri in dict.fromkeys(recording.stream for recording in recordings):
+    for iri in streams:
         late = engine.late(iri)
         if late:
             print(f"{len(late)} late on <{iri}>", file=sys.stderr)
