@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from math import gcd, lcm
+from math import lcm
 
 _EXACT_STEPS = 10  # inclusion-exclusion over more steps than this costs more than it tells
 
@@ -27,11 +27,6 @@ class Grid:
     def __post_init__(self) -> None:
         assert self.steps, "a grid without steps"
         assert all(step > 0 for step in self.steps), self.steps
-
-    @property
-    def pulse(self) -> int:
-        """Largest interval that divides every distance between instants."""
-        return gcd(*self.steps)
 
     def next_after(self, time: int) -> int:
         """Return the first instant later than `time`."""

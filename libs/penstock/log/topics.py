@@ -36,10 +36,6 @@ class TopicNames:
         """What the adaptor made of them."""
         return f"{self.prefix}.tuples.{segment(stream)}"
 
-    def results_of(self, query: str) -> str:
-        """A query's own results topic."""
-        return f"{self.prefix}.results.{segment(query)}"
-
     @property
     def shards(self) -> str:
         """Closed batches; one partition a shard."""

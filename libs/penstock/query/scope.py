@@ -61,11 +61,6 @@ def expression_variables(expr: Expr) -> Names:
             return _NONE
 
 
-def has_exists(expr: Expr) -> bool:
-    """Whether an EXISTS occurs in the expression."""
-    return isinstance(expr, Exists) or (isinstance(expr, Call) and any(map(has_exists, expr.args)))
-
-
 def visible(node: Node) -> Names:
     """In-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
     match node:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -62,11 +60,3 @@ class Tally:
         if total > self._seen:
             self._counter.inc(total - self._seen)
         self._seen = total
-
-
-class Observed(Protocol):
-    """A core that can tell about itself."""
-
-    def observe(self) -> None:
-        """Bring the metrics up to date."""
-        ...

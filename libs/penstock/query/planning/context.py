@@ -75,10 +75,6 @@ class PlanContext:
         """How many slots there are."""
         return len(self._slots)
 
-    def slot_names(self) -> dict[int, str]:
-        """Names by slot, for EXPLAIN."""
-        return {slot: name for name, slot in self._slots.items()}
-
     def member_slot(self) -> int | None:
         """The slot of the hidden member column, where the plan is a group's."""
         return self.slot(self.member) if self.member is not None else None

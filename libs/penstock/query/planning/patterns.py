@@ -19,15 +19,12 @@ from penstock.query.algebra import (
     Extend,
     Filter,
     Graph,
-    Group,
     Iri,
     Join,
     LeftJoin,
     Minus,
     Node,
     PathTriple,
-    Project,
-    Slice,
     Triple,
     Union,
     Values,
@@ -37,29 +34,18 @@ from penstock.query.algebra import (
 from penstock.query.datasets import Part
 from penstock.query.planning import modifiers
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
-from penstock.query.planning.expressions import expression_spec, path_spec, render_term, term_spec
+from penstock.query.planning.estimates import FILTER_KEEPS, fanout
+from penstock.query.planning.expressions import expression_spec, render_term
 from penstock.query.planning.flatten import Element, binds_graph, components, conjuncts, flatten, graph_scope
-from penstock.query.planning.forks import scan_node
 from penstock.query.planning.ordering import best_order
-from penstock.query.scope import (
-    binding_variables,
-    certain,
-    correlatable,
-    expression_variables,
-    has_exists,
-    pattern_variables,
-    visible,
-)
+from penstock.query.planning.scans import scan
+from penstock.query.scope import binding_variables, certain, correlatable, expression_variables, visible
 from penstock.query.walk import rename
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import Term
     from penstock.query.scope import Names
 
 Conditions = list[tuple[Expr, Scope]]
-
-_FILTER_KEEPS = 0.4
-_INDEPENDENT_ROWS = 1000.0
 
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
@@ -182,7 +168,7 @@ def _explored(
     the filters that are left too.
     """
     order = best_order(
-        elements, left.certain, lambda element: element.binds, lambda element, bound: _fanout(context, element, bound)
+        elements, left.certain, lambda element: element.binds, lambda element, bound: fanout(context, element, bound)
     )
     current = left
     for position, i in enumerate(order):
@@ -212,102 +198,8 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
     if element.binds & left.maybe:  # a cell may be unbound: the scan could not look it up
-        return _hash_join(context, left, _scan(context, pattern, context.seed(), scope))
-    return _scan(context, pattern, left, scope)
-
-
-def _scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
-    dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
-    graph = context.slot(scope.variable) if scope.variable is not None else None
-    ends = {"s": term_spec(pattern.subject, context), "o": term_spec(pattern.object, context)}
-    where = _where(context, scope)
-    subject, object_ = render_term(pattern.subject), render_term(pattern.object)
-    if isinstance(pattern, PathTriple):
-        label = f"{subject} path {object_} {where}"
-        path = path_spec(pattern.path, context)
-        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4); what EXISTS
-        # substitutes is a variable no longer.
-        nodes_only = _is_open(context, pattern.subject) and _is_open(context, pattern.object)
-        node = context.node(
-            "path",
-            label,
-            rows,
-            **{"in": left.node},
-            **ends,
-            path=path,
-            dataset=dataset,
-            graph=graph,
-            nodes_only=nodes_only,
-        )
-    else:
-        label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
-        predicate = term_spec(pattern.predicate, context)
-        members = {**ends, "p": predicate, "dataset": dataset, "graph": graph}
-        node = scan_node(context, left, pattern, scope, members, label, rows)
-    own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
-    return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
-
-
-def _is_open(context: PlanContext, term: Term) -> bool:
-    return isinstance(term, Variable) and not term.name.startswith("$") and term.name not in context.substituted
-
-
-def _where(context: PlanContext, scope: Scope) -> str:
-    names = []
-    for part in scope.parts:
-        if part.source:
-            clause = context.query.windows[part.source - 1]
-            names.append(f"window <{clause.name}>")
-        else:
-            names.append("stored named graphs" if part.graphs == "named" else "stored")
-    return f"[{' + '.join(names) or 'no graph'}]"
-
-
-def _fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    pattern = element.pattern
-    if isinstance(pattern, (Triple, PathTriple)):
-        return context.estimator.fanout(pattern, element.scope.parts, bound), 0.0
-    return estimate(context, pattern, bound, element.scope)
-
-
-def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """(matches for each row that binds `bound`, cost paid once) of joining a whole pattern."""
-    shared = bool(visible(node) & bound)
-    match node:
-        case Bgp() | Join() | Filter():
-            flat = flatten(node, scope, context.dataset)
-            rows, once = 1.0, 0.0
-            for element in flat.elements:
-                matches, cost = _fanout(context, element, bound)
-                rows, once, bound = rows * matches, once + cost, bound | element.binds
-            return rows * _FILTER_KEEPS ** min(len(flat.filters), 2), once
-        case LeftJoin():
-            left, once = estimate(context, node.left, bound, scope)
-            right, more = estimate(context, node.right, bound | visible(node.left), scope)
-            return left * max(1.0, right), once + more
-        case Minus():
-            left, once = estimate(context, node.left, bound, scope)
-            right, more = estimate(context, node.right, frozenset(), scope)
-            return left, once + more + right
-        case Extend():
-            return estimate(context, node.inner, bound, scope)
-        case Union():
-            sides = [estimate(context, branch, bound, scope) for branch in node.branches]
-            return sum(rows for rows, _ in sides), sum(cost for _, cost in sides)
-        case Graph() | WindowGraph():
-            return estimate(context, node.inner, bound, graph_scope(node, context.dataset))
-        case Values():
-            return (0.5 if shared else float(len(node.rows))), float(len(node.rows))
-        case Slice() if node.limit is not None:
-            return (0.5 if shared else float(node.limit)), _INDEPENDENT_ROWS
-        case Group() if node.implicit:
-            return 1.0, _INDEPENDENT_ROWS
-        case Project():
-            inner, once = estimate(context, node.inner, frozenset(), scope)
-            return (1.0 if shared else inner), once + inner
-        case _:
-            return (1.0 if shared else _INDEPENDENT_ROWS), _INDEPENDENT_ROWS
+        return _hash_join(context, left, scan(context, pattern, context.seed(), scope))
+    return scan(context, pattern, left, scope)
 
 
 # ---- joins
@@ -432,7 +324,7 @@ def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
 
 # ---- filters
 def _filter(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
-    kept = rows.rows * _FILTER_KEEPS
+    kept = rows.rows * FILTER_KEEPS
     if isinstance(condition, Exists):
         inner, row = _exists(context, condition.pattern, rows, scope)
         label = "not exists" if condition.negated else "exists"
@@ -468,6 +360,3 @@ def _exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -
 def _compatible(one: Variable, other: Variable) -> Expr:
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))
-
-
-__all__ = ["compile_pattern", "estimate", "expression", "extend", "has_exists", "independent", "join", "start"]

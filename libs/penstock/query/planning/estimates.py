@@ -1,0 +1,81 @@
+"""How many rows whole patterns yield (single triples: `cardinality`): what a group's order of joins is chosen by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    Bgp,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    PathTriple,
+    Project,
+    Slice,
+    Triple,
+    Union,
+    Values,
+    WindowGraph,
+)
+from penstock.query.planning.flatten import Element, flatten, graph_scope
+from penstock.query.scope import visible
+
+if TYPE_CHECKING:
+    from penstock.query.planning.context import PlanContext, Scope
+    from penstock.query.scope import Names
+
+FILTER_KEEPS = 0.4
+"""Share of the rows that a condition is taken to keep."""
+_INDEPENDENT_ROWS = 1000.0
+
+
+def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
+    """(rows for each row that binds `bound`, cost paid once) of joining one element of a group."""
+    pattern = element.pattern
+    if isinstance(pattern, (Triple, PathTriple)):
+        return context.estimator.fanout(pattern, element.scope.parts, bound), 0.0
+    return estimate(context, pattern, bound, element.scope)
+
+
+def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
+    """(matches for each row that binds `bound`, cost paid once) of joining a whole pattern."""
+    shared = bool(visible(node) & bound)
+    match node:
+        case Bgp() | Join() | Filter():
+            flat = flatten(node, scope, context.dataset)
+            rows, once = 1.0, 0.0
+            for element in flat.elements:
+                matches, cost = fanout(context, element, bound)
+                rows, once, bound = rows * matches, once + cost, bound | element.binds
+            return rows * FILTER_KEEPS ** min(len(flat.filters), 2), once
+        case LeftJoin():
+            left, once = estimate(context, node.left, bound, scope)
+            right, more = estimate(context, node.right, bound | visible(node.left), scope)
+            return left * max(1.0, right), once + more
+        case Minus():
+            left, once = estimate(context, node.left, bound, scope)
+            right, more = estimate(context, node.right, frozenset(), scope)
+            return left, once + more + right
+        case Extend():
+            return estimate(context, node.inner, bound, scope)
+        case Union():
+            sides = [estimate(context, branch, bound, scope) for branch in node.branches]
+            return sum(rows for rows, _ in sides), sum(cost for _, cost in sides)
+        case Graph() | WindowGraph():
+            return estimate(context, node.inner, bound, graph_scope(node, context.dataset))
+        case Values():
+            return (0.5 if shared else float(len(node.rows))), float(len(node.rows))
+        case Slice() if node.limit is not None:
+            return (0.5 if shared else float(node.limit)), _INDEPENDENT_ROWS
+        case Group() if node.implicit:
+            return 1.0, _INDEPENDENT_ROWS
+        case Project():
+            inner, once = estimate(context, node.inner, frozenset(), scope)
+            return (1.0 if shared else inner), once + inner
+        case _:
+            return (1.0 if shared else _INDEPENDENT_ROWS), _INDEPENDENT_ROWS

@@ -1,0 +1,63 @@
+"""Single triples and paths as nodes of the plan: what they look up, in which parts of the dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import PathTriple, Triple, Variable
+from penstock.query.planning.context import PlanContext, Relation, Scope
+from penstock.query.planning.expressions import path_spec, render_term, term_spec
+from penstock.query.planning.forks import scan_node
+from penstock.query.scope import pattern_variables
+
+if TYPE_CHECKING:
+    from penstock.query.algebra import Term
+
+
+def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
+    """`left` joined with one triple or path, by looking up what is bound."""
+    rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
+    dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
+    graph = context.slot(scope.variable) if scope.variable is not None else None
+    ends = {"s": term_spec(pattern.subject, context), "o": term_spec(pattern.object, context)}
+    where = _where(context, scope)
+    subject, object_ = render_term(pattern.subject), render_term(pattern.object)
+    if isinstance(pattern, PathTriple):
+        label = f"{subject} path {object_} {where}"
+        path = path_spec(pattern.path, context)
+        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4); what EXISTS
+        # substitutes is a variable no longer.
+        nodes_only = _is_open(context, pattern.subject) and _is_open(context, pattern.object)
+        node = context.node(
+            "path",
+            label,
+            rows,
+            **{"in": left.node},
+            **ends,
+            path=path,
+            dataset=dataset,
+            graph=graph,
+            nodes_only=nodes_only,
+        )
+    else:
+        label = f"{subject} {render_term(pattern.predicate)} {object_} {where}"
+        predicate = term_spec(pattern.predicate, context)
+        members = {**ends, "p": predicate, "dataset": dataset, "graph": graph}
+        node = scan_node(context, left, pattern, scope, members, label, rows)
+    own = frozenset((scope.variable,)) if scope.variable is not None else frozenset()
+    return Relation(node, left.certain | pattern_variables(pattern) | own, left.maybe, rows)
+
+
+def _is_open(context: PlanContext, term: Term) -> bool:
+    return isinstance(term, Variable) and not term.name.startswith("$") and term.name not in context.substituted
+
+
+def _where(context: PlanContext, scope: Scope) -> str:
+    names = []
+    for part in scope.parts:
+        if part.source:
+            clause = context.query.windows[part.source - 1]
+            names.append(f"window <{clause.name}>")
+        else:
+            names.append("stored named graphs" if part.graphs == "named" else "stored")
+    return f"[{' + '.join(names) or 'no graph'}]"
