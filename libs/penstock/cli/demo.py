@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
+import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -35,8 +36,13 @@ def examples() -> Path:
     raise StorageError("the examples are missing from this installation")
 
 
-def demo(*, seconds: float, speed: float, plain: bool) -> None:
-    """Run the demo for `seconds` (0 = the whole day) at `speed` event-time seconds a second."""
+def demo(
+    seconds: Annotated[float, typer.Option(help="Stop after so many seconds; 0 = at the end of the day.")] = 20.0,
+    speed: Annotated[float, typer.Option(help="Seconds of the recorded day a second.")] = 1800.0,
+    *,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a live screen.")] = False,
+) -> None:
+    """Standing queries over a recorded day of Aarhus: car parks, roads, and what the city knows of them."""
     console = Console(highlight=False)
     folder = examples()
     with Engine() as engine:

@@ -1,18 +1,19 @@
-"""`penstock dispatcher|dictionary|coordinator|store|query-engine`: one service's process, as containers run it.
+"""`penstock adaptor|dispatcher|dictionary|coordinator|store|query-engine`: one service's process, as containers run it.
 
-`penstock adaptor` is beside the other commands: it has options. Everything else is said by PENSTOCK_*.
+Everything but the kind of adaptor is said by PENSTOCK_*. The modules of services need the extra `cluster`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import typer
-
+PANEL = "Services of a cluster (settings by PENSTOCK_*: docs/operations.md)"
 SERVICES = {
     "dictionary": "Gives ids to terms. Of several, one is active.",
     "dispatcher": "Owns event time: closes batches and deals them out to shards. The one started last is active.",
@@ -24,13 +25,21 @@ SERVICES = {
 
 def add_services(app: typer.Typer) -> None:
     """Add a command for each."""
+    app.command("adaptor", rich_help_panel=PANEL)(adaptor)
     for name, meaning in SERVICES.items():
-        app.command(name, help=f"{meaning} Settings by PENSTOCK_* (docs/operations.md).")(_runner(name))
+        app.command(name, help=meaning, rich_help_panel=PANEL)(_runner(name))
+
+
+def adaptor(
+    *, spark: Annotated[bool, typer.Option("--spark", help="On Spark; also what spark-submit is given.")] = False
+) -> int:
+    """Makes tuples of events: by itself, or on Spark."""
+    return _runner("spark-adaptor" if spark else "adaptor")()
 
 
 def _runner(name: str) -> Callable[[], int]:
     def run_service() -> int:
-        module = import_module(f"penstock.services.{name.replace('-', '_')}")  # needs the extra cluster
+        module = import_module(f"penstock.services.{name.replace('-', '_')}")
         code: int = module.main()
         return code
 

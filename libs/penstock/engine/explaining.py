@@ -33,7 +33,9 @@ def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str
         members = 0
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
         tree = make_plan(template, catalogue, grouped=True, sample=constants).physical.render()
-    lines = [f"{resolved.form.value} {resolved.r2s.value}, {members} members in its group, {len(constants)} parameters"]
+    lines = [
+        f"{resolved.form.value} {resolved.r2s.value}, queries in its group: {members}, parameters: {len(constants)}"
+    ]
     lines += [f"  window {i}: {_window(clause)}" for i, clause in enumerate(resolved.windows)]
     if (grid := grid_of(resolved)) is not None:
         every = " and ".join(f"{step} ms" for step in grid.steps)

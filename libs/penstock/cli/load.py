@@ -1,0 +1,67 @@
+"""`penstock load`: files into the stored graph of a data directory, or by Spark into a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.cli.spark_load import SparkOptions, load_cluster
+from penstock.cli.spark_load import load as spark_load
+from penstock.engine import Engine
+
+
+def load(
+    files: Annotated[list[str], typer.Argument(help="RDF files; .gz by name. With --spark any Hadoop path or glob.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Where the stored graph is kept.")] = None,
+    graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
+    syntax: Annotated[str | None, typer.Option("--format", help="Of all files; otherwise by their names.")] = None,
+    *,
+    cluster: Annotated[
+        str | None, typer.Option(help="--spark: a cluster's coordinators, in place of a folder.")
+    ] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Load in parallel by Spark.")] = False,
+    max_bad: Annotated[int, typer.Option(help="--spark: bad lines to pass over before the load fails.")] = 1_000,
+    bad_lines: Annotated[Path | None, typer.Option(help="--spark: where they go (bad-lines.jsonl).")] = None,
+    staging: Annotated[str | None, typer.Option(help="--spark: folder for stages, of any Hadoop file system.")] = None,
+    master: Annotated[str | None, typer.Option(help="--spark: Spark's master (local[*]).")] = None,
+    memory: Annotated[str, typer.Option(help="--spark: memory of its driver.")] = "2g",
+    conf: Annotated[list[str] | None, typer.Option(help="--spark: a setting of Spark's, key=value.")] = None,
+) -> None:
+    """Load files into the stored graph of a data directory, or of a cluster."""
+    console = Console(stderr=True)
+    options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
+    if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
+        raise typer.BadParameter("either --data-dir, or --spark with --cluster")
+    if cluster is not None:
+        print(load_cluster(files, cluster, options, console))
+    elif data_dir is not None and spark:
+        print(spark_load(files, data_dir, options, console))
+    elif data_dir is not None:
+        _load([Path(file) for file in files], data_dir, graph, syntax, console)
+
+
+def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | None, console: Console) -> None:
+    total = sum(file.stat().st_size for file in files)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with (
+        Engine(data_dir=data_dir) as engine,
+        Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task("loading", total=max(total, 1))
+        triples, seconds = 0, 0.0
+        for file in files:
+            bar.update(task, description=file.name)
+            report = engine.load(file, graph=graph, format=syntax)
+            triples, seconds = triples + report.triples, seconds + report.seconds
+            bar.advance(task, file.stat().st_size)
+    rate = f", {triples / seconds:,.0f} a second" if seconds > 0 else ""
+    print(f"{triples:,} triples from {len(files)} file{'' if len(files) == 1 else 's'} in {seconds:.2f} s{rate}")
