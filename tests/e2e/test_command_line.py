@@ -112,6 +112,14 @@ def test_run_reads_a_stream_from_standard_input(query_file: Path, events: Path) 
     assert len(done.stdout.splitlines()) >= 3
 
 
+def test_what_is_odd_but_not_wrong_is_a_warning(tmp_path: Path, events: Path) -> None:
+    query = tmp_path / "gaps.rq"
+    query.write_text(f"SELECT ?s FROM STREAM <{S}> [RANGE 1s STEP 2s] {{ ?s ?p ?o }}", encoding="utf-8")
+    done = penstock("run", query, "--stream", f"{S}={events}")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"{query}: warning: the step of the window")
+
+
 def test_construct_prints_n_triples(tmp_path: Path, events: Path) -> None:
     query = tmp_path / "c.rq"
     query.write_text(

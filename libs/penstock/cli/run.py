@@ -126,13 +126,16 @@ def run(
 
 
 def register(engine: Engine, path: Path, base: str | None) -> Query:
-    """Register a file; its errors name the file."""
+    """Register a file; its errors and warnings name the file."""
     text = path.read_text(encoding="utf-8")
     try:
-        return engine.register(text, base=base)
+        query = engine.register(text, base=base)
     except QueryError as error:
         print(f"{path}:", file=sys.stderr)
         raise error from None
+    for warning in query.warnings:
+        print(f"{path}: warning: {warning}", file=sys.stderr)
+    return query
 
 
 class Printer:
