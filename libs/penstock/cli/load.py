@@ -57,11 +57,15 @@ def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | No
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("loading", total=max(total, 1))
-        triples, seconds = 0, 0.0
+        triples, seconds, done = 0, 0.0, 0
+
+        def shown(read: int, _: int) -> None:
+            bar.update(task, completed=done + read)
+
         for file in files:
             bar.update(task, description=file.name)
-            report = engine.load(file, graph=graph, format=syntax)
-            triples, seconds = triples + report.triples, seconds + report.seconds
-            bar.advance(task, file.stat().st_size)
+            report = engine.load(file, graph=graph, format=syntax, progress=shown)
+            triples, seconds, done = triples + report.triples, seconds + report.seconds, done + file.stat().st_size
+            shown(0, 0)
     rate = f", {triples / seconds:,.0f} a second" if seconds > 0 else ""
     print(f"{triples:,} triples from {len(files)} file{'' if len(files) == 1 else 's'} in {seconds:.2f} s{rate}")

@@ -104,15 +104,17 @@ class Engine:
         graph: str | None = None,
         format: str | None = None,  # noqa: A002 - the name is API.md's
         base: str | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
     ) -> LoadReport:
         """Load a file (RDF by its name or `format`; .gz by name) or bytes into the stored graph, as one snapshot.
 
-        `graph` names the graph that takes what names none itself. DataError at the first bad line: nothing is loaded
-        then.
+        `graph` names the graph that takes what names none itself. `progress` is called now and then with the bytes read
+        and the bytes in all. DataError at the first bad line: nothing is loaded then.
         """
         with self._writing() as runtime:
             core = runtime.core
-        document = Document.read(core, source, graph, format, base)  # others may push meanwhile
+        document = Document.read(core, source, graph, format, base, progress)  # others may push meanwhile
         with self._writing():
             return document.commit(core)
 

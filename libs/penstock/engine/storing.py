@@ -16,6 +16,7 @@ from penstock.rdf.parsing import Quads
 from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
     from penstock.engine.answers import Ids
@@ -46,16 +47,24 @@ class Document:
 
     @classmethod
     def read(
-        cls, core: Core, source: str | PathLike[str] | bytes, graph: str | None, syntax: str | None, base: str | None
+        cls,
+        core: Core,
+        source: str | PathLike[str] | bytes,
+        graph: str | None,
+        syntax: str | None,
+        base: str | None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Document:
         """Read a document to its end; DataError at the first bad line.
 
         `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
+        `progress` is that of `penstock.rdf.loading.read`.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
         try:
-            quads = Quads.joined(list(read(core.dictionary, Source.of(source, syntax, base), keep=False)))
+            parts = read(core.dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
+            quads = Quads.joined(list(parts))
         except OSError as error:
             raise DataError(f"{source!r} cannot be read: {error}") from error
         return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
