@@ -2,8 +2,8 @@
 
 - the common order: `spine` (partitions to one sequence), `commits` and `history` (what becomes stored, and when),
   `topics`
-- who follows it: `replica` (streams and stored graph), `follower` and `stored_graph` (some shards), `load_files`;
-  `replica_state`, `checkpoint`, `shard_checkpoints`, `saving_beside`
+- who follows it: `replica` (streams and stored graph) of a `world`, `follower` and `stored_graph` (some shards),
+  `load_files`; `replica_state`, `checkpoint`, `shard_checkpoints`, `saving_beside`
 - terms: `dictionary`, `dictionary_node`, `known_terms` (the service), `rpc`; `terms`, `encoding` (those who ask)
 - standing queries: `query_engine`, `buckets`, `progress`, `kept`, `outlet`, `told`
 - stored data: `store`, `shard_store`, `leases` (the service); `stores_graph`, `store_links` (engines that read it)

@@ -8,13 +8,14 @@ Everything else about a query that all must know (its registration point above a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from penstock.cluster.history import FOR_EVER, INSERTIONS, History
 from penstock.cluster.load_files import LoadFiles
 from penstock.cluster.spine import Spine
+from penstock.cluster.world import World
 from penstock.engine.declaration import Declaration
 from penstock.engine.runtime import Runtime
 from penstock.errors import AwayError, StorageError
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 
     from penstock.cluster.spine import SpineRecord, Step
     from penstock.cluster.terms import TermCache
+    from penstock.cluster.world import FollowedStream
     from penstock.engine.answers import Ids
-    from penstock.engine.bulk import Bins
-    from penstock.wire.records import Numbers
 
 PIECE = 1_024
 """Batches of a run of empty ones that are closed before results can be committed in between."""
@@ -56,69 +56,6 @@ class Registration:
     stopped: int | None = None  # step
     until: int | None = None
     pointed: int | None = None  # step at which `point` became known
-
-
-class FollowedStream(Protocol):
-    """A stream as far as steps concern it."""
-
-    publisher: str | None
-    ended: bool
-    closed_ms: int | None
-
-    @property
-    def iri(self) -> str:
-        """Its name."""
-
-    @property
-    def number(self) -> int:
-        """The stored graph's number for it, never given twice."""
-
-    @property
-    def batch_ms(self) -> int:
-        """The batch interval."""
-
-    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Take tuples of one batch, in order of arrival."""
-
-    def move(self, watermark: int) -> None:
-        """Let batches up to that time close."""
-
-
-class FollowedStreams(Protocol):
-    """The streams that there are."""
-
-    def __contains__(self, iri: object) -> bool: ...
-
-    def get(self, iri: str) -> FollowedStream:
-        """Return the stream; UnknownStreamError."""
-
-    def declare(self, declaration: Declaration) -> FollowedStream:
-        """Add a stream."""
-
-    def drop(self, iri: str) -> None:
-        """Forget a stream; what it absorbed stays in the stored graph."""
-
-
-class World(Protocol):
-    """What steps are applied to."""
-
-    @property
-    def streams(self) -> FollowedStreams:
-        """The streams that there are."""
-
-    def moved(self, iri: str) -> None:
-        """Close what a stream's watermark allows, and do what becomes due."""
-
-    def begin(self, iri: str, point: int) -> None:
-        """A stream has its first progress: queries that waited for it begin there."""
-
-    def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads, as a commit of `stream`'s batch `number`."""
-
-    def load(self, bins: Bins, stream: int, number: int) -> Iterator[AwayError | None]:
-        """Store sorted bins, as one such commit, yielding after each. An error is yielded where one cannot be read now:
-        what comes next tries it again. Nothing is visible before the last.
-        """
 
 
 W = TypeVar("W", bound=World)
