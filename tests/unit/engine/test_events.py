@@ -64,7 +64,7 @@ def shape(events, dictionary):
 
 
 @given(st.lists(st.sampled_from(GOOD + BAD), max_size=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_many_events_in_one_call_are_what_they_are_one_by_one(data):
     together, dictionary = parser()
     events, bad = together.parse(list(enumerate(data)), "nt")

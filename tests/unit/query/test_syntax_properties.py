@@ -13,7 +13,7 @@ from penstock.query.walk import nodes
 from support.syntax_printing import printed
 from support.syntax_trees import TreeMaker
 
-RELAXED = settings(max_examples=300, deadline=None)
+RELAXED = settings(max_examples=300)
 TREES = st.randoms(use_true_random=True).map(lambda rng: TreeMaker(rng).text())
 
 PIECES = [
