@@ -12,8 +12,6 @@ import typer
 
 from penstock.engine import Engine
 from penstock.errors import StorageError
-from penstock.http.embedded import application
-from penstock.web_server import WebServer
 
 
 def serve(
@@ -24,6 +22,10 @@ def serve(
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
 ) -> None:
     """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live answers, a page at /."""
+    # Starlette and uvicorn would take a sixth of every command's start.
+    from penstock.http.embedded import application  # noqa: PLC0415
+    from penstock.web_server import WebServer  # noqa: PLC0415
+
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
