@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "stream/beyond.hpp"
 #include "stream/window.hpp"
 
 namespace nb = nanobind;
@@ -92,11 +93,13 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
 }
 
 std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
-                                 std::int64_t watermark, std::int64_t lateness_ms, std::int64_t wall_ms,
+                                 Beyond& beyond, std::int64_t watermark, std::int64_t lateness_ms, std::int64_t wall_ms,
                                  std::int64_t max_ahead_ms, std::int64_t time_limit, std::int64_t until) {
     const nb::gil_scoped_release released;
     const Arrival arrival{watermark, lateness_ms, wall_ms, max_ahead_ms};
-    return stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
+    const auto moved = stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
+    if (moved) beyond.add(view(ts), *moved);
+    return moved;
 }
 
 void check(const Dictionary& dictionary, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
@@ -122,6 +125,20 @@ std::vector<std::pair<std::int64_t, std::uint64_t>> take_reports(CountWindow& wi
 
 void bind_streams(nb::module_& m) {
     const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<Beyond>(m, "Beyond", "Accepted events after their stream's watermark.")
+        .def(nb::init<>())
+        .def(
+            "add",
+            [](Beyond& beyond, const TimesIn& times, std::int64_t watermark) { beyond.add(view(times), watermark); },
+            "times"_a, "watermark"_a)
+        .def(
+            "after",
+            [](Beyond& beyond, std::int64_t watermark) {
+                const auto times = beyond.after(watermark);
+                return to_numpy(std::vector<std::int64_t>(times.begin(), times.end()));
+            },
+            "watermark"_a)
+        .def("held", &Beyond::held);
     nb::class_<SliceSource>(m, "SliceSource", "Closed batches of a stream, for windows.")
         .def("closed", [](const SliceSource& stream) { return unless_never(stream.closed()); });
     nb::class_<Stream, SliceSource>(m, "Stream", "One stream's open batches and slices.")
@@ -132,8 +149,8 @@ void bind_streams(nb::module_& m) {
                     "wall_ms"_a, "max_ahead_ms"_a)
         .def_static("check", &check, "dictionary"_a, "ts"_a, "s"_a, "p"_a, "o"_a, "time_limit"_a)
         .def("take", &take, nb::arg("ts").noconvert(), nb::arg("s").noconvert(), nb::arg("p").noconvert(),
-             nb::arg("o").noconvert(), "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a, "time_limit"_a,
-             "until"_a)
+             nb::arg("o").noconvert(), "beyond"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a,
+             "time_limit"_a, "until"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
         .def("open_batches", &Stream::open_batches)

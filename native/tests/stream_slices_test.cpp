@@ -178,6 +178,9 @@ TEST(Take, appends_rows_that_are_all_accepted_and_close_nothing) {
     EXPECT_EQ(take({50, 105}, good), 99);             // two batches at once
     EXPECT_EQ(take({}, good), std::nullopt);          // nothing is accepted
     EXPECT_THROW(take({50, 60}, unknown), DataError);
+    const std::vector<std::int64_t> ts{60};
+    const auto one = [](const std::vector<TermId>& ids) { return std::span(ids).first(1); };
+    EXPECT_THROW(stream.take(ts, one(good), one(unknown), one(good), {9, 5, 1000, 100}, 5000, 99), DataError);
     EXPECT_THROW(take({50, 5000}, good), DataError);
     EXPECT_EQ(stream.live_tuples(), 4u);
     EXPECT_EQ(stream.open_batches(), (std::vector<std::int64_t>{0, 1}));

@@ -77,7 +77,7 @@ class Engine:
         nodes: Nodes | None = None,
     ) -> None:
         self._lock = threading.RLock()
-        self._open = False
+        self._writing = _Writing(self._lock)
         self._read_only = read_only
         self._directory: DataDirectory | None = None
         self._nodes = nodes
@@ -95,7 +95,7 @@ class Engine:
         self._texts = Texts(core.limits.text_cache)
         self._one_shot = OneShot(core, self._runtime.streams, self._texts)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
-        self._open = True
+        self._writing.runtime = self._runtime
 
     # ---- stored data
     def load(
@@ -112,10 +112,10 @@ class Engine:
         `graph` names the graph that takes what names none itself. `progress` is called now and then with the bytes read
         and the bytes in all. DataError at the first bad line: nothing is loaded then.
         """
-        with self._writing() as runtime:
+        with self._writing as runtime:
             core = runtime.core
         document = Document.read(core, source, graph, format, base, progress)  # others may push meanwhile
-        with self._writing():
+        with self._writing:
             return document.commit(core)
 
     def bulk(self) -> BulkIntake:
@@ -126,7 +126,7 @@ class Engine:
     def update(self, text: str, base: str | None = None) -> None:
         """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
         statement = self._texts.parse(text, base)
-        with self._writing() as runtime:
+        with self._writing as runtime:
             insert(runtime.core, statement)
 
     def query(
@@ -164,12 +164,12 @@ class Engine:
             max_ahead_ms=max_ahead_ms,
             slice_mb=slice_mb,
         )
-        with self._writing() as runtime:
+        with self._writing as runtime:
             runtime.streams.declare(declaration)
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. What it absorbed stays stored."""
-        with self._writing() as runtime:
+        with self._writing as runtime:
             runtime.drop_stream(iri)
 
     def push(
@@ -184,7 +184,7 @@ class Engine:
         A late event is no error (see `late`). A bad one, or one too far ahead, becomes a dead letter and raises
         DataError.
         """
-        with self._writing() as runtime:
+        with self._writing as runtime:
             stream = self._stream(iri, [(timestamp, data)])
             events, bad = self._parser.parse([(timestamp, data)], format)
             letters = runtime.take(stream, events, bad)
@@ -203,7 +203,7 @@ class Engine:
         LimitError: those before the ones in question are taken, in chunks of some thousand.
         """
         for chunk in _chunks(events, _CHUNK):
-            with self._writing() as runtime:
+            with self._writing as runtime:
                 stream = self._stream(iri, chunk)
                 runtime.take(stream, *self._parser.parse(chunk, format))
             self._deliver()
@@ -215,7 +215,7 @@ class Engine:
 
         DataError, and nothing is taken, where a column cannot be that.
         """
-        with self._writing() as runtime:
+        with self._writing as runtime:
             stream = runtime.streams.get(iri)
             if not runtime.take_columns(stream, timestamps, subjects, predicates, objects):
                 times = as_column(timestamps, np.int64)
@@ -230,7 +230,7 @@ class Engine:
         Fires what becomes due; with `skip` jumps over it, and each query's `gaps` records what was left out.
         """
         until = checked_time(timestamp)
-        with self._writing() as runtime:
+        with self._writing as runtime:
             streams = runtime.input_streams() if iri is None else [runtime.streams.get(iri)]
             runtime.advance(streams, until, skip=skip)
         self._deliver()
@@ -258,7 +258,7 @@ class Engine:
         `name` takes the place of the text's own. `base` is what relative IRIs and bare names are read against.
         """
         statement = self._texts.parse(text, base)
-        with self._writing() as runtime:
+        with self._writing as runtime:
             return self._handle(runtime.registry.register(statement, name, base))
 
     @property
@@ -278,7 +278,7 @@ class Engine:
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
         """Return the ids of rdflib terms, for `push_columns`. They stay valid as long as this data lives."""
-        with self._writing() as runtime:
+        with self._writing as runtime:
             ids = terms_of.encode(runtime.core.dictionary, terms)
             runtime.core.dictionary.keep(ids)
             return ids
@@ -293,7 +293,7 @@ class Engine:
     # ---- keeping
     def checkpoint(self) -> None:
         """Keep everything as of now in the data directory; an earlier checkpoint is replaced at once or not at all."""
-        with self._writing() as runtime:
+        with self._writing as runtime:
             if self._directory is None or self._read_only:
                 raise StorageError("this engine has no data_dir of its own")
             runtime.progress(())  # a pass that was interrupted comes to its end first
@@ -313,7 +313,7 @@ class Engine:
     def close(self) -> None:
         """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
         with self._lock:
-            if not self._open:
+            if self._writing.runtime is None:
                 return
             kept = False
             try:
@@ -321,7 +321,7 @@ class Engine:
                     self.checkpoint()
                 kept = True
             finally:
-                self._open = False
+                self._writing.runtime = None
                 self._release(clean=kept)
                 members = list(self._runtime.registry.members.values())
         for member in members:
@@ -334,17 +334,9 @@ class Engine:
         self.close()
 
     # ---- inside
-    def _writing(self) -> _Writing:
-        """Hold the writer's lock on an open engine."""
-        return _Writing(self._lock, self._checked)
-
     def _check_open(self) -> None:
-        if not self._open:
-            raise PenstockError("the engine is closed")
-
-    def _checked(self) -> Runtime:
-        self._check_open()
-        return self._runtime
+        if self._writing.runtime is None:
+            raise _closed()
 
     def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
         """The stream of a push; events for an unknown one are dead letters, and the caller's error."""
@@ -358,8 +350,9 @@ class Engine:
 
     def _deliver(self) -> None:
         """Hand what has fired to subscribers, outside of the lock: they may call the engine."""
-        for inbox in list(self._runtime.registry.listeners):
-            inbox.deliver()
+        if listeners := self._runtime.registry.listeners:
+            for inbox in list(listeners):
+                inbox.deliver()
 
     def _handle(self, member: Member) -> Query:
         if member.handle is None:
@@ -367,7 +360,7 @@ class Engine:
         return member.handle
 
     def _stop(self, member: Member) -> None:
-        with self._writing() as runtime:
+        with self._writing as runtime:
             if runtime.registry.members.get(member.name) is member:
                 runtime.stop(member)
         self._deliver()
@@ -402,24 +395,30 @@ def _core(
 
 
 class _Writing:
-    """The writer's lock around a statement. A class: a generator would cost a push a fifth of its time."""
+    """Around a statement: the writer's lock of an engine that is open. `runtime` is None where it is not.
 
-    __slots__ = ("_checked", "_lock")
+    A class: a generator would cost a push a fifth of its time.
+    """
 
-    def __init__(self, lock: threading.RLock, checked: Callable[[], Runtime]) -> None:
+    __slots__ = ("_lock", "runtime")
+
+    def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
-        self._checked = checked
+        self.runtime: Runtime | None = None
 
     def __enter__(self) -> Runtime:
         self._lock.acquire()
-        try:
-            return self._checked()
-        except BaseException:
-            self._lock.release()
-            raise
+        if self.runtime is not None:
+            return self.runtime
+        self._lock.release()
+        raise _closed()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+def _closed() -> PenstockError:
+    return PenstockError("the engine is closed")
 
 
 class _Tuples(Sequence[bytes]):

@@ -103,14 +103,13 @@ class Firing:
         """Note that so many batches with tuples were closed."""
         self._touched[stream] = None
         self._streams.progressed()
-        if batches:
-            self._forgetting.tick(batches)
-            self._since_release += batches
+        self._since_release += batches
         if self._since_release >= _RELEASE_EVERY:
             self.tidy()
 
     def tidy(self) -> None:
         """Release what the streams touched since the last time hold in vain, and forget terms where it is due."""
+        self._forgetting.tick(self._since_release)
         for stream in self._touched:
             release(stream, self._schedule.readers(stream), self._core.store)
         self._touched.clear()

@@ -42,8 +42,9 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Note that so many batches with tuples have closed."""
-        self._dictionary.set_tick(self._dictionary.tick() + batches)
+        """Note that so many batches with tuples have closed. It may be late: terms only look younger until then."""
+        if batches:
+            self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
         """Sweep where enough has been closed since the last time. Not while an evaluation runs."""

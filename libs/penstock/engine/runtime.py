@@ -60,11 +60,9 @@ class Runtime:
         done.
         """
         self._check_input(stream)
-        return not self._undecided and stream.take(times, s, p, o, self.core.clock())
-
-    @property
-    def _undecided(self) -> bool:
-        return self.schedule.unfinished or self.registry.waiting
+        if self.schedule.unfinished or self.registry.waiting:
+            return False
+        return stream.take(times, s, p, o, self.core.clock())
 
     def advance(self, streams: Sequence[LiveStream], time: int, *, skip: bool) -> None:
         """Move watermarks to a time, and fire what becomes due, or (`skip`) jump over it."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from penstock.engine.beyond import Beyond
 from penstock.engine.grid import batch_end, closed_until
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.refused import LateEvent, Output
@@ -17,7 +16,7 @@ from penstock.rdf.terms import IRI
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sized
 
     from numpy.typing import ArrayLike
 
@@ -57,7 +56,7 @@ class LiveStream:
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
-        self._beyond = Beyond()
+        self._beyond = native.Beyond()
         self._open: list[int] | None = None
 
     def __repr__(self) -> str:
@@ -68,6 +67,7 @@ class LiveStream:
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.core = core
+        self._here = core if isinstance(core, native.Stream) else None
         if self.watermark is not None:
             self.target_ms = closed_until(self.watermark, self.batch_ms)
 
@@ -94,9 +94,8 @@ class LiveStream:
         target = self.target_ms
         if target is None or (self.closed_ms is not None and self.closed_ms >= target):
             return None
-        for batch in self._open_batches():
-            return min((batch + 1) * self.batch_ms, target)
-        return target
+        waiting = self._open_batches()
+        return min((waiting[0] + 1) * self.batch_ms, target) if waiting else target
 
     def close_until(self, end: int) -> int:
         """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
@@ -128,25 +127,26 @@ class LiveStream:
 
         False: nothing was done.
         """
-        core, before, closed = self.core, self.watermark, self.closed_ms
-        if before is None or closed is None or not isinstance(core, native.Stream):
+        core, before, closed = self._here, self.watermark, self.closed_ms
+        if core is None or before is None or closed is None:
             return False
         setting = self.declaration
         lateness, most_ahead, until = setting.lateness_ms, setting.max_ahead_ms, closed + setting.batch_ms - 1
         try:
-            watermark = core.take(times, s, p, o, before, lateness, wall_ms, most_ahead, MAX_TIME_MS, until)
+            watermark = core.take(
+                times, s, p, o, self._beyond, before, lateness, wall_ms, most_ahead, MAX_TIME_MS, until
+            )
         except TypeError:
             return False  # they may still be made into columns
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
         if watermark is None:
             return False
-        accepted = np.array(times, np.int64)  # a copy: the caller's column may be a part of a large one
+        rows = len(cast("Sized", times))
         self._open = None
-        self.tuples += len(accepted)
-        self.events += len(accepted)
+        self.tuples += rows
+        self.events += rows
         self.watermark = watermark
-        self._beyond.add(accepted, watermark)
         return True
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
@@ -161,21 +161,24 @@ class LiveStream:
     def record(self, times: np.ndarray) -> None:
         """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
         self.events += len(times)
-        self._beyond.add(times.copy(), self._passed)  # the caller's column may be a part of a large one
+        self._beyond.add(times, self._passed)
 
     @property
     def accepted_beyond(self) -> int:
         """How many accepted events lie after the watermark."""
-        return self._beyond.total(self._passed)
+        return len(self._beyond.after(self._passed))
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
         """Take over what `beyond` saved."""
-        self._beyond.restore(counts)
+        self._beyond = native.Beyond()
+        times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
+        self._beyond.add(times, NEVER)
 
     @property
     def beyond(self) -> dict[int, int]:
         """Accepted events after the watermark, by time."""
-        return self._beyond.counts(self._passed)
+        times, counts = np.unique(self._beyond.after(self._passed), return_counts=True)
+        return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
     @property
     def _passed(self) -> int:

@@ -87,15 +87,19 @@ class SlidingWindow:
         """Return the exclusive start of what the window holds at an instant: its nominal one, or P where that cuts
         it.
         """
-        start = self.bounds(time)[0]
+        return self._held_from(self.bounds(time)[0])
+
+    def _held_from(self, start: int | None) -> int:
         cut = self.key.cut
-        assert start is not None or cut is not None, self.key
-        return max(x for x in (start, cut) if x is not None)
+        if cut is None:
+            assert start is not None, self.key
+            return start
+        return cut if start is None else max(start, cut)
 
     def move(self, time: int) -> Bounds:
         """Bring the content to an instant. Returns the nominal bounds."""
         nominal = self.bounds(time)
-        start = self.held_from(time)
+        start = self._held_from(nominal[0])
         end = max(nominal[1], start)
         content = self.content
         if content.end is not None and end < content.end:

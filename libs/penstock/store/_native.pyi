@@ -195,6 +195,12 @@ class SliceSource:
     """Closed batches of a stream, for windows."""
     def closed(self) -> int | None: ...
 
+class Beyond:  # accepted events that lie after their stream's watermark
+    def __init__(self) -> None: ...
+    def add(self, times: Times, watermark: int) -> None: ...
+    def after(self, watermark: int) -> Times: ...  # in no order; what the watermark has passed is forgotten
+    def held(self) -> int: ...
+
 class Stream(SliceSource):
     def __init__(
         self, store: Store, dictionary: Dictionary, *, number: int, batch_ms: int,
@@ -211,8 +217,8 @@ class Stream(SliceSource):
     @staticmethod
     def check(dictionary: Dictionary, ts: Times, s: Ids, p: Ids, o: Ids, time_limit: int) -> None: ...  # DataError
     def take(  # all accepted, and the watermark stays at or before `until`: returns it; None: nothing was done
-        self, ts: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, watermark: int, lateness_ms: int, wall_ms: int,
-        max_ahead_ms: int, time_limit: int, until: int,  # TypeError where a column is not what append() takes
+        self, ts: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, beyond: Beyond, watermark: int, lateness_ms: int,
+        wall_ms: int, max_ahead_ms: int, time_limit: int, until: int,  # TypeError where a column is none for append()
     ) -> int | None: ...
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
     def close(self, batch: int) -> int: ...

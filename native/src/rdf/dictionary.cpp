@@ -190,9 +190,10 @@ bool Dictionary::admit(const TermId* ids, std::size_t n) {
     bool kept = !partial();
     const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
     impl_->each_ahead(ids, n, [&](TermId id) {
-        if (!impl_->names_something(id)) names_nothing(id);
-        if (!is_entry(id)) return;
-        if (Entry* entry = impl_->entries.find(payload_of(id))) kept &= entry->touch(now);
+        Entry* const entry = is_entry(id) ? impl_->entries.find(payload_of(id)) : nullptr;
+        // What most ids are comes first; all others are a call.
+        if ((entry == nullptr || !entry->names(tag_of(id))) && !impl_->names_something(id)) names_nothing(id);
+        if (entry != nullptr) kept &= entry->touch(now);
     });
     return kept;
 }

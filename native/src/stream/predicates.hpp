@@ -35,11 +35,14 @@ public:
           options_(options),
           timing_(options.timing.begin(), options.timing.end()) {}
 
-    /// LimitError where the label table is full.
-    std::uint32_t number(TermId predicate) {
+    /// LimitError where the label table is full. DataError where it is met for the first time, is not `checked`, and
+    /// names nothing: what was met before is kept.
+    std::uint32_t number(TermId predicate, bool checked = true) {
         if (last_ < known_.size() && known_[last_].term == predicate) return last_;
         const auto found = numbers_.find(predicate);
-        return last_ = found != numbers_.end() ? found->second : learn(predicate);
+        if (found != numbers_.end()) return last_ = found->second;
+        if (!checked) dictionary_.check(&predicate, 1);
+        return last_ = learn(predicate);
     }
     const StreamPredicate& operator[](std::uint32_t number) const { return known_[number]; }
     std::size_t size() const { return known_.size(); }

@@ -77,12 +77,12 @@ void Stream::Impl::check_budget(std::size_t rows) const {
     }
 }
 
-/// Whatever may fail before the first row is added: into `runs` and `predicate`.
-void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const TermId> p) {
+/// Whatever may fail before the first row is added: into `runs` and `predicate`. `checked`: predicates name something.
+void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const TermId> p, bool checked) {
     find_runs(ts);
     check_budget(ts.size());
     predicate.resize(ts.size());
-    for (std::size_t row = 0; row < ts.size(); ++row) predicate[row] = predicates.number(p[row]);
+    for (std::size_t row = 0; row < ts.size(); ++row) predicate[row] = predicates.number(p[row], checked);
 }
 
 /// The rows that were prepared. `kept`: the dictionary keeps their subjects and objects for ever already.
@@ -112,7 +112,7 @@ void Stream::append(std::span<const std::int64_t> ts, std::span<const TermId> s,
     check_terms(s);
     check_terms(p);
     check_terms(o);
-    impl_->prepare(ts, p);
+    impl_->prepare(ts, p, true);
     const bool subjects_kept = impl_->dictionary.touch(s.data(), s.size());
     const bool objects_kept = impl_->dictionary.touch(o.data(), o.size());
     impl_->add(ts, s, o, subjects_kept && objects_kept);
@@ -124,10 +124,9 @@ std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::
     check_columns(ts, s, p, o, time_limit);
     const auto watermark = watermark_after(ts, arrival);
     if (!watermark || *watermark > until) return std::nullopt;
-    impl_->dictionary.check(p.data(), p.size());
+    impl_->prepare(ts, p, false);
     const bool subjects_kept = impl_->dictionary.admit(s.data(), s.size());
     const bool objects_kept = impl_->dictionary.admit(o.data(), o.size());
-    impl_->prepare(ts, p);
     impl_->add(ts, s, o, subjects_kept && objects_kept);
     return watermark;
 }
