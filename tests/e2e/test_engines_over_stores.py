@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -58,8 +59,20 @@ def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix,
 
 
 def _forks(cluster: LocalCluster) -> float:
-    told = "".join(urlopen(f"{url}/metrics").read().decode() for url in cluster.sparql_url.split(","))
+    told = "".join(_metrics(f"{url}/metrics") for url in cluster.sparql_url.split(","))
     return sum(float(count) for count in re.findall(r"^penstock_forks_total (\S+)$", told, re.MULTILINE))
+
+
+def _metrics(url: str) -> str:
+    """What an engine tells, once it is there again."""
+    deadline = time.monotonic() + 60.0
+    while True:
+        try:
+            with urlopen(url) as answer:
+                return str(answer.read().decode())
+        except URLError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
 
 def _count(client: Client, ask: str) -> int:
