@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.cluster.shard_store import ShardStore
     from penstock.node.control import Columns
+    from penstock.node.fragments import Fragments
     from penstock.store import _native as native
 
 MAX_LEASE_MS = 600_000
@@ -97,12 +98,12 @@ class Leases:
         for engine in [name for name, lease in self._leases.items() if lease.until <= now]:
             del self._leases[engine]
 
-    def shard(self, number: int) -> ShardStore:
-        """Return a shard that is here; StorageError where it is not."""
+    def fragments_at(self, place: int) -> Fragments:
+        """Return what runs fragments over a shard; StorageError where it is not here."""
         with self._lock:
-            if number not in self._shards:
-                raise StorageError(f"shard {number} is not here")
-            return self._shards[number]
+            if place not in self._shards:
+                raise StorageError(f"shard {place} is not here")
+            return self._shards[place].fragments
 
     def hello(self) -> dict[str, Any]:
         """Return what there is."""
@@ -112,12 +113,6 @@ class Leases:
 
 class LeaseServer(ControlServer[Leases]):
     """Answers engines: what is here, leases, and forks (ADR 18). Runs in a thread of its own."""
-
-    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
-        if message["do"] == "fork":
-            shard = self._node.shard(int(message["place"]))
-            return {}, {"rows": shard.fragments.run(message, columns["excluded"], columns["rows"])}
-        return super()._do_with_columns(message, columns)
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         del columns

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.node.control import Columns
+    from penstock.node.fragments import Fragments
 
 MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
@@ -55,6 +56,9 @@ class Served(Protocol):
 
     def expire(self) -> None:
         """Let go of leases that have run out."""
+
+    def fragments_at(self, place: int) -> Fragments:
+        """Return what runs the part of a fork that is for a place (`Forking`). StorageError: it is not here."""
 
 
 N = TypeVar("N", bound=Served)
@@ -115,6 +119,9 @@ class ControlServer(Generic[N]):
             return {"error": f"not a request: {error!r}", "kind": "DataError"}, {}
 
     def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        if message["do"] == "fork":
+            fragments = self._node.fragments_at(int(message["place"]))
+            return {}, {"rows": fragments.run(message, columns["excluded"], columns["rows"])}
         return self._do(message, columns), {}
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
@@ -123,11 +130,6 @@ class ControlServer(Generic[N]):
 
 class NodeServer(ControlServer[StoreNode]):
     """Speaks for a node."""
-
-    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
-        if message["do"] == "fork":
-            return {}, {"rows": self._node.fragments.run(message, columns["excluded"], columns["rows"])}
-        return super()._do_with_columns(message, columns)
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         match message["do"]:
