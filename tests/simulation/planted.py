@@ -23,6 +23,14 @@ class ForgetfulEngine(QueryEngine):
         return done
 
 
+class HastyEngine(QueryEngine):
+    """It commits what earlier steps gave while a pass waits for a store."""
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        self._commit()
+        return super().step(timeout_s)
+
+
 class ForgetfulAdaptor(Adaptor):
     """The group's progress, then the tuples."""
 

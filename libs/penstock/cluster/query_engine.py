@@ -112,8 +112,8 @@ class QueryEngine:
         try:
             if self.graph is not None:
                 self.graph.links.place(self._placement.refresh())
-            if not self._commit():
-                return False
+            if not self.replica.runtime.schedule.unfinished:
+                self._commit()
             self._go_on()
             moved = self._placed()
             moved |= self._learn()
@@ -296,7 +296,9 @@ class QueryEngine:
         terms.learn(term for constants in found for term in constants)
 
     def _go_on(self) -> None:
-        """Go on with what an AwayError has interrupted, before anything else: half a pass is not to be committed."""
+        """Go on with what an AwayError has interrupted, before anything is committed: in half a pass, some cohorts have
+        gone beyond the results that were collected, and others of their group have not.
+        """
         runtime = self.replica.runtime
         if self._applying is not None and self.replica.held is not None:
             self._apply(self.replica.held, self._applying)
