@@ -18,6 +18,7 @@
 #include "rdf/term_columns.hpp"
 #include "store/bulk_load.hpp"
 #include "store/sort.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,7 +44,7 @@ nb::tuple columns(const Dictionary& dictionary, std::uint64_t from, std::size_t 
                   std::size_t about_bytes) {
     TermColumns part;
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         part = dictionary.columns(from, at_most_terms, about_bytes);
     }
     return nb::make_tuple(penstock::to_numpy(std::move(part.ids)), penstock::to_numpy(std::move(part.kinds)),
@@ -55,7 +56,7 @@ IdsOut intern_columns(Dictionary& dictionary, const ColumnIn<std::uint8_t>& kind
                       const TextIn& datatypes, const TextIn& langs) {
     std::vector<TermId> ids(kinds.size());
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         const auto terms = term_views(view(kinds), texts(lexicals), texts(datatypes), texts(langs));
         dictionary.intern(terms, ids.data());
     }
@@ -64,7 +65,7 @@ IdsOut intern_columns(Dictionary& dictionary, const ColumnIn<std::uint8_t>& kind
 
 void adopt(Dictionary& dictionary, const IdsIn& ids, const ColumnIn<std::uint8_t>& kinds, const TextIn& lexicals,
            const TextIn& datatypes, const TextIn& langs) {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     dictionary.adopt(view(ids), term_views(view(kinds), texts(lexicals), texts(datatypes), texts(langs)));
 }
 
@@ -114,7 +115,7 @@ std::tuple<IdsOut, IdsOut, IdsOut, IdsOut> sort_edges(const IdsIn& graphs, const
         throw DataError("edges in columns of unequal length");
     std::vector<TermId> sorted[4];
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         LabelTable met;
         EdgeLabels label_of(met);
         std::vector<Keyed> ends(n);
@@ -149,7 +150,7 @@ public:
         if (direction != 0 && direction != 1) throw DataError("direction is 0 (out) or 1 (in)");
         if (graphs.size() != n || predicates.size() != n || values.size() != n)
             throw DataError("a bin with columns of unequal length");
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         EdgeLabels labels(store_.labels());
         ends_.resize(n);
         for (std::size_t i = 0; i < n; ++i)
@@ -157,7 +158,7 @@ public:
         load_.append(bin, static_cast<Dir>(direction), ends_);
     }
     Snapshot publish() {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         return load_.publish();
     }
 

@@ -18,6 +18,7 @@
 #include "dataplane/shared_plane.hpp"
 #include "dataplane/tcp_plane.hpp"
 #include "dataplane/tcp_server.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -110,14 +111,14 @@ penstock::IdsOut read(Plane& plane, Node node, const penstock::ColumnIn<std::uin
                       const penstock::ColumnIn<std::uint32_t>& lengths) {
     Gathered gathered = gather(node, regions, offsets, lengths);
     {
-        nb::gil_scoped_release release;
+        penstock::Unlocked release;
         plane.read(gathered.reads);
     }
     return penstock::to_numpy(std::move(gathered.words));
 }
 
 std::vector<RegionEntry> directory(Plane& plane, Node node) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     return plane.directory(node);
 }
 
@@ -168,7 +169,7 @@ void bind_planes(nb::module_& m) {
         .def("remark", &Plane::remark, "node"_a);
 
     bind_plane<TcpPlane>(m, "TcpPlane", "Over one TCP connection.")
-        .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<nb::gil_scoped_release>())
+        .def("is_on_this_machine", &TcpPlane::is_on_this_machine, nb::call_guard<penstock::Unlocked>())
         .def("offers_rdma", &TcpPlane::offers_rdma);
     bind_plane<SharedPlane>(m, "SharedPlane", "Regions of a node of this machine, mapped.");
     m.def("rdma_plane", &rdma_plane, "node"_a, "host"_a, "port"_a, "secret"_a, "device"_a = "",

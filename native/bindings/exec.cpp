@@ -23,6 +23,7 @@
 #include "store/sharding.hpp"
 #include "store/store.hpp"
 #include "term_tuples.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -99,7 +100,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign));
     RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr, forker};
     {
-        nb::gil_scoped_release released;
+        Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
         auto began = std::chrono::steady_clock::now();
         result->table = plan.run(input);
@@ -183,7 +184,7 @@ auto difference(const std::vector<IdsIn>& a, const std::vector<IdsIn>& b) {
     auto left = spans(a), right = spans(b);
     std::vector<std::int64_t> rows;
     if (!left.empty()) {
-        nb::gil_scoped_release released;
+        Unlocked released;
         rows = exec::multiset_difference(left, left[0].size(), right, right[0].size());
     }
     return to_numpy(std::move(rows));

@@ -10,6 +10,7 @@
 
 #include "arrays.hpp"
 #include "rdf/ntriples.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -51,7 +52,7 @@ ParsedQuads parse(Dictionary& dictionary, const nb::bytes& data, const ParseOpti
     const std::string_view document(data.c_str(), data.size());
     QuadColumns columns;
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         columns = parse_nquads(dictionary, document, options, *used);
     }
     if (labels != nullptr)

@@ -19,6 +19,7 @@
 
 #include "arrays.hpp"
 #include "errors.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -33,7 +34,7 @@ using Bounds = std::vector<std::pair<std::uint32_t, std::int64_t>>;
 std::unique_ptr<Source> open_view(RemoteStore& store, const Bounds& bounds, std::optional<Snapshot> at) {
     std::vector<StreamBound> native;
     for (const auto& [stream, batch] : bounds) native.push_back({stream, batch});
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     return store.view(native, at);
 }
 
@@ -46,7 +47,7 @@ Bounds releases(const RemoteStore& store) {
 std::vector<std::optional<std::int64_t>> stable_vts(RemoteStore& store, const std::vector<std::uint32_t>& streams) {
     std::vector<std::int64_t> stable;
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         stable = store.stable_vts(streams);
     }
     std::vector<std::optional<std::int64_t>> batches;
@@ -71,7 +72,7 @@ using LabelsIn = ColumnIn<Label>;
 
 void publish(remote::PartPublisher& part, std::int64_t batch, const TimesIn& ts, const IdsIn& s, const IdsIn& o,
              const LabelsIn& labels) {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     part.publish(batch, view(ts), view(s), view(o), view(labels));
 }
 
@@ -83,7 +84,7 @@ void make_part(remote::PartPublisher* self, const std::string& path, std::uint32
 void bind_slices(nb::module_& m) {
     using remote::PartPublisher;
     using remote::RemoteSlices;
-    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    const auto unlocked = nb::call_guard<Unlocked>();
     nb::class_<PartPublisher>(m, "PartPublisher", "A node's slices of one stream.")
         .def("__init__", &make_part, "path"_a, "stream"_a, "batch_ms"_a, "shards"_a, "own"_a, "memory_bytes"_a = 0)
         .def("publish", &publish, "batch"_a, "ts"_a, "s"_a, "o"_a, "labels"_a)
@@ -104,7 +105,7 @@ void bind_slices(nb::module_& m) {
 
 void bind_remote(nb::module_& m) {
     using namespace penstock;
-    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    const auto unlocked = nb::call_guard<Unlocked>();
     nb::class_<RemoteStore, Labelled>(m, "RemoteStore", "The stored graph as an engine reads it from nodes.")
         .def(nb::init<std::size_t>(), "shards"_a)
         .def("attach", &RemoteStore::attach, "node"_a, "plane"_a, "shards"_a = std::nullopt, unlocked)

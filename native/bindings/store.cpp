@@ -18,6 +18,7 @@
 #include "errors.hpp"
 #include "store/shard_reader.hpp"
 #include "store/sharding.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -46,7 +47,7 @@ std::vector<Edge> make_edges(Store& store, const IdsIn& s, const IdsIn& p, const
 
 penstock::Snapshot commit(Store& store, const IdsIn& s, const IdsIn& p, const IdsIn& o, const IdsIn& g,
                           std::uint32_t stream, std::int64_t batch) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     return store.commit(make_edges(store, s, p, o, g), {stream, batch});
 }
 
@@ -56,7 +57,7 @@ void apply(Store& store, penstock::Snapshot snapshot, const IdsIn& s, const Labe
            std::uint32_t stream, std::int64_t batch) {
     if (labels.size() != s.size() || o.size() != s.size())
         throw penstock::DataError("apply: columns of unequal length");
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     std::vector<Edge> edges(s.size());
     for (std::size_t i = 0; i < edges.size(); ++i) edges[i] = {s.data()[i], labels.data()[i], o.data()[i]};
     store.apply(snapshot, edges, {stream, batch});
@@ -113,23 +114,23 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> source_stats(const Sourc
 }
 
 void save(const Store& store, const std::string& directory) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     store.save(directory);
 }
 
 std::unique_ptr<StoreCapture> capture(const Store& store, const std::string& directory, const std::string& previous) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     return store.capture(directory, previous);
 }
 
 void write_capture(StoreCapture& capture) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     capture.write();
 }
 
 std::unique_ptr<Store> open(const std::string& saved, const std::string& directory, std::size_t reserve_bytes,
                             bool publish_logs) {
-    nb::gil_scoped_release release;
+    penstock::Unlocked release;
     return Store::open(saved, directory,
                        penstock::StoreOptions{.reserve_bytes = reserve_bytes, .publish_logs = publish_logs});
 }
@@ -142,7 +143,7 @@ Dir to_dir(int direction) {
 IdsOut neighbours(const ShardReader& reader, TermId vertex, Label label, int direction) {
     std::vector<TermId> values;
     {
-        nb::gil_scoped_release release;
+        penstock::Unlocked release;
         values = reader.neighbours(vertex, label, to_dir(direction));
     }
     return penstock::to_numpy(std::move(values));
@@ -151,7 +152,7 @@ IdsOut neighbours(const ShardReader& reader, TermId vertex, Label label, int dir
 IdsOut vertices(const ShardReader& reader, Label label, int direction) {
     std::vector<TermId> values;
     {
-        nb::gil_scoped_release release;
+        penstock::Unlocked release;
         values = reader.vertices(label, to_dir(direction));
     }
     return penstock::to_numpy(std::move(values));

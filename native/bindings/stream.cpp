@@ -18,6 +18,7 @@
 #include "arrays.hpp"
 #include "stream/beyond.hpp"
 #include "stream/window.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -33,7 +34,7 @@ template <class Saved>
 nb::bytes save(const Saved& object) {
     std::string saved;
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         saved = object.save();
     }
     return nb::bytes(saved.data(), saved.size());
@@ -42,7 +43,7 @@ nb::bytes save(const Saved& object) {
 template <class Saved>
 void restore(Saved& object, const nb::bytes& saved) {
     const std::string_view bytes(saved.c_str(), saved.size());
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     object.restore(bytes);
 }
 
@@ -65,7 +66,7 @@ std::pair<std::optional<ColumnOut<std::uint8_t>>, std::int64_t> decide(const Tim
     static_assert(sizeof(Fate) == 1);
     std::vector<std::uint8_t> fates(ts.size());
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
         watermark = Stream::decide(view(ts), watermark, lateness_ms, wall_ms, max_ahead_ms, rows);
     }
@@ -80,7 +81,7 @@ std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide_partition(const TimesIn&
                                                                   std::int64_t max_ahead_ms) {
     std::vector<std::uint8_t> fates(ts.size());
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         const std::span<Fate> rows(reinterpret_cast<Fate*>(fates.data()), fates.size());
         own = Stream::decide_partition(view(ts), watermark, own, others, lateness_ms, wall_ms, max_ahead_ms, rows);
     }
@@ -88,14 +89,14 @@ std::pair<ColumnOut<std::uint8_t>, std::int64_t> decide_partition(const TimesIn&
 }
 
 void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o) {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
 std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
                                  Beyond& beyond, std::int64_t watermark, std::int64_t lateness_ms, std::int64_t wall_ms,
                                  std::int64_t max_ahead_ms, std::int64_t time_limit, std::int64_t until) {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     const Arrival arrival{watermark, lateness_ms, wall_ms, max_ahead_ms};
     const auto moved = stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
     if (moved) beyond.add(view(ts), *moved);
@@ -115,7 +116,7 @@ std::optional<Tick> oldest_tick(const Stream& stream) {
 std::vector<std::pair<std::int64_t, std::uint64_t>> take_reports(CountWindow& window, std::int64_t batch) {
     std::vector<CountWindow::Report> reports;
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         reports = window.take(batch);
     }
     std::vector<std::pair<std::int64_t, std::uint64_t>> pairs;
@@ -124,7 +125,7 @@ std::vector<std::pair<std::int64_t, std::uint64_t>> take_reports(CountWindow& wi
 }
 
 void bind_streams(nb::module_& m) {
-    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    const auto unlocked = nb::call_guard<Unlocked>();
     nb::class_<Beyond>(m, "Beyond", "Accepted events after their stream's watermark.")
         .def(nb::init<>())
         .def(
@@ -164,7 +165,7 @@ void bind_streams(nb::module_& m) {
 }
 
 void bind_windows(nb::module_& m) {
-    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    const auto unlocked = nb::call_guard<Unlocked>();
     nb::class_<TimeWindow, Source>(m, "TimeWindow", "A stream's tuples with event time in (start, end].")
         .def(nb::init<const SliceSource&>(), nb::keep_alive<1, 2>(), "stream"_a)
         .def("advance", &TimeWindow::advance, "start"_a, "end"_a, unlocked)

@@ -14,6 +14,7 @@
 #include "errors.hpp"
 #include "rdf/dictionary.hpp"
 #include "term_tuples.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -52,7 +53,7 @@ IdsOut intern_many(Dictionary& dictionary, const nb::sequence& terms) {
     const TermTuples tuples(terms);
     std::vector<TermId> ids(tuples.size());
     {
-        const nb::gil_scoped_release released;
+        const Unlocked released;
         tuples.intern(dictionary, ids.data());
     }
     return to_numpy(std::move(ids));
@@ -157,15 +158,15 @@ void bind_dictionary(nb::module_& m) {
             "touch", [](Dictionary& d, const IdsIn& ids) { d.touch(ids.data(), ids.size()); }, "ids"_a)
         .def(
             "keep", [](Dictionary& d, const IdsIn& ids) { d.keep(ids.data(), ids.size()); }, "ids"_a)
-        .def("sweep", &Dictionary::sweep, "oldest_live"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("sweep", &Dictionary::sweep, "oldest_live"_a, nb::call_guard<Unlocked>())
         .def(
             "lease", [](Dictionary& d) { return new Dictionary::Lease(d); }, nb::rv_policy::take_ownership,
             nb::keep_alive<0, 1>())
         .def("size", &Dictionary::size)
         .def("bytes", &Dictionary::bytes)
         .def("live_bytes", &Dictionary::live_bytes)
-        .def("save", &Dictionary::save, "path"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("load", &Dictionary::load, "path"_a, nb::call_guard<nb::gil_scoped_release>());
+        .def("save", &Dictionary::save, "path"_a, nb::call_guard<Unlocked>())
+        .def("load", &Dictionary::load, "path"_a, nb::call_guard<Unlocked>());
 }
 
 void bind_local_terms(nb::module_& m) {

@@ -22,7 +22,7 @@ class CoordinatorSettings(ClientSettings):
     """Settings of a coordinator."""
 
     discard_after_s: float = Field(
-        0.0, ge=0, description="adaptors discard timing predicates that no query has looked at for so long; 0 = none"
+        60.0, ge=0, description="adaptors discard timing predicates that no query has looked at for so long; 0 = none"
     )
 
 
