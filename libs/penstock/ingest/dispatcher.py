@@ -14,7 +14,7 @@ from penstock.engine.streams import NEVER
 from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.outputs import batch_records, refused_records
 from penstock.ingest.silence import Silence
-from penstock.ingest.stream_time import StreamTime
+from penstock.ingest.stream_time import StreamTime, Tallies
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.view import CompactedView, Lookup, records_behind
 from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
@@ -70,12 +70,17 @@ class Dispatcher:
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
         self._outbox: list[Record] = []
         self.batches = self.late = self.dead = self.transactions = 0
+        self._gone = Tallies()
         self._follow()
 
     @property
     def streams(self) -> dict[str, StreamTime]:
         """Event time of each declared stream, by IRI."""
         return self._streams
+
+    def tallies(self) -> Tallies:
+        """Return what was taken in, of all streams since the start; may be asked from another thread."""
+        return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Take in what has come within the time, and write what is due. Returns whether there was anything.
@@ -204,6 +209,7 @@ class Dispatcher:
         self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
         self._silence.over(stream)
         self._touched.pop(iri, None)
+        self._gone += stream.tallies
         del self._streams[iri]
         del self._by_topic[self._names.tuples(stream.declaration.name)]
         self._saved[iri] = state = stream.state()

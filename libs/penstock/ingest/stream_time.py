@@ -47,6 +47,24 @@ class ClosedBatch(NamedTuple):
 
 
 @dataclass(slots=True)
+class Tallies:
+    """What was taken in. `far_advances`: heartbeats not believed; `outdated`: records passed over (ADR 45)."""
+
+    events: int = 0
+    duplicates: int = 0
+    far_advances: int = 0
+    outdated: int = 0
+
+    def __add__(self, other: Tallies) -> Tallies:
+        return Tallies(
+            self.events + other.events,
+            self.duplicates + other.duplicates,
+            self.far_advances + other.far_advances,
+            self.outdated + other.outdated,
+        )
+
+
+@dataclass(slots=True)
 class SourcePartition:
     """One partition of the stream's events. `heard_ms`: wall clock when it last spoke. `wanted`: the version of wanted
     predicates that its tuples are cut by (ADR 45).
@@ -79,7 +97,7 @@ class StreamTime:
         self.closed: int | None = None
         self.begin_ms: int | None = None
         self.follows_wall = False
-        self.events = self.duplicates = self.far_advances = self.outdated = 0
+        self.tallies = Tallies()
         self.changed = False
         self.known = 0
         self._cut: dict[int, int] = {}  # the least version that an open batch's events were cut by
@@ -98,10 +116,10 @@ class StreamTime:
         part = self.partitions[number]
         part.position = position + 1
         if part.outdated(tuples):
-            self.outdated += 1
+            self.tallies.outdated += 1
             return []
         events = _Events.after(tuples, part.next_offset)
-        self.duplicates += len(tuples.offsets) - len(events.offsets)
+        self.tallies.duplicates += len(tuples.offsets) - len(events.offsets)
         origin = Origin(number, position, part.next_offset, part.wanted)
         if len(tuples.offsets) or tuples.advance_ms is not None:
             part.heard_ms, part.idle = wall_ms, False
@@ -122,7 +140,7 @@ class StreamTime:
             events.times, self.watermark_ms, part.own_ms, others, set_.lateness_ms, wall_ms, set_.max_ahead_ms
         )
         part.next_offset = int(events.offsets[-1]) + 1
-        self.events += len(fates)
+        self.tallies.events += len(fates)
         accepted = fates == _ACCEPTED
         if accepted.any():
             times = events.times[accepted]
@@ -147,7 +165,7 @@ class StreamTime:
 
     def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
         if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:
-            self.far_advances += 1  # one bad clock must not close every window
+            self.tallies.far_advances += 1  # one bad clock must not close every window
             return
         part.own_ms = max(part.own_ms, time_ms)
         self._begin(time_ms)

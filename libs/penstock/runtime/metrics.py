@@ -17,6 +17,7 @@ class Metrics:
         self.tuples = self._counter("tuples", "tuples written or applied")
         self.discarded = self._counter("discarded_tuples", "tuples that no query looks at, and were not written")
         self.duplicates = self._counter("duplicates", "events that had been taken in before")
+        self.far_advances = self._counter("far_advances", "heartbeats too far ahead of the stream, not believed")
         self.late = self._counter("late_events", "events whose time had been closed")
         self.dead_letters = self._counter("dead_letters", "input that could not be used")
         self.batches = self._counter("batches", "batches closed or applied, empty ones included")

@@ -30,6 +30,7 @@ class DispatcherGauges:
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics, context: Context[DispatcherSettings]) -> None:
         self._dispatcher, self._metrics, self._clock = dispatcher, metrics, context.clock
         self._events, self._duplicates = Tally(metrics.events), Tally(metrics.duplicates)
+        self._far_advances = Tally(metrics.far_advances)
         self._late, self._dead = Tally(metrics.late), Tally(metrics.dead_letters)
         self._batches, self._transactions = Tally(metrics.batches), Tally(metrics.transactions)
 
@@ -37,8 +38,10 @@ class DispatcherGauges:
         """Bring the metrics up to date."""
         dispatcher, metrics, now_ms = self._dispatcher, self._metrics, self._clock.now_ms()
         streams = list(dispatcher.streams.items())
-        self._events.reach(sum(stream.events for _, stream in streams))
-        self._duplicates.reach(sum(stream.duplicates for _, stream in streams))
+        taken = dispatcher.tallies()
+        self._events.reach(taken.events)
+        self._duplicates.reach(taken.duplicates)
+        self._far_advances.reach(taken.far_advances)
         self._late.reach(dispatcher.late)
         self._dead.reach(dispatcher.dead)
         self._batches.reach(dispatcher.batches)

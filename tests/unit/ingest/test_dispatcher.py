@@ -264,7 +264,7 @@ def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_
     stream.grow(2, 0)
     assert stream.known == 2
     stream.take(1, _cut(1, 1), 0, 0)
-    assert (stream.outdated, stream.events) == (1, 1)
+    assert (stream.tallies.outdated, stream.tallies.events) == (1, 1)
     restarted = StreamTime(declaration(), 3, 0)
     state = stream.state()
     restarted.restore(state)
@@ -278,7 +278,7 @@ def test_what_was_cut_by_nothing_is_taken_however_much_is_wanted_by_now():
     stream.take(0, _cut(0, 2), 0, 0)
     stream.take(0, _cut(0, 0, offset=1), 1, 0)
     stream.take(0, _cut(0, 1, offset=2), 2, 0)
-    assert (stream.outdated, stream.events, stream.known) == (1, 2, 2)
+    assert (stream.tallies.outdated, stream.tallies.events, stream.known) == (1, 2, 2)
     state = stream.state()
     assert (state.wanted.tolist(), state.cut_wanted.tolist(), state.next_offsets.tolist()) == ([2], [2], [2])
     restarted = StreamTime(declaration(), 1, 0)
@@ -390,6 +390,17 @@ def test_a_producers_heartbeat_closes_batches():
     assert world.content() == {10: [1050]}
 
 
+def test_a_heartbeat_too_far_ahead_moves_nothing_and_is_counted():
+    world = World()
+    world.declare(declaration(max_ahead_ms=500))
+    dispatcher = world.dispatcher()
+    world.produce([1050, 1150])
+    world.adapt(0, [], [], advance=world.clock.now_ms() + 501)
+    dispatcher.step()
+    assert world.content() == {10: [1050]}
+    assert dispatcher.tallies().far_advances == 1
+
+
 def test_duplicates_are_dropped_before_the_lateness_test():
     world = World()
     world.declare(declaration())
@@ -400,7 +411,7 @@ def test_duplicates_are_dropped_before_the_lateness_test():
     world.produce([1350], 0)
     dispatcher.step()
     assert world.read(NAMES.late) == []
-    assert dispatcher.streams[IRI].duplicates == 5  # the event produced last has the offset 3 as well
+    assert dispatcher.tallies().duplicates == 5  # the event produced last has the offset 3 as well
 
 
 def test_a_dropped_stream_begins_anew():
@@ -412,6 +423,7 @@ def test_a_dropped_stream_begins_anew():
     world.writer.append([Record(NAMES.control, None, f"stream:{IRI}".encode())])
     dispatcher.step()
     assert dispatcher.streams == {}
+    assert dispatcher.tallies().events == 2
     world.declare(declaration(number=7, lateness_ms=50))
     dispatcher.step()
     assert dispatcher.streams[IRI].declaration.number == 7
