@@ -55,7 +55,7 @@ class SmallCluster:
         self.terms = DictionaryService(self.log, self.topics)
         self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
         self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
-        self.dispatcher = Dispatcher(self.log, self.topics.names, shards, self.clock, ADAPTOR_GROUP)
+        self.dispatcher = self.start_dispatcher()
         self.engines: dict[str, QueryEngine] = {}
         self.paused: list[object] = []  # services that stand still
         self._killed: list[object] = []
@@ -65,6 +65,9 @@ class SmallCluster:
         for i in range(engines):
             self.start_engine(f"e{i}")
         self.run()
+
+    def start_dispatcher(self) -> Dispatcher:
+        return Dispatcher(self.log, self.topics.names, self.topics.shards, self.clock, ADAPTOR_GROUP)
 
     def start_engine(self, name: str) -> QueryEngine:
         rng = random.Random(0)

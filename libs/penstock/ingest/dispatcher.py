@@ -8,6 +8,7 @@ where the last transaction left it, and neither closes a batch twice nor takes a
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.engine.streams import NEVER
@@ -67,6 +68,7 @@ class Dispatcher:
         self._highest_ms = NEVER  # watermark of all streams
         self._fresh: dict[Partition, int] = {}  # from where tuples of new streams are to be read
         self._saved = self._read_states()
+        self._unread: deque[Message] = deque()  # that were polled, and not taken yet
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
         self._outbox: list[Record] = []
         self.batches = self.late = self.dead = self.transactions = 0
@@ -95,17 +97,19 @@ class Dispatcher:
         wall_ms = self._clock.now_ms()
         self._look_for_growth(wall_ms)
         self._read_on()
-        messages = self._reader.poll(POLL_RECORDS, timeout_s)
-        wall_ms = self._clock.now_ms()
-        for message in messages:
-            self._take(message, wall_ms)
+        if not self._unread:
+            self._unread += self._reader.poll(POLL_RECORDS, timeout_s)
+        wall_ms, worked = self._clock.now_ms(), bool(self._unread)
+        while self._unread:
+            self._take(self._unread[0], wall_ms)
+            self._unread.popleft()
         for stream in self._silence.look(self._streams, self._reader, wall_ms):
             self._note(stream)
         for stream in self._silence.heartbeats(self._highest_ms, wall_ms):
             self._note(stream)
         self._collect()
         self._commit()
-        return bool(messages)
+        return worked
 
     def lag(self) -> dict[str, int]:
         """Return how many records of each tuples topic are still to be read: a question to the brokers."""
@@ -118,6 +122,7 @@ class Dispatcher:
 
     # ---- input
     def _take(self, message: Message, wall_ms: int) -> None:
+        """Take in one record. TransientError: nothing of it was."""
         stream = self._by_topic.get(message.topic)
         if stream is None:
             return  # dropped while it was on the way
@@ -151,7 +156,7 @@ class Dispatcher:
                 self.batches += batch.last - batch.first + 1
                 self._outbox += batch_records(self._names, self._shards, stream.declaration, batch)
             if stream.changed:
-                self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), iri.encode()))
+                self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), _key(stream.declaration)))
                 self._reader.resume(self._partitions(stream))
             del self._touched[iri]
 
@@ -180,7 +185,9 @@ class Dispatcher:
         topics = self._log.topics()
         for iri, declaration in declared.items():
             partitions = topics.get(self._names.tuples(declaration.name), 0)
-            if iri not in self._streams and partitions:
+            state = self._state_of(declaration)
+            taken = 1 if state is None else len(state.positions)  # brokers may tell of fewer for a moment
+            if iri not in self._streams and partitions >= taken:
                 self._add(declaration, partitions)
         self._read_on()
 
@@ -203,7 +210,7 @@ class Dispatcher:
             self._fresh = {}
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
-        """Let a stream go. Its state stays: a stream of that name that is declared later begins behind it."""
+        """Let a stream go. Its state stays: a stream of its topics that is declared later begins behind it."""
         names = self._partitions(stream)
         self._reader.unassign(names)
         self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
@@ -212,13 +219,14 @@ class Dispatcher:
         self._gone += stream.tallies
         del self._streams[iri]
         del self._by_topic[self._names.tuples(stream.declaration.name)]
-        self._saved[iri] = state = stream.state()
-        self._outbox.append(Record(self._names.dispatcher, encode(state), iri.encode()))
+        key = _key(stream.declaration)
+        self._saved[key] = state = stream.state()
+        self._outbox.append(Record(self._names.dispatcher, encode(state), key))
         self._highest_ms = max((other.watermark_ms for other in self._streams.values()), default=NEVER)
 
     def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
         stream = StreamTime(declaration, partitions, self._clock.now_ms())
-        state = self._saved.get(declaration.iri)
+        state = self._state_of(declaration)
         if state is not None and state.number == declaration.number:
             stream.restore(state)
             self._replay(stream, state)
@@ -229,7 +237,7 @@ class Dispatcher:
             # What was cut for an earlier stream of that name is not this one's. Not what is wanted by now: adaptors may
             # have cut this one's events by less since it was declared, and have told that they are done.
             stream.demand(declaration.wanted)
-        self._saved.pop(declaration.iri, None)
+        self._saved.pop(_key(declaration), None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream
         self._note(stream)
@@ -237,13 +245,20 @@ class Dispatcher:
         self._fresh |= {name: part.position for name, part in zip(names, stream.partitions, strict=True)}
 
     # ---- restart
-    def _read_states(self) -> dict[str, DispatcherState]:
+    def _read_states(self) -> dict[bytes, DispatcherState]:
         view = CompactedView(self._log, [Partition(self._names.dispatcher)])
         try:
-            records = [decode(message.value or b"") for message in view.catch_up(self._opening_s).values()]
+            records = {key: decode(message.value or b"") for key, message in view.catch_up(self._opening_s).items()}
         finally:
             view.close()
-        return {record.stream: record for record in records if isinstance(record, DispatcherState)}
+        return {key: record for key, record in records.items() if isinstance(record, DispatcherState)}
+
+    def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
+        """Return what was taken of a stream's topics, by it or by the one that had them before."""
+        found, older = self._saved.get(_key(declaration)), self._saved.get(declaration.iri.encode())
+        if found is None and older is not None and older.number == declaration.number:
+            return older  # written when states were kept by IRI
+        return found
 
     def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
         """Read again what open batches hold."""
@@ -278,6 +293,11 @@ class Dispatcher:
         self._reader.close()
         self._declared.close()
         self._lookup.close()
+
+
+def _key(declaration: StreamDeclaration) -> bytes:
+    """Return the key of a state: it is of the topics that a stream is read from, whoever had them before."""
+    return f"topics {declaration.name}".encode()
 
 
 def _tuples(message: Message) -> Tuples:

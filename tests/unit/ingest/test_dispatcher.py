@@ -11,7 +11,7 @@ import pytest
 from penstock.ingest.dispatcher import Dispatcher
 from penstock.ingest.refused import DeadLetter, LateEvent
 from penstock.ingest.stream_time import StreamTime
-from penstock.log import START, MemoryLog, Partition, Record, Topic
+from penstock.log import START, MemoryLog, Partition, Record, Topic, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
@@ -256,6 +256,32 @@ def test_a_stream_may_gain_partitions_which_are_waited_for_then():
     assert world.read(NAMES.late) == []
 
 
+def test_a_restart_waits_for_partitions_that_brokers_do_not_tell_of_yet():
+    """One that has just come back may know fewer than there are: what was taken of the others would be taken again."""
+    world = World(2)
+    world.declare(declaration())
+    dispatcher = world.dispatcher()
+    dispatcher.step()
+    world.produce([1050])
+    world.produce([1060], 1)
+    dispatcher.step()
+    dispatcher.close()
+    ask = world.log.topics
+    world.log.topics = lambda: ask() | {NAMES.tuples("s"): 1}
+    younger = world.dispatcher()
+    younger.step()
+    assert younger.streams == {}
+    world.log.topics = ask
+    younger.step()
+    world.produce([1150])
+    world.produce([1170], 1)
+    world.clock.advance(5_001)
+    younger.step()
+    younger.step()
+    assert world.content() == {10: [1050, 1060]}
+    assert world.read(NAMES.late) == []
+
+
 def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_said_to_come():
     """An adaptor that was held up may find it after all others have come to a later version (ADR 45)."""
     stream = StreamTime(declaration(), 1, 0)
@@ -270,6 +296,31 @@ def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_
     restarted.restore(state)
     restarted.replayed(state)
     assert [part.wanted for part in restarted.partitions] == [2, 2, 2]
+
+
+def test_what_was_read_is_taken_where_brokers_could_not_be_asked_in_the_middle_of_it():
+    """A record that was cut by a later version has it asked for partitions that nobody has counted yet."""
+    world = World()
+    world.declare(declaration())
+    dispatcher = world.dispatcher()
+    dispatcher.step()
+    world.produce([1050])
+    world.writer.append([Record(NAMES.tuples("s"), encode(_cut(0, 2, offset=1)), None, 0)])
+    world.adapt(0, [2], [1080])
+    ask = world.log.topics
+
+    def away() -> dict[str, int]:
+        world.log.topics = ask
+        raise TransientError("the brokers do not answer")
+
+    world.log.topics = away
+    with pytest.raises(TransientError):
+        dispatcher.step()
+    world.adapt(0, [3], [1250])
+    dispatcher.step()
+    dispatcher.step()
+    assert world.content() == {10: [1050, 1080]}
+    assert dispatcher.streams[IRI].known == 2
 
 
 def test_what_was_cut_by_nothing_is_taken_however_much_is_wanted_by_now():
