@@ -104,11 +104,12 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 def following_of(cohort: Cohort) -> int:
     """The last time at which nothing can come before the next instant; for count windows, what all inputs have
-    closed.
+    closed: one without progress may still have tuples from P on, one that has ended holds nothing up.
     """
     pace = cohort.pace
     if isinstance(pace, GridPace):
         return pace.next - 1
-    closed = [stream.closed_ms for stream in cohort.group.streams]
-    bound = min((end for end in closed if end is not None), default=cohort.point or 0)
+    streams, point = cohort.group.streams, cohort.point or 0
+    live = [point if stream.closed_ms is None else stream.closed_ms for stream in streams if not stream.ended]
+    bound = min(live) if live else max(point if stream.closed_ms is None else stream.closed_ms for stream in streams)
     return bound if cohort.next is None else min(bound, cohort.next - 1)

@@ -156,8 +156,10 @@ class Schedule:
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
     """Return Stable_VTS of a group's streams as a time: all of them close every batch up to it. None: nothing is due.
 
-    Streams that have ended are left out; where none is left, nothing more becomes due.
+    Streams that have ended hold nothing up; where all have, what the furthest has closed is due, and nothing more.
     """
+    if all(stream.ended for stream in group.streams):
+        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
     found: list[int] = []
     for stream in group.streams:
         if stream.ended:

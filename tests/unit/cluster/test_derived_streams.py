@@ -174,3 +174,28 @@ def test_a_stream_declared_first_absorbs_what_its_query_publishes(cluster):
     for engine in cluster.engines.values():
         [row] = engine.one_shot.query(asked, None, None, None)
         assert [str(row[name]) for name in "spo"] == ["urn:b", "urn:of", "urn:a"]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_a_reader_still_had_to_report_of_a_stream_that_has_ended_is_reported(paused):
+    """By an engine that is behind the end of the stream already when it takes the reader over."""
+    cluster = SmallCluster(engines=2, buckets=2)
+    coordinator = cluster.coordinator
+    coordinator.declare(IRI, "s")
+    coordinator.register("p", PUBLISH)
+    group = coordinator.register("r", READ).group
+    cluster.run()
+    [holder] = [name for name, engine in cluster.engines.items() if group % 2 in engine.buckets]
+    if paused:
+        cluster.paused.append(cluster.engines[holder])
+    cluster.push("s", 100_300, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 105_000)
+    cluster.run(4)
+    coordinator.stop("p")
+    cluster.run(4)
+    if paused:
+        cluster.kill(holder)
+        cluster.run(60)
+    found = [(time, len(rows)) for query, time, rows in lines(cluster) if query == "r"]
+    cluster.close()
+    assert found == [(101_000, 1), (102_000, 1), (103_000, 1), (104_000, 1), (105_000, 0)]

@@ -194,6 +194,25 @@ def test_count_windows_can_publish_and_do_not_stall_their_readers(bench):
     }
 
 
+def test_count_windows_wait_for_a_stream_without_progress_and_for_none_that_has_ended(bench):
+    bench.declare("s", "t", "u")
+    maker = publish(bench, "urn:m", window="u RANGE 100ms")
+    windows = ("s TRIPLES 2", "t TRIPLES 2", "m TRIPLES 2")
+    bench.register("?s :p ?o", *windows, select=MADE, header="REGISTER STREAM <urn:d> AS")
+    reader = bench.register("?s :made ?o", "d RANGE 100ms")
+    bench.push("s", 150, "a p b")
+    bench.advance("s", 500)
+    bench.push("t", 130, "c p d")
+    bench.push("t", 140, "e p f")
+    bench.advance("t", 500)
+    bench.push("u", 50, "g p h")
+    bench.advance("u", 300)
+    assert timeline(reader) == {200: [("c", "d"), ("e", "f")], 300: []}
+    maker.stop()
+    bench.advance("s", 600)
+    assert timeline(reader) == {400: [], 500: []}
+
+
 def test_an_evaluation_that_fails_publishes_nothing_and_time_goes_on(make_bench):
     bench = make_bench(limits=penstock.Limits(evaluation_memory_mb=1))
     bench.declare("s")
