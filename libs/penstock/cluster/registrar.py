@@ -110,9 +110,12 @@ class Registrar:
         return change
 
     def drop(self, iri: str) -> Change:
-        """Drop a stream that no query reads."""
+        """Drop a stream that no query reads. What it has absorbed stays, and may be named."""
+        absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
         self._runtime.drop_stream(iri)
         del self.streams[iri]
+        if absorb_into is not None:
+            self.note_graph(absorb_into)
         return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
     # ---- queries
@@ -217,7 +220,7 @@ class Registrar:
             self.streams[record.iri] = record
             return
         statement = parse(record.text, record.base)
-        member = self._runtime.registry.register(statement, record.name, record.base)
+        member = self._runtime.registry.register(statement, record.name, record.base, stands=True)
         self._groups[member.group] = record.group
         self.queries[record.name], self.needs[record.name] = record, needs_of(statement)
 

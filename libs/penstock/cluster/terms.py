@@ -137,10 +137,10 @@ def asking(core: ClusterCore) -> AskingCore:
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants whose ids planning a query asks for, and perhaps some more."""
+    """Yield the constants whose ids planning a registered query asks for, and perhaps some more."""
     if not isinstance(statement, ContinuousQuery):
         return
-    resolved = resolve(statement, catalogue)
+    resolved = resolve(statement, catalogue, stands=True)
     for name in (STORED_GRAPH, *(clause.name for clause in resolved.windows)):
         yield (IRI, name, "", "")
     waiting: list[Any] = [resolved]

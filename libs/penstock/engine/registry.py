@@ -60,11 +60,11 @@ class Registry:
             yield from group.cohorts
 
     # ---- coming
-    def register(self, statement: Statement, name: str | None, base: str | None) -> Member:
-        """Add a standing query; QueryError (and nothing changes) where it cannot be one."""
+    def register(self, statement: Statement, name: str | None, base: str | None, *, stands: bool = False) -> Member:
+        """Add a standing query; QueryError (and nothing changes) where it cannot be one. `stands`: it was before."""
         ir = self._checked(statement)
         name = self._name(ir, name)
-        member = self._enrol(ir, name, base)
+        member = self._enrol(ir, name, base, stands=stands)
         point = self.registration_point(member.group.streams)
         cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
         member.point = point
@@ -115,8 +115,10 @@ class Registry:
             group.apart[point] = cohort
         return cohort
 
-    def _enrol(self, ir: ContinuousQuery, name: str, base: str | None, *, restored: bool = False) -> Member:
-        resolved = resolve(ir, EngineCatalogue(self._core, self._streams))
+    def _enrol(
+        self, ir: ContinuousQuery, name: str, base: str | None, *, restored: bool = False, stands: bool = False
+    ) -> Member:
+        resolved = resolve(ir, EngineCatalogue(self._core, self._streams), stands=restored or stands)
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)

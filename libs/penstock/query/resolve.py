@@ -21,15 +21,16 @@ def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "")
     return query_error(Fault(message, at, construct), query.text)
 
 
-def resolve(query: ContinuousQuery, catalogue: Catalogue) -> ContinuousQuery:
+def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
     """The query with `[NOW]` filled in; QueryError where it names what the engine does not have.
 
-    One-shot queries may name graphs that do not exist: they are empty, as SPARQL has it.
+    One-shot queries may name graphs that do not exist: they are empty, as SPARQL has it. So may a query that `stands`,
+    registered before: the stream that absorbed into the graph may have been dropped since.
     """
     if not query.continuous:
         return query
     windows = tuple(_window(query, clause, catalogue) for clause in query.windows)
-    for iri in stored_graphs(query):
+    for iri in () if stands else stored_graphs(query):
         _check_graph(query, iri, catalogue)
     return replace(query, windows=windows)
 

@@ -98,6 +98,17 @@ def test_everything_declared_and_registered_comes_back(bench):
     assert bench.engine.query("ASK { GRAPH <urn:h> { <urn:a> <urn:p> <urn:b> } }") is True
 
 
+def test_a_query_comes_back_whose_graph_went_with_the_stream_that_absorbed_into_it(bench):
+    bench.declare("s", timing="all")
+    bench.declare("t", absorb_into="urn:g")
+    bench.register("?s ?p ?o FILTER NOT EXISTS { GRAPH :g { ?s ?p ?o } }", "s RANGE 100ms")
+    bench.engine.drop_stream("urn:t")
+    bench.reopen()
+    bench.push("s", 250, "a p b")
+    bench.advance("s", 300)
+    assert timeline(bench.engine.queries["q1"]) == {300: [("a", "p", "b")]}
+
+
 def test_a_point_that_nobody_knew_before_a_restart_is_found_after_it(bench):
     bench.declare("s")
     bench.register("?s ?p ?o", "s RANGE 100ms")
