@@ -56,10 +56,13 @@ class Track:
 
 
 class History:
-    """Tracks by stream IRI; insertions under the empty one."""
+    """Tracks by stream IRI; insertions under the empty one. `gone`: those of dropped streams, as long as somebody may
+    look at the graph before what they absorbed last.
+    """
 
     def __init__(self) -> None:
         self.tracks: dict[str, Track] = {"": Track(INSERTIONS, 1)}
+        self.gone: list[Track] = []
         self.step = 0
 
     def add(self, iri: str, number: int, batch_ms: int) -> None:
@@ -67,8 +70,10 @@ class History:
         self.tracks[iri] = Track(number, batch_ms)
 
     def drop(self, iri: str) -> None:
-        """Follow a stream no more."""
-        self.tracks.pop(iri, None)
+        """Follow a stream no more. What it has absorbed stays, and is later than some instants yet to be evaluated."""
+        track = self.tracks.pop(iri, None)
+        if track is not None and track.steps:
+            self.gone.append(track)
 
     def note(self, iri: str, closed: int) -> None:
         """Note how far a stream has come at the present step."""
@@ -92,21 +97,28 @@ class History:
         step = self.due(named, time)
         if step >= self.step:
             return []
-        return [(t.number, t.batch(t.at(step))) for iri, t in self.tracks.items() if iri not in named and t.steps]
+        others = [track for iri, track in self.tracks.items() if iri not in named and track.steps]
+        return [(track.number, track.batch(track.at(step))) for track in (*others, *self.gone)]
 
-    def prune(self, step: int) -> None:
-        """Forget what no look at this step or a later one needs."""
-        for track in self.tracks.values():
+    def prune(self, step: int) -> list[Track]:
+        """Forget what no look at this step or a later one needs; returns the streams that are gone for everybody."""
+        for track in (*self.tracks.values(), *self.gone):
             track.prune(step)
+        over = [track for track in self.gone if track.steps[-1] <= step]
+        self.gone = [track for track in self.gone if track.steps[-1] > step]
+        return over
 
     def save(self) -> list[object]:
         """Return the history as JSON's data model."""
-        return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in self.tracks.items()]
+        tracks = [*self.tracks.items(), *((None, track) for track in self.gone)]
+        return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in tracks]
 
-    def restore(self, saved: Iterable[tuple[str, int, int, list[int], list[int]]], step: int) -> None:
+    def restore(self, saved: Iterable[tuple[str | None, int, int, list[int], list[int]]], step: int) -> None:
         """Take over what `save` returned."""
         self.step = step
-        self.tracks = {iri: Track(number, batch_ms, steps, closed) for iri, number, batch_ms, steps, closed in saved}
+        tracks = [(iri, Track(number, batch_ms, steps, closed)) for iri, number, batch_ms, steps, closed in saved]
+        self.tracks = {iri: track for iri, track in tracks if iri is not None}
+        self.gone = [track for iri, track in tracks if iri is None]
 
     def __iter__(self) -> Iterator[Track]:
         return iter(self.tracks.values())

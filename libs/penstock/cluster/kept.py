@@ -46,6 +46,7 @@ class Commitments:
         self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
         self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._steps: dict[int, int] = {}  # of the last commits
+        self._passed: dict[int, Message] = {}  # last records of own buckets: they may be another engine's already
 
     def close(self) -> None:
         """Let go."""
@@ -55,11 +56,18 @@ class Commitments:
         """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
         learnt = False
         for message in self._reader.poll(_POLL):
+            self._passed[message.partition] = message
             if message.partition not in own:
-                progress = progress_record(message)
-                self.note(message.partition, {p.group: p for p in progress.groups}, progress.step)
+                self.let_go(message.partition)
                 learnt = True
         return learnt
+
+    def let_go(self, bucket: int) -> None:
+        """Take in what was read last of a bucket that is not this process's any more: whoever has it may be done."""
+        message = self._passed.pop(bucket, None)
+        if message is not None:
+            progress = progress_record(message)
+            self.note(bucket, {p.group: p for p in progress.groups}, progress.step)
 
     def note(self, bucket: int, committed: dict[int, GroupProgress], step: int) -> None:
         """Note what a bucket has committed, and at which step."""

@@ -244,6 +244,8 @@ class QueryEngine:
         for name in list(bucket.members):
             bucket.dismiss(name, self.replica.runtime)
         bucket.writer.close()
+        self._commitments.let_go(number)
+        self._hold_back()
 
     def _bucket_of(self, record: QueryRegistration) -> int:
         return record.group % self.topics.buckets
@@ -300,11 +302,11 @@ class QueryEngine:
         gone beyond the results that were collected, and others of their group have not.
         """
         runtime = self.replica.runtime
-        if self._applying is not None and self.replica.held is not None:
-            self._apply(self.replica.held, self._applying)
-        elif runtime.schedule.unfinished:
+        if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
             runtime.progress(())
             self._collect()
+        if self._applying is not None and self.replica.held is not None:
+            self._apply(self.replica.held, self._applying)
         for bucket in self.buckets.values():
             self._enrol_all(bucket)
 
@@ -387,9 +389,12 @@ class QueryEngine:
             return
 
     def _commit(self) -> bool:
-        """Commit each bucket's results with its progress. A bucket that another engine has opened is let go."""
+        """Commit each bucket's results with its progress. A bucket that another engine has opened is let go.
+
+        One that is not enrolled waits: its progress would say that all queries stopped by now are done.
+        """
         for number, bucket in list(self.buckets.items()):
-            if not bucket.unwritten:
+            if not bucket.enrolled or not bucket.unwritten:
                 continue
             bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
@@ -448,7 +453,8 @@ class QueryEngine:
             stream.kept_from = needs.kept.get(stream.iri)
             stream.asked_from = needs.asked.get(stream.iri)
         runtime.core.store.release(INSERTIONS, needs.insertions)
-        self.replica.history.prune(needs.step)
+        for track in self.replica.history.prune(needs.step):
+            runtime.core.store.release(track.number, track.batch(track.closed[-1]))
 
 
 def _record(message: Message) -> Wire:

@@ -287,6 +287,7 @@ class EngineReplica(Replica[Runtime]):
 
     def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
         super().__init__(runtime, partitions)
+        runtime.streams.releases = False
         self.terms = terms
         self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
 

@@ -204,6 +204,7 @@ class Streams:
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
+        self.releases = True  # append logs of dropped streams; else who follows streams does, once nobody needs them
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri
@@ -270,7 +271,8 @@ class Streams:
         self._closed = None
         if stream.closed_ms is not None:
             stream.core.release(stream.closed_ms // stream.batch_ms - 1)
-            self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
+            if self.releases:
+                self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
 
     def _core(self, declaration: Declaration, number: int) -> native.Stream | RemoteStream:
         if self._nodes is not None:

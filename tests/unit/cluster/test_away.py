@@ -85,3 +85,45 @@ def test_an_engine_waits_for_a_dictionary_that_is_away(run) -> None:
 def _told(line: dict[str, Any]) -> Any:
     rows = line.get("results", line)
     return line["query"], line["time"], sorted(map(repr, rows["bindings"])) if "bindings" in rows else repr(rows)
+
+
+def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
+    """An engine takes a bucket over in which two queries were stopped, and the dictionary goes away between them."""
+    cluster = SmallCluster(engines=2, buckets=1)
+    cluster.coordinator.declare(f"{EX}s", "s", batch_ms=500)
+    made = f"REGISTER ISTREAM made AS SELECT ?made FROM STREAM <{EX}s> [RANGE PT5S STEP PT1S] WHERE "
+    cluster.coordinator.register("made", made + f'{{ ?s <{EX}at> ?o BIND(IRI(CONCAT(STR(?o), "/next")) AS ?made) }}')
+    for name, shown in (("one", "s"), ("two", "o")):
+        text = f"REGISTER QUERY {name} AS SELECT ?{shown} FROM STREAM <{EX}s> [RANGE PT2S STEP PT1S] "
+        cluster.coordinator.register(name, text + f"WHERE {{ ?s <{EX}at> ?o }}")
+    cluster.run()
+    [holder] = [name for name, engine in cluster.engines.items() if engine.buckets]
+    cluster.push("s", 10_100, f"<{EX}n1> <{EX}at> <{EX}p1> .")
+    cluster.advance("s", 12_000)
+    cluster.run(5)
+    cluster.paused.append(cluster.engines[holder])
+    cluster.push("s", 12_100, f"<{EX}n2> <{EX}at> <{EX}p2> .")
+    cluster.advance("s", 15_000)
+    cluster.run(4)
+    cluster.coordinator.stop("one")
+    cluster.coordinator.stop("two")
+    cluster.run(4)
+    cluster.kill(holder)
+    [left] = cluster.engines.values()
+    flaky, finish, finished = Flaky(cluster.terms, 0), left._finish, []
+
+    def finishing(bucket: Any, registration: Any) -> None:
+        if len(finished) == 1:
+            flaky.rate = 1.0
+        finish(bucket, registration)
+        finished.append(registration.record.name)
+
+    left._finish = finishing  # type: ignore[method-assign]
+    cluster.run(20)
+    assert finished == ["one"]
+    left._finish = finish  # type: ignore[method-assign]
+    flaky.rate = 0.0
+    cluster.run(60)
+    results = [(line["query"], line["time"]) for line in cluster.results() if line["query"] != "made"]
+    cluster.close()
+    assert results == [(name, time) for name in ("one", "two") for time in range(11_000, 16_000, 1_000)]

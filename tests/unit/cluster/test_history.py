@@ -36,3 +36,18 @@ def test_what_is_pruned_is_not_needed_at_later_steps():
     again = History()
     again.restore(history.save(), history.step)
     assert again.bounds(["a"], 200) == before[0]
+
+
+def test_what_a_dropped_stream_absorbed_is_bounded_until_nobody_looks_at_the_graph_before():
+    history = made()
+    history.step = 6
+    history.drop("b")
+    assert dict(history.bounds(["a"], 200)) == {INSERTIONS: 1, 2: 7}
+    history.add("b", 3, 50)
+    again = History()
+    again.restore(history.save(), history.step)
+    assert dict(again.bounds(["a"], 200)) == {INSERTIONS: 1, 2: 7}
+    assert again.prune(4) == []
+    [gone] = again.prune(5)
+    assert gone.number == 2
+    assert dict(again.bounds(["a"], 300)) == {INSERTIONS: 1}

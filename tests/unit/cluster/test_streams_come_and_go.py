@@ -79,3 +79,110 @@ def test_what_a_stopped_query_still_had_to_report_is_reported_before_its_stream_
     [left] = cluster.engines.values()
     assert left.caught_up()
     assert IRI not in left.replica.runtime.streams
+
+
+@pytest.mark.parametrize("reads", [None, "shm"])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_dropped_stream_absorbed_later_is_not_seen_by_instants_that_were_due_before(tmp_path, reads, again):
+    """An engine that takes a query over behind the drop answers as the one before would have."""
+    cluster = SmallCluster(engines=2, buckets=1, reads=reads)
+    if reads is not None:
+        cluster.start_store("s0", tmp_path)
+    cluster.run()
+    other = "http://x/t"
+    cluster.coordinator.declare(IRI, "s", timing="all")
+    cluster.coordinator.declare(other, "t")
+    text = f"REGISTER QUERY q AS SELECT ?z FROM STREAM <{IRI}> [RANGE 2s STEP 1s] FROM <urn:x-penstock:stored> "
+    cluster.coordinator.register("q", text + "WHERE { ?s <urn:p> ?o . ?s <urn:k> ?z }")
+    cluster.run()
+    [holder] = [name for name, engine in cluster.engines.items() if engine.buckets]
+    cluster.push("t", 10_100, "<urn:a> <urn:k> <urn:z1> .")
+    cluster.advance("t", 11_000)
+    cluster.run(3)
+    cluster.paused.append(cluster.engines[holder])
+    cluster.push("s", 10_100, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 12_000)
+    cluster.run(3)
+    cluster.push("t", 13_100, "<urn:a> <urn:k> <urn:z2> .")
+    cluster.advance("t", 15_000)
+    cluster.run(3)
+    cluster.coordinator.drop(other)
+    if again:
+        cluster.coordinator.declare(other, "t")
+    cluster.run(3)
+    cluster.kill(holder)
+    cluster.run(60)
+    found = [(line["time"], len(line["results"]["bindings"])) for line in cluster.results()]
+    cluster.close()
+    assert found[:2] == [(11_000, 1), (12_000, 1)]
+
+
+@pytest.mark.parametrize("absorbed", [False, True])
+def test_a_query_outlives_the_stream_that_absorbed_into_a_graph_that_it_names(cluster, absorbed):
+    graph, other = "http://x/g", "http://x/t"
+    cluster.coordinator.declare(IRI, "s", timing="all")
+    cluster.coordinator.declare(other, "t", absorb_into=graph)
+    text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{IRI}> [RANGE 2s STEP 1s] WHERE {{ ?s <urn:p> ?o "
+    text += f"FILTER NOT EXISTS {{ GRAPH <{graph}> {{ ?s <urn:k> ?z }} }} }}"
+    cluster.coordinator.register("q", text)
+    if absorbed:
+        cluster.push("t", 1_000, "<urn:a> <urn:k> <urn:z> .")
+        cluster.advance("t", 2_000)
+        cluster.run()
+    cluster.coordinator.drop(other)
+    cluster.run()
+    cluster.coordinator.close()
+    cluster.restart_coordinator()
+    for name in list(cluster.engines):
+        cluster.kill(name)
+    cluster.start_engine("e9")
+    cluster.run()
+    cluster.push("s", 10_100, "<urn:a> <urn:p> <urn:b> .\n<urn:c> <urn:p> <urn:b> .")
+    cluster.advance("s", 11_000)
+    cluster.run()
+    [line] = cluster.results()
+    assert len(line["results"]["bindings"]) == 2 - absorbed
+    cluster.coordinator.register("q2", text.replace("QUERY q ", "QUERY q2 "))
+
+
+def test_an_engine_hears_that_a_stopped_query_is_done_though_it_thinks_its_bucket_its_own(cluster):
+    """Another one has opened the bucket and committed; that it read before the placement that says so."""
+    cluster.coordinator.declare(IRI, "s")
+    group = cluster.coordinator.register("q", COUNT).group
+    cluster.push("s", 100_500, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    [former] = [engine for engine in cluster.engines.values() if group % 2 in engine.buckets]
+    cluster.paused.append(former)
+    cluster.run()
+    assert sum(group % 2 in engine.buckets for engine in cluster.engines.values()) == 2
+    cluster.coordinator.stop("q")
+    cluster.coordinator.drop(IRI)
+    cluster.run()
+    refresh, before = former._placement.refresh, former._placement._current
+    former._placement.refresh = lambda: before
+    former.step()
+    former._placement.refresh = refresh
+    cluster.paused.remove(former)
+    cluster.run()
+    assert former.caught_up()
+    assert IRI not in former.replica.runtime.streams
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_stream_declared_again_by_another_name_is_read_from_the_beginning_of_its_topics(cluster, restarted):
+    cluster.coordinator.declare(IRI, "s")
+    cluster.push("s", 100_500, "<urn:a> <urn:p> <urn:b> .")
+    cluster.push("s", 100_600, "<urn:a> <urn:p> <urn:c> .")
+    cluster.run(5)
+    cluster.coordinator.drop(IRI)
+    cluster.run(5)
+    if restarted:
+        cluster.dispatcher.close()
+        cluster.dispatcher = cluster.start_dispatcher()
+    cluster.coordinator.declare(IRI, "other")
+    cluster.coordinator.register("q", COUNT)
+    cluster.push("other", 100_500, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("other", 101_000)
+    cluster.run()
+    assert counts(cluster) == [(101_000, "1")]
