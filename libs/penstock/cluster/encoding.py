@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from penstock.engine.answers import Ids
 
 _TAG_SHIFT, _PAYLOAD, _BLANK = np.uint64(60), np.uint64((1 << 60) - 1), np.uint64(1)
+_REQUEST = 50_000  # terms asked for at once: the service bounds a request
 _INLINE_FROM = np.uint64(3)  # tags from Integer on rebuild their term from the id (native/src/rdf/term.hpp)
 
 
 def to_cluster(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the columns with the cluster's ids: one request, distinct terms once, blank nodes as fresh ones.
+    """Return the columns with the cluster's ids: distinct terms are asked for once, blank nodes become fresh ones.
 
     `own_blanks`: blank nodes numbered below it are the cluster's already. So are all ids of a partial dictionary that
     are not private.
@@ -32,8 +33,9 @@ def to_cluster(
     asked &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
     if dictionary.partial:
         asked &= ((distinct >> _TAG_SHIFT) == _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
-    terms = native.LocalTerms(dictionary).decode(distinct[asked])
+    terms = [term for term in native.LocalTerms(dictionary).decode(distinct[asked]) if term is not None]
     mapped = distinct.copy()
     if terms:
-        mapped[asked] = service.encode([term for term in terms if term is not None])
+        parts = (terms[first : first + _REQUEST] for first in range(0, len(terms), _REQUEST))
+        mapped[asked] = np.concatenate([service.encode(part) for part in parts])
     return np.split(mapped[places], np.cumsum([len(column) for column in columns])[:-1])

@@ -76,7 +76,7 @@ class Outlet:
         return found
 
     def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Turn fresh tuples into the cluster's ids, with one request."""
+        """Turn fresh tuples into the cluster's ids, all together."""
         columns = [column for _, block in self._fresh for column in block.columns]
         if columns:
             ids = to_cluster(dictionary, columns, terms, OWN_BLANKS)

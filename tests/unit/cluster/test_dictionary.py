@@ -8,6 +8,7 @@ import pytest
 from penstock.cluster import known_terms
 from penstock.cluster.dictionary import MAX_TERMS, DictionaryService
 from penstock.cluster.dictionary_node import DictionaryNode
+from penstock.cluster.encoding import to_cluster
 from penstock.cluster.terms import TermCache
 from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory
@@ -289,3 +290,12 @@ def test_brokers_that_show_less_than_they_promised_are_waited_for(snapshots, sna
     assert node._known.position < node._known.promised
     node.step()
     assert np.array_equal(node._service.find(TERMS), snapshot_taken)
+
+
+def test_who_writes_more_terms_than_a_request_may_carry_asks_several_times(log):
+    """An insertion may have so many, and what a query publishes: an engine that fails there fails for ever."""
+    service, own = DictionaryService(log, TOPICS), native.Dictionary()
+    ids = own.intern_many([(1, f"urn:y:{i}", "", "") for i in range(MAX_TERMS + 1)])
+    [found] = to_cluster(own, [np.concatenate([ids, ids[:1]])], service)
+    assert len(np.unique(found)) == MAX_TERMS + 1
+    assert found[0] == found[-1] == service.find([(1, "urn:y:0", "", "")])[0]

@@ -262,8 +262,8 @@ def test_a_restart_waits_for_partitions_that_brokers_do_not_tell_of_yet():
     world.declare(declaration())
     dispatcher = world.dispatcher()
     dispatcher.step()
-    world.produce([1050])
-    world.produce([1060], 1)
+    world.produce([1050, 1150])
+    world.produce([1060, 1170], 1)
     dispatcher.step()
     dispatcher.close()
     ask = world.log.topics
@@ -273,12 +273,12 @@ def test_a_restart_waits_for_partitions_that_brokers_do_not_tell_of_yet():
     assert younger.streams == {}
     world.log.topics = ask
     younger.step()
-    world.produce([1150])
-    world.produce([1170], 1)
+    world.produce([1250])
+    world.produce([1270], 1)
     world.clock.advance(5_001)
     younger.step()
     younger.step()
-    assert world.content() == {10: [1050, 1060]}
+    assert world.content() == {10: [1050, 1060], 11: [1150, 1170]}
     assert world.read(NAMES.late) == []
 
 
