@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
-    from penstock.engine.blocks import Block
+    from penstock.engine.blocks import Block, Evaluation
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
+MAX_LINE_BYTES = 60 << 20
+"""An answer as JSON. The log refuses larger records for good: an engine that met one would end, as the next would."""
 CONFIRM_MS = 1_000
 """How often an engine that waits looks whether its buckets are still its own."""
 
@@ -374,7 +376,7 @@ class QueryEngine:
         topic = record.topic or self.topics.names.results
         partition = 0 if record.topic else crc32(record.name.encode()) % self.topics.result_partitions
         return [
-            Record(topic, json_line(e, record.name).encode(), f"{record.name}@{e.time}".encode(), partition)
+            Record(topic, _line(e, record.name), f"{record.name}@{e.time}".encode(), partition)
             for e in member.inbox.take()
             if until is None or e.time <= until
         ]
@@ -455,6 +457,13 @@ class QueryEngine:
         runtime.core.store.release(INSERTIONS, needs.insertions)
         for track in self.replica.history.prune(needs.step):
             runtime.core.store.release(track.number, track.batch(track.closed[-1]))
+
+
+def _line(evaluation: Evaluation, query: str) -> bytes:
+    line = json_line(evaluation, query).encode()
+    if len(line) <= MAX_LINE_BYTES:
+        return line
+    return json_line(evaluation, query, f"the answer has {len(line)} bytes (at most {MAX_LINE_BYTES})").encode()
 
 
 def _record(message: Message) -> Wire:

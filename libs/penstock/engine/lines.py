@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"))
 
 
-def json_line(evaluation: Evaluation, query: str | None = None) -> str:
-    """Return the line; `query` in place of the evaluation's own name. `error` says why an evaluation has no answer."""
+def json_line(evaluation: Evaluation, query: str | None = None, error: str | None = None) -> str:
+    """Return the line; `query` in place of the evaluation's own name. `error` says why an evaluation has no answer, or
+    why it is not given one.
+    """
     line: dict[str, Any] = {
         "query": query or evaluation.query,
         "time": evaluation.time,
@@ -23,8 +25,8 @@ def json_line(evaluation: Evaluation, query: str | None = None) -> str:
         "snapshot": evaluation.snapshot,
         "attempt": evaluation.attempt,
     }
-    if evaluation.error is not None:
-        line["error"] = str(evaluation.error)
+    if error is not None or evaluation.error is not None:
+        line["error"] = error or str(evaluation.error)
         return _one_line(json.dumps(line, ensure_ascii=False))
     answer = evaluation.raw
     if isinstance(answer, bool):

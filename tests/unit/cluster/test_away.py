@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.cluster import query_engine
 from penstock.log import TransientError
 from support.small_cluster import SmallCluster
 
@@ -127,3 +128,21 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
     results = [(line["query"], line["time"]) for line in cluster.results() if line["query"] != "made"]
     cluster.close()
     assert results == [(name, time) for name in ("one", "two") for time in range(11_000, 16_000, 1_000)]
+
+
+def test_an_answer_that_no_record_has_room_for_is_an_error_of_its_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers refuse it for good: an engine would end with it, and so would whoever takes the query over."""
+    monkeypatch.setattr(query_engine, "MAX_LINE_BYTES", 400)
+    cluster = SmallCluster(buckets=1)
+    cluster.coordinator.declare(f"{EX}s", "s", batch_ms=500)
+    text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{EX}s> [RANGE PT1S STEP PT1S] WHERE {{ ?s <{EX}at> ?o }}"
+    cluster.coordinator.register("q", text)
+    cluster.push("s", 10_100, "\n".join(f"<{EX}n{i}> <{EX}at> <{EX}p1> ." for i in range(9)))
+    cluster.push("s", 11_100, f"<{EX}n1> <{EX}at> <{EX}p1> .")
+    cluster.advance("s", 12_000)
+    cluster.run(10)
+    first, second = cluster.results()[:2]
+    cluster.close()
+    assert "bytes (at most 400)" in first["error"]
+    assert first["time"] == 11_000
+    assert len(second["results"]["bindings"]) == 1
