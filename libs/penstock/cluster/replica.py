@@ -86,18 +86,18 @@ class Replica(Generic[W]):
     # ---- once only
     def _stale(self, record: SpineRecord) -> bool:
         """A batch is applied iff its number follows the last one closed; commands and insertions likewise
-        (DESIGN §2).
+        (DESIGN §2). What is stale stays so: everybody counts the same steps, however far ahead he reads.
         """
-        if isinstance(record, ShardBatch):
+        if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
-            if record.declared != declared and record.declared:
-                return record.declared < declared  # of a stream of that name that was dropped, or is yet to be declared
+            if record.declared and record.declared != declared:
+                return record.declared <= self.commands  # it was dropped; else it is yet to be declared
+            if record.stream in self.ended or isinstance(record, StreamEnd):
+                return record.stream in self.ended
             if record.stream not in self.runtime.streams:
                 return False
             stream = self.runtime.streams.get(record.stream)
             return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
-        if isinstance(record, StreamEnd):
-            return record.declared < self.declared.get(record.stream, 0) or record.stream in self.ended
         if isinstance(record, ShardInsertion | ShardLoad):
             return record.number <= self.insertions
         return record.number <= self.commands

@@ -106,6 +106,7 @@ def restore(
             record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})
             replica.registrations[record.number] = Registration(**{**saved, "record": record})
         positions: Sequence[int] = state["positions"]
+        replica.spine.resume(positions)
     except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
         raise StorageError(f"{path}: corrupt: {error!r}") from error
     else:

@@ -53,13 +53,19 @@ def key_of(record: SpineRecord) -> _Key:
 
 
 class Spine:
-    """Puts the parts together. `stale` says of a record that it was applied before: such a one is passed over."""
+    """Puts the parts together. `stale` says of a record that it was applied before, or is nobody's any more: such a one
+    is passed over. What is stale stays so.
+    """
 
     def __init__(self, partitions: int, stale: Callable[[SpineRecord], bool]) -> None:
         self._stale = stale
         self._order: deque[_Key] = deque()
         self._waiting: list[dict[_Key, tuple[int, SpineRecord]]] = [{} for _ in range(partitions)]
         self._next = [0] * partitions
+
+    def resume(self, positions: Sequence[int]) -> None:
+        """Go on from there: everything before was given out."""
+        self._next = list(positions)
 
     def take(self, partition: int, offset: int, record: SpineRecord) -> None:
         """Take in what was read from a partition. LimitError where the partitions have come apart."""
@@ -78,12 +84,15 @@ class Spine:
         """Return the next step, or None where it has not come in all partitions."""
         while self._order:
             key = self._order[0]
-            if not all(key in waiting for waiting in self._waiting):
+            if self._stale(self._waiting[0][key][1]):  # where they come later, its parts are not taken in
+                self._order.popleft()
+                for waiting in self._waiting:
+                    waiting.pop(key, None)
+            elif all(key in waiting for waiting in self._waiting):
+                self._order.popleft()
+                return tuple(waiting.pop(key)[1] for waiting in self._waiting)
+            else:
                 return None
-            self._order.popleft()
-            step = tuple(waiting.pop(key)[1] for waiting in self._waiting)
-            if not self._stale(step[0]):
-                return step
         return None
 
     def positions(self) -> Sequence[int]:

@@ -77,3 +77,26 @@ def test_shares_stay_where_they_are_as_far_as_fairness_allows(count):
     assert share_out(count, before, []) == before
     grown = share_out(count, before, ["a", "b", "c"])
     assert sum(grown[s] != before[s] for s in before) <= -(-count // 3)
+
+
+def test_a_restart_that_has_read_nothing_yet_reads_on_where_it_was_left():
+    found = Spine(2, lambda _: False)
+    found.resume([6, 8])
+    assert list(found.positions()) == [6, 8]
+    found.take(0, 6, batch("a", 1))
+    assert list(found.positions()) == [6, 8]
+
+
+def test_what_has_become_stale_while_its_parts_were_coming_holds_nothing_up():
+    """A batch of a stream that was dropped before it: some partitions show it sooner than others."""
+    dropped: set[str] = set()
+    found = Spine(2, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
+    found.take(0, 0, batch("a", 1))
+    found.take(0, 1, batch("b", 1))
+    dropped.add("a")
+    for offset, stream in enumerate("ab"):
+        found.take(1, offset, batch(stream, 1))
+    step = found.next()
+    assert step is not None
+    assert step[0].stream == "b"
+    assert list(found.positions()) == [2, 2]

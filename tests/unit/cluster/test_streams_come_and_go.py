@@ -42,6 +42,23 @@ def test_batches_of_a_stream_that_was_dropped_are_passed_over(cluster):
     assert all(IRI not in engine.replica.runtime.streams for engine in cluster.engines.values())
 
 
+def test_who_reads_in_one_go_and_who_reads_bit_by_bit_count_the_same_steps(cluster):
+    """A batch that comes behind its stream's drop is no step, whatever was in force where it was read."""
+    first, second = cluster.engines.values()
+    cluster.coordinator.declare(IRI, "s")
+    cluster.coordinator.drop(IRI)
+    cluster.coordinator.declare(IRI, "s")
+    while first.step():
+        pass
+    cluster.coordinator.drop(IRI)
+    late = encode(ShardBatch(IRI, 0, 9, *([NOBODY] * 5), 0, 1))
+    records = [Record(cluster.topics.names.shards, late, None, shard) for shard in range(cluster.topics.shards)]
+    cluster.log.transactional("a dispatcher").commit(records)
+    cluster.run()
+    assert first.replica.commands == second.replica.commands
+    assert first.replica.history.step == second.replica.history.step
+
+
 def test_a_stream_declared_again_has_nothing_of_the_one_before(cluster):
     cluster.coordinator.declare(IRI, "s")
     cluster.coordinator.register("q", COUNT)

@@ -256,7 +256,7 @@ def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_decla
     cluster.event(60, P, Q)
     cluster.advance("s", 100)
     cluster.run()
-    assert cluster.dispatcher.streams[IRI].outdated == 1
+    assert cluster.dispatcher.streams[IRI].tallies.outdated == 1
     [rows] = [batch.subjects for batch in cluster.batches() if len(batch.subjects)]
     assert len(rows) == 1  # of P, which is absorbed now; nobody has asked for Q
 
