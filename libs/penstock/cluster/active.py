@@ -153,11 +153,14 @@ class Active:
         self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
     ) -> QueryRegistration:
         """Register a query; `replace`: in place of another one of that name. NotYetError: adaptors must learn first."""
+        if topic is not None and not self.registrar.stands(name, text, base, topic):
+            self._topics.check_results(topic)
         not_before_ms = self._await_adaptors(name, text, base, topic)
+        verb = self.registrar.replace if replace else self.registrar.register
+        change = verb(name, text, base, topic, not_before_ms)
         if topic is not None:
             self._log.create([Topic(topic)])
-        verb = self.registrar.replace if replace else self.registrar.register
-        self._command(verb(name, text, base, topic, not_before_ms))
+        self._command(change)
         return self.registrar.queries[name]
 
     # ---- what adaptors discard

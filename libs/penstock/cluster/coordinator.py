@@ -225,7 +225,7 @@ class Coordinator:
         return self._active.registrar
 
     def _do(self, verb: Callable[[Active], T]) -> T:
-        """Run a verb on the active instance; after a failed transaction that is made anew from the log."""
+        """Run a verb on the active instance; where that fails, it is made anew from the log."""
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
         active, written = self._active, self._active.written
@@ -240,8 +240,10 @@ class Coordinator:
         except FencedError as error:
             self._step_back()
             raise NotActiveError("another coordinator has taken over") from error
-        except TransientError:
-            self._step_back()
+        except (*REFUSALS, NotYetError):
+            raise
+        except Exception:
+            self._step_back()  # what is in memory may be ahead of the log
             raise
         return found
 

@@ -65,7 +65,7 @@ def declarations_of_json(body: bytes) -> list[Wanted]:
 def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"the declaration is no JSON: {error}") from error
 
 

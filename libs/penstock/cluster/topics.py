@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.errors import DataError
 from penstock.log import Topic
 
 if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 _HOUR_MS = 3_600_000
+_TAKEN_BY_KAFKA = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,14 @@ class ClusterTopics:
     def election(self, service: str) -> str:
         """One partition: whoever reads it in the service's group is the active instance."""
         return f"{self.names.prefix}.election.{service}"
+
+    def check_results(self, topic: str) -> None:
+        """DataError where a query's results cannot go there: Kafka takes no such name, or the topic is a service's."""
+        if not _TAKEN_BY_KAFKA.fullmatch(topic):
+            raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
+        own = {each.name for each in self.all()} - {self.names.results} | {self.names.dispatcher}
+        if topic in own or topic.startswith(f"{self.names.prefix}.tuples."):
+            raise DataError(f"topic {topic} is the cluster's own: results cannot go there")
 
     def all(self) -> list[Topic]:
         """Every topic that the services themselves need."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError
 from penstock.rdf.terms import check_iri
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 
@@ -38,6 +36,8 @@ class Declaration:
         """Return the declaration; DataError where a setting makes no sense."""
         if isinstance(timing, str) and timing != "all":
             raise DataError(f'timing must be a list of predicates or "all", not {timing!r}')
+        if not isinstance(timing, Iterable):
+            raise DataError(f"timing must be a list of predicates, not {timing!r}")
         predicates: Timing = "all" if timing == "all" else tuple(sorted({check_iri(str(p)) for p in timing}))
         declaration = cls(check_iri(iri), timing=predicates, **settings)
         declaration._check()
@@ -50,8 +50,9 @@ class Declaration:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value < MAX_TIME_MS:
                 raise DataError(f"{name} of <{self.iri}> must be an integer of at least {least}, not {value!r}")
-        if self.slice_mb is not None and (not isinstance(self.slice_mb, int) or self.slice_mb <= 0):
-            raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {self.slice_mb!r}")
+        slice_mb = self.slice_mb
+        if slice_mb is not None and (not isinstance(slice_mb, int) or not 0 < slice_mb <= _MAX_SLICE_MB):
+            raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")
 
     def as_json(self) -> dict[str, Any]:
         """Return the declaration as JSON's data model, for checkpoints."""
@@ -65,3 +66,4 @@ class Declaration:
 
 
 _LEAST = {"batch_ms": 1, "lateness_ms": 0, "retention_ms": 0, "idle_timeout_ms": 0, "max_ahead_ms": 0}
+_MAX_SLICE_MB = 1 << 40  # as bytes, a number of 64 bits

@@ -36,7 +36,10 @@ _KEPT_TERMS, _KEPT_LENGTH = 16_384, 256
 
 def check_iri(iri: str) -> str:
     """Return the IRI; DataError where it is relative or not well-formed (RFC 3987)."""
-    check_term(IRI, iri)
+    try:
+        check_term(IRI, iri)
+    except TypeError:
+        raise DataError(f"no IRI: {iri!r}") from None
     return iri
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.cluster import status
 from penstock.cluster.coordinator import Coordinator
-from penstock.log import FencedError
+from penstock.log import FencedError, LogError
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"
@@ -106,6 +106,64 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
     cluster.send(cluster.topics.names.queries, "q", COUNT)
     cluster.run()
     assert "refused query q" not in statuses(cluster)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timing": 5},
+        {"timing": None},
+        {"timing": ["http://x/\ud800"]},
+        {"absorb_into": 5},
+        {"iri": "http://x/\ud800"},
+        {"slice_mb": 1 << 70},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(cluster, wrong):
+    cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI} | wrong))
+    cluster.run()
+    assert statuses(cluster)["refused stream s"]["error"] == "DataError"
+    assert cluster.coordinator.streams == {}
+
+
+def test_json_that_is_too_deep_is_refused(cluster):
+    cluster.send(cluster.topics.names.streams, "s", "[" * 100_000)
+    cluster.run()
+    assert statuses(cluster)["refused stream s"]["error"] == "DataError"
+
+
+@pytest.mark.parametrize("topic", ["", "a b", "..", "\xe9", "x" * 250, "penstock.shards", "penstock.tuples.s"])
+def test_results_do_not_go_to_a_topic_that_cannot_be_or_is_a_services(cluster, topic):
+    declared(cluster)
+    there = cluster.log.topics()
+    cluster.send(cluster.topics.names.queries, "r", SUBJECTS, topic=topic)
+    cluster.run()
+    assert statuses(cluster)["refused query r"]["error"] == "DataError"
+    assert cluster.log.topics() == there
+
+
+def test_a_refused_query_leaves_no_topic(cluster):
+    cluster.send(cluster.topics.names.queries, "r", SUBJECTS, topic="own")
+    cluster.run()
+    assert "refused query r" in statuses(cluster)
+    assert "own" not in cluster.log.topics()
+
+
+def test_a_declaration_whose_topics_could_not_be_made_is_not_there(cluster, monkeypatch):
+    def refuse(_):
+        raise LogError("replication factor 3 larger than available brokers 1")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(cluster.log, "create", refuse)
+        with pytest.raises(LogError):
+            cluster.coordinator.declare(IRI, "s")
+    cluster.run()
+    assert cluster.coordinator.streams == {}
+    cluster.coordinator.declare(IRI, "s")
+    cluster.coordinator.close()
+    cluster.restart_coordinator()
+    assert IRI in cluster.coordinator.streams
+    assert cluster.topics.names.events("s") in cluster.log.topics()
 
 
 def test_a_later_text_takes_the_place_of_the_earlier(cluster):
