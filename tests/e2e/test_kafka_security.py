@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.broker.broker import free_port
+from penstock.broker.ports import free_port
 from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.runtime import ServiceSettings, load

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.broker.jars import kafka_jars
 from penstock.broker.java import find_java
+from penstock.broker.ports import free_port
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -155,14 +156,6 @@ class Broker:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _answers(port: int) -> bool:

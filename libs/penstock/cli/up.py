@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from urllib.request import urlopen
 from rich.console import Console
 
 from penstock.broker import Broker
+from penstock.broker.ports import free_port
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LocalCluster:
 
     def __enter__(self) -> Self:
         grpc, http, sparql = (
-            [_free_port() for _ in range(count)] for count in (self.dictionaries, self.coordinators, self.engines)
+            [free_port() for _ in range(count)] for count in (self.dictionaries, self.coordinators, self.engines)
         )
         known = {"PENSTOCK_DICTIONARIES": ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)}
         for i, port in enumerate(grpc):
@@ -181,12 +181,6 @@ class LocalCluster:
                 process.wait()
         if self._regions is not None:
             self._regions.cleanup()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def _answers(url: str) -> bool:
