@@ -6,8 +6,9 @@ import json
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -62,14 +63,22 @@ def ask(bases: Callable[[], Sequence[str]], question: Question, wait_s: float = 
                     found: bytes = response.read()
                     return found
             except HTTPError as error:
-                answer = error.read()
-                if error.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                answer = _rest_of(error)
+                if answer is not None and error.code != HTTPStatus.SERVICE_UNAVAILABLE:
                     raise refusal(answer, error.code) from error
-                failed = answer.decode("utf-8", "replace")
-            except (URLError, ConnectionError, TimeoutError) as error:
+                failed = str(error) if answer is None else answer.decode("utf-8", "replace")
+            except (OSError, HTTPException) as error:
                 failed = str(error)
         time.sleep(_PAUSE_S)
     raise TransientError(f"{question.method} {question.path}: {failed}")
+
+
+def _rest_of(error: HTTPError) -> bytes | None:
+    """Return what a refusal says; None where the answer broke off."""
+    try:
+        return error.read()
+    except (OSError, HTTPException):
+        return None
 
 
 def urls(by_comma: str) -> list[str]:

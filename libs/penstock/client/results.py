@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import rdflib
 
     from penstock.engine.answers import Solutions
-    from penstock.log import Log, Reader
+    from penstock.log import Log, Message, Reader
 
     Bounds: TypeAlias = tuple[int | None, int]
 
@@ -91,6 +91,7 @@ class Results:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._readers: dict[str, Reader] = {}
+        self._read_ahead: dict[str, deque[Message]] = {}  # by topic: read, and not dealt out for a query's bound
         self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}  # by query: its topic, what is untaken
         self._lock = RLock()
 
@@ -107,6 +108,7 @@ class Results:
             topic, _ = self._waiting.pop(query, ("", None))
             if topic in self._readers and all(other != topic for other, _ in self._waiting.values()):
                 self._readers.pop(topic).close()
+                self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
         """Return what was committed for a query and not yet taken, waiting so long for the first."""
@@ -115,17 +117,24 @@ class Results:
             with self._lock:
                 topic, waiting = self._waiting.get(query, ("", deque()))
                 if topic in self._readers:
-                    self._read(topic, 0.0 if waiting else min(timeout_s, _WAIT_S))
+                    try:
+                        self._read(topic, 0.0 if waiting else min(timeout_s, _WAIT_S))
+                    except LimitError:
+                        if not waiting:
+                            raise
                 taken = [waiting.popleft() for _ in range(len(waiting) if limit is None else min(limit, len(waiting)))]
             if taken or topic not in self._readers or time.monotonic() >= deadline:
                 return taken
 
     def _read(self, topic: str, timeout_s: float) -> None:
-        """Deal out what a topic has, to its end."""
-        reader = self._readers[topic]
-        while messages := reader.poll(_POLL, timeout_s):
-            for message in messages:
-                self._deal_out(json.loads(message.value or b"{}"))
+        """Deal out what a topic has, to its end. LimitError: a query's bound is reached; what follows waits for it."""
+        reader, ahead = self._readers[topic], self._read_ahead.setdefault(topic, deque())
+        while ahead or (messages := reader.poll(_POLL, timeout_s)):
+            if not ahead:
+                ahead.extend(messages)
+            while ahead:
+                self._deal_out(json.loads(ahead[0].value or b"{}"))
+                ahead.popleft()
 
     def _deal_out(self, line: Mapping[str, Any]) -> None:
         _, waiting = self._waiting.get(line.get("query", ""), ("", None))

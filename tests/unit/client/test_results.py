@@ -62,3 +62,18 @@ def test_evaluations_that_nobody_takes_are_bounded(log, monkeypatch):
     with pytest.raises(LimitError, match="wait to be polled"):
         found.take("b", None, 0.0)
     assert len(found.take("a", None, 0.0)) == 3
+
+
+def test_the_bound_of_one_query_loses_nothing_of_any(log, monkeypatch):
+    monkeypatch.setattr(results, "UNTAKEN", 3)
+    found = Results(log)
+    found.follow("r", "a")
+    found.follow("r", "b")
+    for time in range(2, 22, 2):
+        commit(log, "r", "a", time)
+    commit(log, "r", "b", 22)
+    with pytest.raises(LimitError, match="evaluations of a wait"):
+        found.take("b", None, 0.0)
+    taken = [e.time for _ in range(4) for e in found.take("a", None, 0.0)]
+    assert taken == list(range(2, 22, 2))
+    assert [e.time for e in found.take("b", None, 0.0)] == [22]
