@@ -64,6 +64,9 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
     stopping.listen()
     try:
         _serve(service, settings, open_core, logger, stopping)
+    except SettingsError as error:
+        sys.stderr.write(f"penstock {service}: {error}\n")
+        return USAGE
     except PenstockError as error:
         logger.error("failed", reason=str(error), kind=type(error).__name__)  # noqa: TRY400 - said on purpose
         return FAILED

@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("structlog")
 
 from penstock.log import LogError, TransientError
-from penstock.runtime import ServiceSettings, SettingsError, Stopping, load
+from penstock.log.kafka import KafkaLog
+from penstock.runtime import ServiceSettings, SettingsError, Stopping, load, run
 from penstock.runtime.health import Health
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Loop
@@ -163,3 +164,14 @@ def test_a_fatal_error_ends_the_service_at_once():
     with pytest.raises(LogError):
         loop(Stopping()).run(core, 0)
     assert core.steps == 1
+
+
+def test_settings_that_are_found_wrong_when_a_service_opens_are_told_as_such(environment, monkeypatch, capsys):
+    def open_core(_):
+        raise SettingsError("PENSTOCK_SHARDS is 4, but topic penstock.shards has 8 partitions")
+
+    environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "127.0.0.1:1")
+    monkeypatch.setattr(KafkaLog, "topics", lambda _: {})
+    monkeypatch.setattr(Stopping, "listen", lambda _: None)
+    assert run("test", ServiceSettings, open_core) == 2
+    assert "PENSTOCK_SHARDS is 4" in capsys.readouterr().err
