@@ -112,10 +112,9 @@ class StreamAdaptor:
         if not by_topic:
             time.sleep(timeout_s)
             return False
-        if self._query is None:
-            self._query = self._start()
-        self._watch(self._query, timeout_s)
-        return self._take_progress(self._query)
+        query = self._query = self._query or self._start()
+        self._watch(query, timeout_s)
+        return self._take_progress(query)
 
     def lag(self) -> dict[str, int]:
         """Return how many events of each topic are not yet written as tuples: a question to the brokers."""
@@ -153,6 +152,7 @@ class StreamAdaptor:
     def _start(self) -> StreamingQuery:
         counts = self._log.topics()
         sources = [Partition(topic, n) for topic in sorted(self._by_topic) for n in range(counts.get(topic, 0))]
+        self._make_room(counts)
         self._mark(sources)
         self._tidy()
         self._written = self._log.committed(self._settings.group, sources)
@@ -166,6 +166,13 @@ class StreamAdaptor:
         records = self._records(sources).observe(_NAME, *self._counts()).select(*columns)
         writer = records.writeStream.format("kafka").queryName(_NAME).options(**options)
         return writer.trigger(processingTime=f"{self._settings.trigger_ms} milliseconds").start()
+
+    def _make_room(self, counts: Mapping[str, int]) -> None:
+        """Give tuples topics the partitions that their events topics have gained. Those gained later end the run."""
+        for topic, stream in self._by_topic.items():
+            tuples = self._names.tuples(stream.name)
+            if counts.get(tuples, 0) < counts.get(topic, 0):
+                self._log.grow(tuples, counts[topic])
 
     def _records(self, sources: list[Partition]) -> DataFrame:
         """The plan: one task reads whole partitions and writes theirs, so nothing is shuffled and order stays."""
