@@ -195,7 +195,11 @@ class KafkaLog:
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:
         """Open a reader on these partitions."""
         reader = self._keep(KafkaReader(self))
-        reader.assign(positions or {})
+        try:
+            reader.assign(positions or {})
+        except LogError:
+            reader.close()
+            raise
         return reader
 
     def join(self, group: str, topics: Sequence[str]) -> KafkaGroupReader:

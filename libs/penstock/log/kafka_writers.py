@@ -58,6 +58,8 @@ class KafkaWriter:
             produce(self._producer, record, self._on_delivery)
         except BufferError as error:
             raise Backpressure("too much is in flight to the brokers") from error
+        except KafkaException as exception:
+            raise LogError(f"a record was not taken: {exception.args[0].str()}") from exception
 
     def flush(self) -> None:
         """Wait until everything submitted is durable."""
@@ -100,7 +102,13 @@ class KafkaTransactionalWriter:
         self._groups: dict[str, Consumer] = {}
         self._offsets: dict[int, int] = {}
         self._over: LogError | None = None
-        self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
+        try:
+            self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
+        except KafkaException as exception:
+            error, text = exception.args[0], f"opening {transactional_id}: {exception.args[0].str()}"
+            if error.code() in _FENCED:
+                raise FencedError(text) from exception
+            raise (TransientError if error.retriable() else LogError)(text) from exception
 
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
