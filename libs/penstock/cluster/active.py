@@ -10,7 +10,7 @@ import numpy as np
 from penstock.cluster.encoding import to_cluster
 from penstock.cluster.placement import KEY as PLACEMENT
 from penstock.cluster.placement import share_out
-from penstock.cluster.registrar import Registrar
+from penstock.cluster.registrar import Beginning, Registrar
 from penstock.cluster.status import stopped_record
 from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, timing_of, version_of
 from penstock.engine.streams import NEVER
@@ -129,12 +129,31 @@ class Active:
         all_wanted = {
             iri: grown(iri, before, None) for iri, _, _ in wanted if (before := self.wanted.get(iri)) is not None
         }
-        change = self.registrar.declare_all(wanted, {iri: record.version for iri, record in all_wanted.items()})
+        versions = {iri: record.version for iri, record in all_wanted.items()}
+        change = self.registrar.declare_all(wanted, self._beginnings(wanted, versions))
         declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
         if declared:
             self._log.create(self._topics_of(declared))
         self._command(change, [all_wanted[each.iri] for each in declared if each.iri in all_wanted])
         return [self.registrar.streams[iri] for iri, _, _ in wanted]
+
+    def _beginnings(self, wanted: Sequence[Wanted], versions: Mapping[str, int]) -> dict[str, Beginning]:
+        """Say from where on what streams' topics hold cannot be an earlier stream's: what is sent once a stream was
+        declared must not be taken for the one before by who has not heard of it yet.
+        """
+        topics, names = self._log.topics(), self._topics.names
+        named = {iri: name or iri for iri, name, _ in wanted if iri not in self.registrar.streams}
+        again = {iri: name for iri, name in named.items() if names.tuples(name) in topics}
+        tuples = self._ends(topics, {iri: names.tuples(name) for iri, name in again.items()})
+        events = self._ends(topics, {iri: names.events(name) for iri, name in again.items()})
+        return {iri: Beginning(versions.get(iri, 0), events.get(iri, ()), tuples.get(iri, ())) for iri in named}
+
+    def _ends(self, topics: Mapping[str, int], asked: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+        """Return how far topics go, by partition: a question to the brokers, where there is any to ask about."""
+        partitions = {iri: [Partition(topic, i) for i in range(topics.get(topic, 0))] for iri, topic in asked.items()}
+        every = [each for found in partitions.values() for each in found]
+        spans = self._log.spans(every) if every else {}
+        return {iri: tuple(spans[each].end for each in found) for iri, found in partitions.items()}
 
     def _topics_of(self, streams: Sequence[StreamDeclaration]) -> list[Topic]:
         known, names = self._log.topics(), self._topics.names

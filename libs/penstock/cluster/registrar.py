@@ -7,8 +7,8 @@ evaluate the query. A graph that users stored something in is stood for by one t
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,16 @@ Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryS
 Wanted: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
 """A stream's IRI, name, settings."""
 Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
+
+
+class Beginning(NamedTuple):
+    """What a stream begins with that may have been declared before: the version of wanted predicates, and how far its
+    topics went (`StreamDeclaration`).
+    """
+
+    wanted: int = 0
+    events_before: tuple[int, ...] = ()
+    tuples_before: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,15 +85,16 @@ class Registrar:
         self.graphs: set[str] = set()
 
     # ---- streams
-    def declare(self, iri: str, name: str | None = None, wanted: int = 0, **settings: Any) -> Change:
-        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by, `wanted`
-        the version of wanted predicates that it begins with.
+    def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
+        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by, `begin`
+        from where on what they hold is its own.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
-        number, wanted = (self.commands + 1, wanted) if known is None else (known.number, known.wanted)
-        record = _declaration(number, name or iri, checked, wanted=wanted)
+        record = _declaration(self.commands + 1, name or iri, checked, begin=begin)
         if known is not None:
+            begin = Beginning(known.wanted, known.events_before, known.tuples_before)
+            record = replace(record, number=known.number, **begin._asdict())
             if known != record:
                 raise DataError(f"stream <{iri}> is already declared, otherwise")
             return Change()
@@ -92,14 +103,14 @@ class Registrar:
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
 
-    def declare_all(self, wanted: Iterable[Wanted], versions: Mapping[str, int]) -> Change:
-        """Declare streams; all of them, or none where one cannot be. `versions`: of wanted predicates, that streams of
-        these IRIs begin with.
+    def declare_all(self, wanted: Iterable[Wanted], begins: Mapping[str, Beginning]) -> Change:
+        """Declare streams; all of them, or none where one cannot be. `begins`: from where on what the topics of streams
+        hold is their own, by IRI.
         """
         change, before = Change(), self.commands
         try:
             for iri, name, settings in wanted:
-                change.add(self.declare(iri, name, versions.get(iri, 0), **settings))
+                change.add(self.declare(iri, name, begins.get(iri), **settings))
         except PenstockError:
             for command in change.commands:
                 assert isinstance(command, StreamDeclaration)
@@ -234,7 +245,7 @@ class Registrar:
 
 
 def _declaration(
-    number: int, name: str, checked: Declaration, publisher: str | None = None, wanted: int = 0
+    number: int, name: str, checked: Declaration, publisher: str | None = None, begin: Beginning | None = None
 ) -> StreamDeclaration:
     return StreamDeclaration(
         number,
@@ -250,5 +261,5 @@ def _declaration(
         checked.absorb_into,
         checked.slice_mb,
         publisher,
-        wanted,
+        *(begin or Beginning()),
     )

@@ -293,9 +293,13 @@ class StreamTime:
             self.partitions[number].refused[offset] = (_LAST, _LAST)
 
     def begin_after(self, state: DispatcherState) -> None:
-        """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's."""
+        """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's,
+        unless it came when this one was declared already, and nobody here had heard of that.
+        """
+        declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
-            part.next_offset, part.position = int(state.next_offsets[i]), int(state.positions[i])
+            part.next_offset = min((int(state.next_offsets[i]), *declared.events_before[i : i + 1]))
+            part.position = min((int(state.positions[i]), *declared.tuples_before[i : i + 1]))
 
     def replayed(self, state: DispatcherState) -> None:
         """End the replay: what versions had been reached."""

@@ -120,7 +120,7 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
-    """A stream exists from here on."""
+    """A stream exists from here on. `events_before`, `tuples_before`: how far its topics' partitions went by then."""
 
     number: int
     iri: str
@@ -136,6 +136,8 @@ class StreamDeclaration:
     slice_mb: int | None = None
     publisher: str | None = None
     wanted: int = 0
+    events_before: tuple[int, ...] = ()
+    tuples_before: tuple[int, ...] = ()
 
     @property
     def may_discard(self) -> bool:

@@ -202,4 +202,62 @@ def test_a_stream_declared_again_by_another_name_is_read_from_the_beginning_of_i
     cluster.push("other", 100_500, "<urn:a> <urn:p> <urn:b> .")
     cluster.advance("other", 101_000)
     cluster.run()
+
+
+def test_who_evaluates_late_does_not_see_what_a_dropped_stream_has_stored_since(cluster):
+    """The engine that takes the query over has applied the drop already: it must still tell the stream's batches apart."""
+    other = "http://x/t"
+    body = "FROM <urn:x-penstock:stored> WHERE { ?s <urn:q> ?o }"
+    text = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) FROM NAMED STREAM <{IRI}> [RANGE 1s STEP 1s] {body}"
+    cluster.coordinator.declare(IRI, "s", timing="all")
+    cluster.coordinator.declare(other, "t")
+    cluster.coordinator.register("q", text)
+    cluster.push("t", 100_100, "<urn:a> <urn:q> <urn:b> .")
+    cluster.advance("t", 100_200)
+    cluster.run()
+    [holder] = [name for name, engine in cluster.engines.items() if any(b.members for b in engine.buckets.values())]
+    cluster.kill(holder)
+    [left] = cluster.engines.values()
+    for stream in ("s", "t"):
+        cluster.push(stream, 100_500, "<urn:c> <urn:q> <urn:d> .")
+        cluster.advance(stream, 101_000)
+        take(cluster)
+    cluster.coordinator.drop(other)
+    take(cluster)
+    assert other not in left.replica.runtime.streams
+    assert counts(cluster) == []
+    cluster.run(60)
+    assert counts(cluster) == [(101_000, "1")]
+    cluster.advance("s", 102_000)
+    cluster.run()
+    assert counts(cluster)[1:] == [(102_000, "2")]
+    assert left.replica.history.gone == []  # nobody looks at the graph before the drop any more
+
+
+def take(cluster: SmallCluster) -> None:
+    """Let all take in what has come, in so little time that nobody is taken for dead."""
+    for _ in range(5):
+        cluster.adaptor.step()
+        cluster.dispatcher.step()
+        for engine in cluster.engines.values():
+            engine.step()
+
+
+def test_what_is_sent_once_a_stream_was_declared_again_is_its_own_though_the_dispatcher_has_not_heard(
+    cluster, monkeypatch
+):
+    cluster.coordinator.declare(IRI, "s")
+    cluster.push("s", 100_100, "<urn:a> <urn:p> <urn:b> .")
+    cluster.run()
+    cluster.coordinator.drop(IRI)
+    cluster.coordinator.declare(IRI, "s", batch_ms=250)
+    cluster.coordinator.register("q", COUNT)
+    with monkeypatch.context() as deaf:
+        deaf.setattr(cluster.dispatcher._declared, "refresh", lambda: False)
+        cluster.push("s", 100_500, "<urn:a> <urn:p> <urn:b> .")
+        take(cluster)
+    assert cluster.dispatcher.streams[IRI].events == 2
+    cluster.run()
+    cluster.advance("s", 101_000)
+    cluster.run()
     assert counts(cluster) == [(101_000, "1")]
