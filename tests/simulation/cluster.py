@@ -93,6 +93,7 @@ class Cluster:
         *,
         discards: bool = False,
         stores: bool = False,
+        forking: bool = False,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
         dispatcher: type = Dispatcher,
@@ -121,6 +122,8 @@ class Cluster:
         self.everybody = [*self.coordinators, *self.engines, *self.adaptors, *self.dispatchers, *self.stores]
         self._dead_stores: list[Any] = []  # whose regions engines may still read
         self.restarts = 0
+        self.forking = forking
+        self.forks = 0  # parts of forks that stores have answered
 
     # ---- processes
     def _start_adaptor(self) -> Adaptor:

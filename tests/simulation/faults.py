@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from penstock.log import Message
 
 
-class Crash(Exception):  # noqa: N818
-    """The process ends here, between two effects."""
+class Crash(BaseException):
+    """The process ends here, between two effects: whatever errors it survives, it does not survive this."""
 
 
 class Rates(NamedTuple):

@@ -7,6 +7,7 @@ from penstock.cluster.wanted import KnownVersions
 from penstock.engine.streams import NEVER
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import Dispatcher
+from simulation.stores import SimulatedForking
 
 
 class ForgetfulEngine(QueryEngine):
@@ -54,6 +55,22 @@ class ForgetfulDispatcher(Dispatcher):
         if states:
             self._writer.commit(states)
         super()._commit()
+
+
+class ReboundDispatcher(Dispatcher):
+    """It takes in again, for a stream that is declared again, what the one before has had."""
+
+    def _drop(self, iri, stream) -> None:
+        super()._drop(iri, stream)
+        del self._saved[iri]
+
+
+class HastyForking(SimulatedForking):
+    """A fork without the rows of the last part."""
+
+    def _run(self, asked, excluded, parts, seconds):
+        found = super()._run(asked, excluded, parts, seconds)
+        return [*found[:-1], None] if len([part for part in found if part is not None]) > 1 else found
 
 
 class HastyVersions(KnownVersions):

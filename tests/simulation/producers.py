@@ -1,6 +1,7 @@
 """Producers of RDF events: they write to the events topics like any Kafka client, and note what they sent.
 
-Some streams have several partitions, some of whose events are garbage; some declare a short idle timeout.
+Some streams have several partitions, some of whose events are garbage; some declare a short idle timeout. A stream that
+is dropped and declared again keeps its topic: which of the events are whose, the log decides.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.grid import batch_start
 from penstock.log import Record, Topic, TransientError
 from simulation.faults import Crash
 
@@ -34,12 +36,22 @@ class Sent:
 
 @dataclass(slots=True)
 class Source:
-    """One stream as its producers know it."""
+    """One declaration of a stream as its producers know it. `partitions`: all that was ever sent to the stream's topic.
+
+    `begins`, `ends`: the offsets between which events are this declaration's, once the log has told; None: all others.
+    `surely`: from where on they were sent after it was declared. `taken`: before where the one before may have taken
+    them in as well, and `passed` are nobody's.
+    """
 
     iri: str
     settings: dict[str, Any]
     partitions: list[list[Sent]]
     idles: bool
+    begins: list[int] | None = None
+    ends: list[int] | None = None
+    surely: list[int] | None = None
+    taken: list[int] | None = None
+    passed: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def batch_ms(self) -> int:
@@ -49,26 +61,55 @@ class Source:
     def lateness_ms(self) -> int:
         return int(self.settings["lateness_ms"])
 
-    def own_ms(self, number: int, before: int | None = None) -> int:
-        """How far a partition's own watermark has come before an offset (None: in the end)."""
-        sent = self.partitions[number][:before]
-        reached = [s.time_ms - 1 - self.lateness_ms if s.kind == EVENT else s.time_ms for s in sent if s.kind in _MOVES]
-        return max(reached, default=-(1 << 63))
+    def own_ms(self, number: int, before: int | None = None, since: int = 0) -> int:
+        """How far a partition's own watermark may have come before an offset (None: in the end), by what was sent from
+        another one on.
+        """
+        begin, end = self.span(number)
+        reached = [-(1 << 63)]
+        for offset, message in enumerate(self.partitions[number][since:before], since):
+            if message.kind == EVENT and begin <= offset < end:
+                reached.append(message.time_ms - 1 - self.lateness_ms)
+            elif message.kind == HEARTBEAT and offset < self.heard_until(number):
+                reached.append(message.time_ms)
+        return max(reached)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """From which offset of a partition to which the events are this declaration's."""
+        return (
+            0 if self.begins is None else self.begins[number],
+            len(self.partitions[number]) if self.ends is None else self.ends[number],
+        )
+
+    def heard_until(self, number: int) -> int:
+        """Before which offset heartbeats may be this declaration's. None is surely another one's that came before:
+        whoever writes tuples again after a crash writes them again.
+        """
+        end = self.span(number)[1]
+        events = (i for i, sent in enumerate(self.partitions[number][end:], end) if sent.kind in (EVENT, FAR))
+        return next(events, len(self.partitions[number]))
+
+    def beginnings(self) -> set[int]:
+        """Where the stream may begin: at a heartbeat, or with the batch of an event."""
+        heard = (sent[: self.heard_until(number)] for number, sent in enumerate(self.partitions))
+        beats = {message.time_ms for sent in heard for message in sent if message.kind == HEARTBEAT}
+        return beats | {batch_start(message.time_ms, self.batch_ms) for _, _, message in self.all_of(EVENT)}
 
     def all_of(self, kind: str) -> Iterator[tuple[int, int, Sent]]:
         """(partition, offset, message) of one kind."""
         for number, sent in enumerate(self.partitions):
-            for offset, message in enumerate(sent):
-                if message.kind == kind:
+            begin, end = self.span(number)
+            for offset, message in enumerate(sent[begin:end], begin):
+                if message.kind == kind and (number, offset) not in self.passed:
                     yield number, offset, message
-
-
-_MOVES = (EVENT, HEARTBEAT)
 
 
 @dataclass(slots=True)
 class Producers:
-    """All producers. `base_ms`: before any event's time, where streams may have several partitions; else None."""
+    """All producers. `base_ms`: before any event's time, where streams may have several partitions; else None.
+
+    `sources`: the streams as they are declared now; `declared`: all their declarations, the first one first.
+    """
 
     log: Log
     names: TopicNames
@@ -76,6 +117,7 @@ class Producers:
     base_ms: int | None
     may_idle: bool
     sources: dict[str, Source] = field(default_factory=dict)
+    declared: dict[str, list[Source]] = field(default_factory=dict)
 
     def plan(self, iri: str, settings: dict[str, Any]) -> Source:
         """Choose a stream's shape, and make its topic where that is not left to the coordinator."""
@@ -84,8 +126,17 @@ class Producers:
         idles = self.may_idle and partitions == 1 and rng.random() < 0.3
         settings = settings | {"idle_timeout_ms": rng.choice([300, 2000]) if idles else _NEVER_IDLE_MS}
         source = self.sources[iri] = Source(iri, settings, [[] for _ in range(partitions)], idles)
+        self.declared[iri] = [source]
         if partitions > 1 or rng.random() < 0.5:
             self.log.create([Topic(self.names.events(iri), partitions)])
+        return source
+
+    def plan_again(self, iri: str, settings: dict[str, Any]) -> Source:
+        """Begin another declaration of a stream that was dropped: it gets what is sent from now on, if not before."""
+        before = self.sources[iri]
+        settings = before.settings | settings | {"idle_timeout_ms": _NEVER_IDLE_MS}
+        source = self.sources[iri] = Source(iri, settings, before.partitions, idles=False)
+        self.declared[iri].append(source)
         return source
 
     def begin(self, source: Source) -> None:

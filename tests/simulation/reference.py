@@ -2,6 +2,8 @@
 
 The spine decides where commands take effect among closed batches (ADR 26), so the tape of the log says when the reference
 registers, stores and closes; what it closes then, and which events are late, it finds out by itself from what was sent.
+Of a stream that was dropped and declared again the tape says too where in its topic the second one began: somewhere
+before the first event that was sent once it was declared.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from penstock.engine.grid import closed_until
 from penstock.engine.lines import json_line
 from penstock.wire import (
     DispatcherState,
@@ -21,19 +24,22 @@ from penstock.wire import (
     ShardBatch,
     ShardInsertion,
     StreamDeclaration,
+    StreamDrop,
     decode,
 )
 from property.script import Load, Register
 from simulation.producers import EVENT, FAR, HEARTBEAT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.ingest.refused import LateEvent
+    from penstock.wire import Tuples
     from simulation.producers import Producers, Sent, Source
     from simulation.tape import Noted
 
 _BLANK_JSON, _BLANK_NT = re.compile(r'"bnode", "value": "[^"]*"'), re.compile(r"_:\w+")
+_NEVER = -(1 << 63)
 Key = tuple[str, int]
 
 
@@ -54,15 +60,37 @@ def content(line: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Reference:
-    """`late`: what the cluster took for late. `wrong` collects what cannot be, in words."""
+def _alone(source: Source) -> bool:
+    """Whether it is plain what a stream's dispatcher takes in, and in which order."""
+    return len(source.partitions) == 1 and source.begins is None
 
-    def __init__(self, producers: Producers, late: Sequence[LateEvent], now_ms: int) -> None:
+
+def _least(these: Sequence[int], those: Sequence[int], count: int) -> list[int]:
+    """Return the lesser by partition; who has none of one says nothing of the second, and 0 of the first."""
+    these = [*these, *[0] * (count - len(these))]
+    return [min((here, *those[i : i + 1])) for i, here in enumerate(these)]
+
+
+class Reference:
+    """`late`: what the cluster took for late. `tuples`: what adaptors wrote of each stream, as (partition, offset,
+    record). `wrong` collects what cannot be, in words.
+    """
+
+    def __init__(
+        self,
+        producers: Producers,
+        late: Sequence[LateEvent],
+        now_ms: int,
+        tuples: Mapping[str, Sequence[tuple[int, int, Tuples]]],
+    ) -> None:
+        self._tuples = tuples
         self._engine = penstock.Engine(clock=lambda: now_ms, seed=0)
         self._producers = producers
         self._handles: dict[str, Any] = {}
+        self._again: Counter[str] = Counter()  # how often streams have been declared
         self._cursor: Counter[str] = Counter()  # streams of one partition: messages taken; of several: closed until
         self._ends: dict[str, int] = {}  # of streams' last batches in the spine
+        self._declared: dict[str, tuple[int, Source]] = {}  # what is in force
         self._said_late = {(event.stream, event.partition, event.offset): event for event in late}
         self.expected: dict[Key, dict[str, Any]] = {}
         self.wrong: list[str] = []
@@ -74,6 +102,7 @@ class Reference:
 
     def play(self, tape: Sequence[Noted], shards: str) -> None:
         """Take in everything on the tape."""
+        self._divide([None if noted.record.value is None else decode(noted.record.value) for noted in tape])
         states: dict[str, DispatcherState] = {}
         todo: list[tuple[Any, Any, DispatcherState | None]] = []
         for noted in reversed(tape):  # a batch is followed by its stream's state, in the same transaction
@@ -85,11 +114,57 @@ class Reference:
         for demand, record, state in reversed(todo):
             self._take(demand, record, state)
             self._collect()
-        for source in self._producers.sources.values():
-            if len(source.partitions) == 1:
+        for _, source in self._declared.values():
+            if _alone(source):
                 self._push_until(source, lambda _: False)
+            else:
+                self._check_closed(source)
         self._collect()
         self._check_late()
+
+    def _divide(self, records: Sequence[Any]) -> None:
+        """Find out which events are which declaration's: one begins behind what those before had taken in by then."""
+        declared: dict[str, list[StreamDeclaration]] = {iri: [] for iri in self._producers.declared}
+        states: dict[tuple[str, int], DispatcherState] = {}
+        for record in records:
+            match record:
+                case StreamDeclaration(iri=iri, publisher=None):
+                    declared[iri].append(record)
+                case DispatcherState():
+                    states[record.stream, record.number] = record
+        for iri, declarations in declared.items():
+            sources = self._producers.declared[iri]
+            if len(declarations) != len(sources):
+                self.wrong.append(f"<{iri}> was declared {len(declarations)} times, and not {len(sources)}")
+            last: DispatcherState | None = None
+            for before, source, declaration in zip(sources, sources[1:], declarations[1:], strict=False):
+                last = states.get((iri, declarations[sources.index(before)].number), last)
+                self._begin_after(before, source, declaration, last)
+
+    def _begin_after(
+        self, before: Source, source: Source, declaration: StreamDeclaration, last: DispatcherState | None
+    ) -> None:
+        """`last`: what the dispatcher had said of the ones before."""
+        count = len(source.partitions)
+        taken = [0] * count if last is None else last.next_offsets.tolist()
+        read = [0] * count if last is None else last.positions.tolist()
+        source.begins = before.ends = _least(taken, declaration.events_before, count)
+        source.taken = taken + [0] * (count - len(taken))
+        assert source.surely is not None
+        if any(begin > sure for begin, sure in zip(source.begins, source.surely, strict=True)):
+            self.wrong.append(f"<{source.iri}>: what was sent from {source.surely} on is not the new one's")
+        if declaration.wanted:
+            self._pass_over(source, declaration, _least(read, declaration.tuples_before, count))
+
+    def _pass_over(self, source: Source, declaration: StreamDeclaration, read: Sequence[int]) -> None:
+        """What adaptors had cut for an earlier one, and this one might have taken in, is nobody's (ADR 45)."""
+        assert source.surely is not None
+        cut, whole = set(), set()
+        for number, position, tuples in self._tuples[source.iri]:
+            if position >= read[number]:
+                places = {(number, offset) for offset in tuples.offsets.tolist() if offset < source.surely[number]}
+                (cut if 0 < tuples.wanted < declaration.wanted else whole).update(places)
+        source.passed = frozenset(cut - whole)
 
     def ask(self, text: str) -> list[str]:
         """Answer a one-shot query, once all has been played."""
@@ -101,7 +176,11 @@ class Reference:
     def _take(self, demand: Any, record: Any, state: DispatcherState | None) -> None:
         match record:
             case StreamDeclaration(iri=iri, publisher=None):
-                self._engine.declare_stream(iri, **self._producers.sources[iri].settings)
+                self._declare(record)
+            case StreamDrop(iri=iri) if iri in self._declared:
+                self._engine.drop_stream(iri)
+                del self._declared[iri]
+                self._ends.pop(iri, None)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand
                 with self._not_before(record.not_before_ms):
@@ -114,13 +193,21 @@ class Reference:
                     self._engine.load(demand.data.encode(), graph=demand.graph, format="nt")
                 else:
                     self._engine.update(demand.text)
-            case ShardBatch(stream=iri) if iri in self._producers.sources:
-                source = self._producers.sources[iri]
+            case ShardBatch(stream=iri) if iri in self._declared and self._declared[iri][0] == record.declared:
+                _, source = self._declared[iri]
                 self._ends[iri] = (record.last + 1) * source.batch_ms
-                if len(source.partitions) == 1:
+                if _alone(source):
                     self._follow(source, record, state)
                 else:
                     self._feed(source, record)
+
+    def _declare(self, record: StreamDeclaration) -> None:
+        sources = self._producers.declared[record.iri]
+        source = sources[self._again[record.iri]]
+        self._again[record.iri] += 1
+        self._engine.declare_stream(record.iri, **source.settings)
+        self._declared[record.iri] = record.number, source
+        self._cursor[record.iri] = 0
 
     @contextmanager
     def _not_before(self, time_ms: int | None) -> Iterator[None]:
@@ -129,7 +216,7 @@ class Reference:
 
         def point(streams: Any) -> int | None:
             # A stream may begin behind what its first batches end (ADR 26): there the reference is ahead.
-            closed = [self._ends.get(s.iri) if s.iri in self._producers.sources else s.closed_ms for s in streams]
+            closed = [self._ends.get(s.iri) if s.iri in self._declared else s.closed_ms for s in streams]
             return max((end for end in (*closed, time_ms) if end is not None), default=None)
 
         registry.registration_point = point
@@ -150,19 +237,16 @@ class Reference:
                 self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
                 return
             if batch.begin_ms is not None:
-                self._begin(source, batch.begin_ms, end_ms)  # by a heartbeat, which has no offset among events
+                self._begin(source, batch.begin_ms)  # by a heartbeat, which has no offset among events
             self._engine.advance(source.iri, state.watermark_ms)
 
-    def _begin(self, source: Source, begin_ms: int, end_ms: int) -> None:
-        """The stream's first progress. Where one of several partitions told it, the stream may be closed until less."""
-        if begin_ms <= end_ms:
-            self._engine.advance(source.iri, begin_ms)
-            return
+    def _begin(self, source: Source, begin_ms: int) -> None:
+        """The stream's first progress. Where one of several partitions told it, the others may come with what is older."""
         runtime = self._engine._runtime
         runtime.registry.begin(runtime.streams.get(source.iri), begin_ms)
 
     def _push_until(self, source: Source, enough: Callable[[int], bool]) -> None:
-        sent = source.partitions[0]
+        sent = source.partitions[0][: source.heard_until(0)]
         while self._cursor[source.iri] < len(sent) and not enough(self._cursor[source.iri]):
             self._push(source, self._cursor[source.iri], sent[self._cursor[source.iri]])
             self._cursor[source.iri] += 1
@@ -183,13 +267,15 @@ class Reference:
 
     def _closed_ms(self, source: Source) -> int:
         closed = self._engine._runtime.streams.get(source.iri).closed_ms
-        return -(1 << 63) if closed is None else closed
+        return _NEVER if closed is None else closed
 
-    # ---- several: which came first is open, so what was accepted is taken from there, and checked for what must hold
+    # ---- several, or declared again: which came first, and where it began, is open, so what was accepted is taken from there, and checked for what must hold
     def _feed(self, source: Source, batch: ShardBatch) -> None:
         end_ms = (batch.last + 1) * source.batch_ms
         if batch.begin_ms is not None:
-            self._begin(source, batch.begin_ms, end_ms)
+            if batch.begin_ms not in source.beginnings():
+                self.wrong.append(f"<{source.iri}>: nothing that was sent begins it at {batch.begin_ms} ms")
+            self._begin(source, batch.begin_ms)
             self._cursor[source.iri] = -(1 << 62)
         if end_ms > min(source.own_ms(number) for number in range(len(source.partitions))):
             self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
@@ -203,9 +289,16 @@ class Reference:
         self._engine.advance(source.iri, end_ms)
         self._cursor[source.iri] = end_ms
 
+    def _check_closed(self, source: Source) -> None:
+        """All has been closed that what was surely sent to it allows."""
+        since = source.surely or [0] * len(source.partitions)
+        sure_ms = min(source.own_ms(number, since=first) for number, first in enumerate(since))
+        if sure_ms > _NEVER and closed_until(sure_ms, source.batch_ms) > self._ends.get(source.iri, _NEVER):
+            self.wrong.append(f"<{source.iri}> should have been closed until {sure_ms} ms")
+
     def _check_late(self) -> None:
         for (iri, number, offset), event in self._said_late.items():
-            source = self._producers.sources[iri]
+            source = next(s for s in reversed(self._producers.declared[iri]) if s.span(number)[0] <= offset)
             message = source.partitions[number][offset]
             if message != type(message)(EVENT, event.time_ms, event.data):
                 self.wrong.append(f"<{iri}>[{number}] offset {offset}: a late event is not what was sent")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import UnknownStreamError
 from penstock.ingest.refused import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
+from penstock.wire import Tuples, decode
 from property import cases
+from property.bodies import LINKS, VALUE
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
 from simulation.producers import FAR, GARBAGE, Producers
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.log import Message
+    from penstock.wire import QueryRegistration
+
+_DROPS = 0.08  # of operations, behind which a stream is dropped and declared again
+_MOST_READERS = 8  # of a stream that is dropped: they are stopped, and registered again
 
 
 @dataclass
@@ -35,6 +43,8 @@ class Outcome:
     wrong: tuple[str, ...] = ()
     crashes: int = 0
     restarts: int = 0
+    drops: int = 0
+    forks: int = 0
 
     @property
     def good(self) -> bool:
@@ -49,14 +59,23 @@ class Outcome:
         )
 
 
-def run(seed: int, *, discards: bool = False, stores: bool = False, **services: type) -> Outcome:
+def run(
+    seed: int,
+    *,
+    discards: bool = False,
+    stores: bool = False,
+    drops: bool = False,
+    forks: bool = False,
+    **services: type,
+) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
-    stores (ADR 37). `services` replaces classes of services by others (simulation/planted.py).
+    stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
+    ways. `services` replaces classes of services by others (simulation/planted.py).
     """
     case = cases.make(seed)
-    cluster = Cluster(seed, discards=discards, stores=stores, **services)
+    cluster = Cluster(seed, discards=discards, stores=stores or forks, forking=forks, **services)
     try:
-        driver = Driver(cluster, case)
+        driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None)
         driver.play()
         cluster.rest()
         return driver.outcome()
@@ -65,10 +84,14 @@ def run(seed: int, *, discards: bool = False, stores: bool = False, **services: 
 
 
 class Driver:
-    """Does what a case's script says, as users and producers of a cluster do it."""
+    """Does what a case's script says, as users and producers of a cluster do it.
 
-    def __init__(self, cluster: Cluster, case: Any) -> None:
+    `drops` decides which streams are dropped and declared again in between; None: none are.
+    """
+
+    def __init__(self, cluster: Cluster, case: Any, drops: random.Random | None = None) -> None:
         self.cluster, self.case = cluster, case
+        self.dropping = None if drops is None else Dropping(self, drops)
         times = list(_times(case.operations))
         counts = any(
             isinstance(op, Register) and ("[TRIPLES" in op.text or "[ELEMENTS" in op.text) for op in case.operations
@@ -82,7 +105,7 @@ class Driver:
             # Near the clock, idle streams would go on with it for ever.
             may_idle=max(times) < cluster.clock.now_ms() // 2,
         )
-        self.standing: set[str] = set()
+        self.standing: dict[str, tuple[Register, QueryRegistration]] = {}  # by their names in the script
         self.derived = False
 
     def play(self) -> None:
@@ -92,6 +115,8 @@ class Driver:
         cluster.faults.calm = False
         for operation in self.case.operations:
             self.do(operation)
+            if self.dropping is not None and not isinstance(operation, Declare | Load):
+                self.dropping.step()
             if self.derived and cluster.undecided():
                 self.catch_up()
             for _ in range(cluster.rng.choice([0, 1, 4, 16])):
@@ -110,11 +135,10 @@ class Driver:
             case Update(text):
                 self.catch_up()
                 ask(lambda c: c.update(text))
-            case Register(name, text, _):
-                self.register(operation, name, text)
+            case Register(name, _, _):
+                self.register(operation, name)
             case Stop(name) if name in self.standing:
-                self.catch_up()
-                ask(lambda c: c.stop(name))
+                self.stop(name)
             case Push(iri, time, data):
                 producers.push(iri, time, data.encode())
             case PushMany(iri, events):
@@ -126,11 +150,19 @@ class Driver:
                 for each in producers.sources if iri is None else [iri]:
                     producers.advance(each, time)
 
-    def register(self, operation: Any, name: str, text: str) -> None:
+    def register(self, operation: Register, name: str) -> None:
+        """Register a query; `name`: its own, which may not be the script's."""
         self.catch_up()
-        record = self.cluster.command(operation, lambda c: c.register(name, text))
-        self.standing.add(name)
+        record = self.cluster.command(operation, lambda c: c.register(name, operation.text))
+        self.standing[operation.name] = operation, record
         self.derived |= record.publishes is not None
+
+    def stop(self, name: str) -> Register:
+        """Stop the query that has that name in the script."""
+        self.catch_up()
+        operation, record = self.standing.pop(name)
+        self.cluster.command(Stop(name), lambda c: c.stop(record.name))
+        return operation
 
     def catch_up(self) -> None:
         """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them.
@@ -146,7 +178,7 @@ class Driver:
     def outcome(self) -> Outcome:
         cluster, topics, names = self.cluster, self.cluster.topics, self.cluster.topics.names
         late = [record for _, record in self.refused(names.late) if isinstance(record, LateEvent)]
-        reference = Reference(self.producers, late, cluster.clock.now_ms())
+        reference = Reference(self.producers, late, cluster.clock.now_ms(), self.tuples())
         try:
             reference.play(cluster.log.tape, names.shards)
             wrong_graphs = list(self.wrong_graphs(reference))
@@ -169,7 +201,19 @@ class Driver:
             wrong=(*reference.wrong, *self.wrong_letters(), *wrong_graphs),
             crashes=cluster.faults.crashes,
             restarts=cluster.restarts,
+            drops=0 if self.dropping is None else self.dropping.count,
+            forks=cluster.forks,
         )
+
+    def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:
+        """What adaptors have written, by stream."""
+        found: dict[str, list[tuple[int, int, Tuples]]] = {}
+        for iri in self.producers.sources if self.dropping is not None else ():
+            topic = self.cluster.topics.names.tuples(iri)
+            messages = self.messages(topic, self.cluster.log.topics()[topic])
+            records = ((message, decode(message.value or b"")) for message in messages)
+            found[iri] = [(m.partition, m.offset, record) for m, record in records if isinstance(record, Tuples)]
+        return found
 
     def wrong_graphs(self, reference: Reference) -> Iterator[str]:
         """One-shot queries on every engine, at rest: each answers as the reference does."""
@@ -195,7 +239,8 @@ class Driver:
         names = self.cluster.topics.names
         wanted = {
             (names.events(source.iri), number, offset): (sent.kind, sent.data)
-            for source in self.producers.sources.values()
+            for sources in self.producers.declared.values()
+            for source in sources
             for kind in (GARBAGE, FAR)
             for number, offset, sent in source.all_of(kind)
         }
@@ -209,6 +254,67 @@ class Driver:
         for place, (kind, _) in wanted.items():
             if not 1 <= seen[place] <= (1 if kind == FAR else 1 << 30):
                 yield f"{seen[place]} dead letters of {place}, {kind}"
+
+
+class Dropping:
+    """Drops streams and declares them again, otherwise; queries that read them are stopped before, and registered again.
+
+    Streams that are published, or may be read beside one that is, stay as they are.
+    """
+
+    def __init__(self, driver: Driver, rng: random.Random) -> None:
+        self._driver, self._rng = driver, rng
+        self.count = 0
+        texts = [op.text for op in driver.case.operations if isinstance(op, Register)]
+        # A window of everything is of timeless tuples; and readers of derived streams are so made that they look at
+        # nothing that streams absorb which they do not name.
+        self._fixed = any("[ALL" in text or "/derived" in text for text in texts)
+
+    def step(self) -> None:
+        """Now and then, do so."""
+        rng, driver = self._rng, self._driver
+        if rng.random() >= _DROPS:
+            return
+        iri = rng.choice(sorted(driver.producers.sources))
+        readers = [name for name, (_, record) in driver.standing.items() if iri in record.streams]
+        if len(readers) > _MOST_READERS or any(self._entangled(name) for name in readers):
+            return
+        stopped = [driver.stop(name) for name in readers]
+        driver.catch_up()
+        self.count += 1
+        self._drop(iri)
+        self._wait()
+        self._declare(iri)
+        self._wait()
+        for operation in stopped:
+            driver.register(operation, f"{operation.name}-{self.count}")
+
+    def _entangled(self, name: str) -> bool:
+        _, record = self._driver.standing[name]
+        return record.publishes is not None or not set(record.streams) <= self._driver.producers.sources.keys()
+
+    def _drop(self, iri: str) -> None:
+        def drop(coordinator: Any) -> None:
+            try:
+                coordinator.drop(iri)
+            except UnknownStreamError:
+                return  # it was dropped when no answer came
+
+        self._driver.cluster.command(None, drop)
+
+    def _declare(self, iri: str) -> None:
+        rng, producers = self._rng, self._driver.producers
+        settings = {"batch_ms": rng.choice([50, 70, 100, 130, 250]), "lateness_ms": rng.choice([0, 0, 40, 300])}
+        if not self._fixed:
+            settings["timing"] = rng.choice([(), (LINKS[0].value,), (LINKS[1].value, VALUE.value), "all"])
+        source = producers.plan_again(iri, settings)
+        self._driver.cluster.command(None, lambda c: c.declare(iri, **source.settings))
+        source.surely = [len(sent) for sent in source.partitions]
+        producers.begin(source)
+
+    def _wait(self) -> None:
+        for _ in range(self._rng.choice([0, 0, 1, 8])):
+            self._driver.cluster.tick()
 
 
 def _times(operations: Any) -> Iterator[int]:

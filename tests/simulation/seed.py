@@ -1,4 +1,4 @@
-"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] 0-99`."""
+"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks] [--drops] 0-99`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from simulation.running import run
 def main() -> int:
     bad, evaluations = [], 0
     began = time.process_time()
-    discards, stores = "--discards" in sys.argv, "--stores" in sys.argv
+    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops")}
     for given in sys.argv[1:]:
         if given.startswith("--"):
             continue
         span = given.split("-")
         for seed in range(int(span[0]), int(span[-1]) + 1):
             try:
-                outcome = run(seed, discards=discards, stores=stores)
+                outcome = run(seed, **modes)
             except Exception as error:
                 if len(span) == 1:
                     raise

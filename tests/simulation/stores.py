@@ -1,10 +1,14 @@
-"""Stores of a simulated cluster: real regions in shared memory, leases by the virtual clock, crashes between any two shards."""
+"""Stores of a simulated cluster: real regions in shared memory, leases by the virtual clock, crashes between any two shards.
+
+Engines read them in place, or take steps to them by fork-join: then each part of a fork is answered in this process, and
+engines and stores may end, or be held up, between any two parts.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cluster.leases import Leases
+from penstock.cluster.leases import Leases, LeaseServer
 from penstock.cluster.shard_checkpoints import ShardCheckpoints
 from penstock.cluster.shard_store import ShardStore
 from penstock.cluster.store import Store
@@ -12,13 +16,15 @@ from penstock.cluster.store_links import StoreLinks
 from penstock.dataplane import Server, connect
 from penstock.errors import DataPlaneError, StorageError
 from penstock.log.faults import Point
-from penstock.node.control import Address
+from penstock.node.control import Address, ControlError
+from penstock.node.forking import Forking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from penstock.cluster.stores_graph import StoresGraph
+    from penstock.node.control import Columns
     from penstock.store import _native as native
     from simulation.cluster import Cluster, Process
 
@@ -40,6 +46,10 @@ class SimulatedStore(Store):
         log, topics, terms, clock = cluster.log, cluster.topics, cluster.terms, cluster.clock
         where = Address(_HOST, self.server.port)
         super().__init__(log, topics, name, terms, clock, self.server, regions, checkpoints, leases, where)
+
+    def answer(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        """What the server of its leases would send back."""
+        return _Answering(self.leases)._answer(message, columns)
 
     def end(self) -> None:
         """The process is gone: its locks go with it, its regions stay where somebody has mapped them."""
@@ -72,11 +82,18 @@ def store_starter(cluster: Cluster, i: int) -> Callable[[], SimulatedStore]:
     return start
 
 
-class Link:
-    """A store's leases asked for in this process; its regions are mapped as any engine would."""
+class _Answering(LeaseServer):
+    """A server without a socket."""
 
-    def __init__(self, cluster: Cluster, node: int, address: str) -> None:
-        self._cluster, self._node = cluster, node
+    def __init__(self, leases: Leases) -> None:
+        self._node = leases
+
+
+class Reached:
+    """A store as somebody has reached it who holds a connection to it."""
+
+    def __init__(self, cluster: Cluster, address: str) -> None:
+        self._cluster = cluster
         self._process = self._find(address)
         self._store = self._process.service
 
@@ -84,13 +101,28 @@ class Link:
         for process in self._cluster.stores:
             if process.service is not None and process.service.server.port == int(address.rpartition(":")[2]):
                 return process
-        raise DataPlaneError(f"nobody listens at {address}", "disconnected")
+        raise ControlError(f"nobody listens at {address}")
+
+    def check(self) -> None:
+        """ControlError where it does not answer."""
+        if self._process.service is not self._store:
+            raise ControlError("the store has died")
+        if self._process.until_ms > self._cluster.clock.now_ms():
+            raise ControlError("the store does not answer", "timed out")
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Link(Reached):
+    """A store's leases asked for in this process; its regions are mapped as any engine would."""
+
+    def __init__(self, cluster: Cluster, node: int, address: str) -> None:
+        super().__init__(cluster, address)
+        self._node = node
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        if self._process.service is not self._store:
-            raise DataPlaneError("the store has died", "disconnected")
-        if self._process.until_ms > self._cluster.clock.now_ms():
-            raise DataPlaneError("the store does not answer", "timed out")
+        self.check()
         try:
             granted: tuple[int, dict[int, int]] = self._store.leases.grant(engine, snapshot, lease_ms)
         except StorageError as error:
@@ -100,8 +132,44 @@ class Link:
     def plane(self) -> native.Plane:
         return connect(self._node, _HOST, self._store.server.port, SECRET, "shm")
 
-    def close(self) -> None:
-        pass
+
+class ForkConnection(Reached):
+    """A control connection by which the parts of forks go to a store."""
+
+    def __init__(self, cluster: Cluster, engine: str, address: str) -> None:
+        super().__init__(cluster, address)
+        self._effect = lambda: cluster.faults.at(Point.COMMITTED, engine)
+        self._asked: tuple[dict[str, Any], Columns] = {}, {}
+
+    def send(self, message: dict[str, Any], columns: Columns) -> None:
+        self._effect()
+        self.check()
+        self._asked = message, columns
+
+    def receive(self) -> tuple[dict[str, Any], Columns]:
+        self._effect()
+        self.check()
+        self._cluster.forks += 1
+        answer: tuple[dict[str, Any], Columns] = self._store.answer(*self._asked)
+        return answer
+
+    def expire_at(self, moment: float) -> None:
+        """Who does not answer is found out at once."""
+
+    def interrupt(self) -> None:
+        """Nobody waits."""
+
+
+class SimulatedForking(Forking):
+    """Nobody is waited for: the engine comes back later."""
+
+    def __init__(self, cluster: Cluster, engine: str, address_of: Callable[[int], Address]) -> None:
+        super().__init__(range(cluster.topics.shards), address_of, SECRET, _FOR_EVER_S)
+        self._reach = lambda address: ForkConnection(cluster, engine, str(address))
+
+    def _connected(self, place: int, deadline: float) -> tuple[Address, Any]:
+        address = self._address_of(place)
+        return address, self._reach(address)
 
 
 class SimulatedLinks(StoreLinks):
@@ -114,7 +182,10 @@ class SimulatedLinks(StoreLinks):
         def reach(node: int, address: str) -> Link:
             return Link(cluster, node, address)
 
-        super().__init__(engine, cluster.topics.shards, reach, lease_ms=LEASE_MS, clock=self._now)
+        super().__init__(
+            engine, cluster.topics.shards, reach, lease_ms=LEASE_MS, clock=self._now, execution="fork-join"
+        )
+        self.forking = SimulatedForking(cluster, engine, self._address_of) if cluster.forking else None
 
     def keep(self, graph: StoresGraph) -> None:
         """What the keeper's thread does."""

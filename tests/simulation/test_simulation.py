@@ -8,7 +8,15 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import PenstockError
-from simulation.planted import ForgetfulAdaptor, ForgetfulDispatcher, ForgetfulEngine, HastyEngine, HastyVersions
+from simulation.planted import (
+    ForgetfulAdaptor,
+    ForgetfulDispatcher,
+    ForgetfulEngine,
+    HastyEngine,
+    HastyForking,
+    HastyVersions,
+    ReboundDispatcher,
+)
 from simulation.running import run
 
 
@@ -44,6 +52,54 @@ def test_every_result_is_committed_exactly_once_by_engines_over_stores_for_a_tho
         assert outcome.good, f"seed {seed}: {outcome}"
 
 
+@pytest.mark.parametrize("first", [0, 12])
+def test_every_result_is_committed_exactly_once_where_streams_are_dropped_and_declared_again(first):
+    drops = 0
+    for seed in range(first, first + 12):
+        outcome = run(seed, drops=True, discards=seed % 3 == 1, stores=seed % 5 == 3)
+        assert outcome.good, f"seed {seed}: {outcome}"
+        drops += outcome.drops
+    assert drops > 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(24, 1_024, 100))
+def test_every_result_is_committed_exactly_once_where_streams_are_dropped_for_a_thousand_seeds(first):
+    for seed in range(first, first + 100):
+        outcome = run(seed, drops=True, discards=seed % 3 == 1, stores=seed % 5 == 3)
+        assert outcome.good, f"seed {seed}: {outcome}"
+
+
+@pytest.mark.parametrize(
+    ("seed", "modes"), [(103, {"discards": True, "stores": True}), (47, {}), (75, {}), (157, {"discards": True})]
+)
+def test_a_stream_that_is_declared_again_gets_what_is_its_own(seed, modes):
+    """What was sent behind the declaration reached the one before, by a dispatcher that had not heard (103). Who read the
+    log again from its beginning counted batches of dropped streams as steps, or some did and others not (47, 75).
+    """
+    assert run(seed, drops=True, **modes).good
+
+
+@pytest.mark.parametrize("first", [1, 11])
+def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_stores(first):
+    forks = 0
+    for seed in range(first, first + 10):
+        outcome = run(seed, forks=True, drops=seed % 4 == 2)
+        assert outcome.good, f"seed {seed}: {outcome}"
+        forks += outcome.forks
+    assert forks > 100
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(21, 1_021, 100))
+def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_stores_for_a_thousand_seeds(first):
+    for seed in range(first, first + 100):
+        outcome = run(seed, forks=True, drops=seed % 4 == 2)
+        assert outcome.good, f"seed {seed}: {outcome}"
+
+
 @pytest.mark.parametrize("seed", [79, 133])
 def test_a_stream_of_several_partitions_may_begin_behind_its_first_batch(seed):
     """One partition's heartbeat tells P while another holds the watermark back: the reference must not run ahead."""
@@ -76,6 +132,15 @@ def test_a_derived_stream_has_come_as_far_as_the_log_says(seed):
 def test_a_planted_bug_is_found(service):
     """A service that commits how far it has come before the effect loses something when it dies in between."""
     assert any(_fails(seed, service) for seed in range(100))
+
+
+def test_a_dispatcher_that_takes_a_dropped_streams_events_in_again_is_found():
+    assert any(_fails(seed, {"drops": True, "dispatcher": ReboundDispatcher}) for seed in range(5))
+
+
+def test_a_fork_that_goes_on_without_a_stores_part_is_found(monkeypatch):
+    monkeypatch.setattr("simulation.stores.SimulatedForking", HastyForking)
+    assert any(_fails(seed, {"forks": True}) for seed in range(1, 12))
 
 
 def test_an_engine_that_commits_half_a_pass_is_found():
