@@ -256,7 +256,7 @@ def test_what_is_sent_once_a_stream_was_declared_again_is_its_own_though_the_dis
         deaf.setattr(cluster.dispatcher._declared, "refresh", lambda: False)
         cluster.push("s", 100_500, "<urn:a> <urn:p> <urn:b> .")
         take(cluster)
-    assert cluster.dispatcher.streams[IRI].events == 2
+    assert cluster.dispatcher.tallies().events == 2
     cluster.run()
     cluster.advance("s", 101_000)
     cluster.run()
