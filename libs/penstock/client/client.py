@@ -121,7 +121,9 @@ class Client:
         """The standing queries by name. Of those that others registered, evaluations are taken from now on."""
         told = json.loads(self._coordinator("GET", "/queries"))
         for name, record in told.items():
-            self._results.follow(record["topic"] or self._topics.results, name)
+            topic = record["topic"] or self._topics.results
+            self._results.follow(topic, name)
+            self._results.follow(topic, name, made=True)
         return {name: self._hold(record) for name, record in told.items()}
 
     def registration_point(self, name: str) -> int | None:

@@ -96,19 +96,26 @@ class Results:
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """From now on keep what comes for a query; `made`: a topic that was not there before came with the query."""
+        """From now on keep what comes for a query; `made`: it is registered by now. A topic that was not there before
+        came with it, and one that it had before under its name is left.
+        """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
                 self._readers[topic] = self._log.reader(dict.fromkeys(partitions, START if made else END))
-            self._waiting.setdefault(query, (topic, deque()))
+            before, waiting = self._waiting.setdefault(query, (topic, deque()))
+            if made and before != topic:
+                self._waiting[query] = (topic, waiting)
+                self._leave(before)
 
     def unfollow(self, query: str) -> None:
         """Let go of a query, and of a topic that nobody follows any more."""
         with self._lock:
-            topic, _ = self._waiting.pop(query, ("", None))
-            if topic in self._readers and all(other != topic for other, _ in self._waiting.values()):
-                self._readers.pop(topic).close()
-                self._read_ahead.pop(topic, None)
+            self._leave(self._waiting.pop(query, ("", None))[0])
+
+    def _leave(self, topic: str) -> None:
+        if topic in self._readers and all(other != topic for other, _ in self._waiting.values()):
+            self._readers.pop(topic).close()
+            self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
         """Return what was committed for a query and not yet taken, waiting so long for the first."""

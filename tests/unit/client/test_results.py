@@ -52,6 +52,21 @@ def test_a_topic_that_came_with_its_query_is_read_from_its_start(log):
     found.close()
 
 
+def test_a_query_that_is_registered_anew_for_another_topic_is_read_there(log):
+    log.create([Topic("own", 1)])
+    commit(log, "own", "a", 1)
+    found = Results(log)
+    found.follow("r", "a")
+    found.follow("own", "a")  # asked for; were it refused, the one before would stand
+    commit(log, "r", "a", 2)
+    assert [e.time for e in found.take("a", None, 0.0)] == [2]
+    commit(log, "own", "a", 3)
+    found.follow("own", "a", made=True)
+    commit(log, "own", "a", 5)
+    assert [e.time for e in found.take("a", None, 0.0)] == [3, 5]
+    found.close()
+
+
 def test_evaluations_that_nobody_takes_are_bounded(log, monkeypatch):
     monkeypatch.setattr(results, "UNTAKEN", 3)
     found = Results(log)
