@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -54,7 +54,7 @@ def ask(bases: Callable[[], Sequence[str]], question: Question, wait_s: float = 
     harmless.
     TransientError where nobody has answered after some 15 s of trying; what the service refuses is raised as its error.
     """
-    failed = "no URL is known"
+    failed, lost = "no URL is known", False
     for attempt in range(_TRIES):
         known = bases()
         if known:
@@ -64,11 +64,14 @@ def ask(bases: Callable[[], Sequence[str]], question: Question, wait_s: float = 
                     return found
             except HTTPError as error:
                 answer = _rest_of(error)
+                if lost and question.method == "DELETE" and error.code == HTTPStatus.NOT_FOUND:
+                    return b""  # it was done when the answer was lost
+                lost = lost or answer is None
                 if answer is not None and error.code != HTTPStatus.SERVICE_UNAVAILABLE:
                     raise refusal(answer, error.code) from error
                 failed = str(error) if answer is None else answer.decode("utf-8", "replace")
             except (OSError, HTTPException) as error:
-                failed = str(error)
+                failed, lost = str(error), lost or not isinstance(error, URLError)  # that one: nothing was asked
         time.sleep(_PAUSE_S)
     raise TransientError(f"{question.method} {question.path}: {failed}")
 

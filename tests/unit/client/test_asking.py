@@ -8,14 +8,13 @@ from threading import Thread
 import pytest
 
 from penstock.client.asking import Question, ask
-from penstock.errors import DataError
+from penstock.errors import DataError, PenstockError
 
 _WHOLE = b'HTTP/1.1 400 Bad Request\r\ncontent-length: 40\r\n\r\n{"error": "DataError", "message": "bad"} '
 
 
-@pytest.mark.parametrize("status", [b"200 OK", b"400 Bad Request"])
-def test_an_answer_that_breaks_off_is_asked_for_again(status):
-    answers = [b"HTTP/1.1 " + status + b"\r\ncontent-length: 100\r\n\r\nhalf", b"no HTTP\r\n\r\n", _WHOLE]
+def asked(question, *answers):
+    """Ask a server that gives these answers, a connection each."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -27,6 +26,23 @@ def test_an_answer_that_breaks_off_is_asked_for_again(status):
         thread = Thread(target=serve, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(DataError, match="bad"):
-            ask(lambda: [url], Question("GET", "/streams"))
-        thread.join(5.0)
+        try:
+            return ask(lambda: [url], question)
+        finally:
+            thread.join(5.0)
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"400 Bad Request"])
+def test_an_answer_that_breaks_off_is_asked_for_again(status):
+    half = b"HTTP/1.1 " + status + b"\r\ncontent-length: 100\r\n\r\nhalf"
+    with pytest.raises(DataError, match="bad"):
+        asked(Question("GET", "/streams"), half, b"no HTTP\r\n\r\n", _WHOLE)
+
+
+def test_what_was_deleted_when_the_answer_was_lost_is_deleted():
+    gone = b'HTTP/1.1 404 Not Found\r\ncontent-length: 39\r\n\r\n{"error": "NotFound", "message": "none"}'
+    assert asked(Question("DELETE", "/queries/q"), b"", gone) == b""
+    with pytest.raises(PenstockError):
+        asked(Question("DELETE", "/queries/q"), gone)
+    with pytest.raises(PenstockError):
+        asked(Question("GET", "/queries/q"), b"", gone)
