@@ -48,12 +48,13 @@ class DataDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._descriptor = _lock(self.path / "LOCK")
+            if self._descriptor is None:
+                raise StorageError(f"{self.path / 'LOCK'}: another engine has this data directory open")
+            self.crashed = (self.path / "RUNNING").exists()
+            (self.path / "RUNNING").touch()
         except OSError as error:
+            self.close(clean=False)
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
-        if self._descriptor is None:
-            raise StorageError(f"{self.path / 'LOCK'}: another engine has this data directory open")
-        self.crashed = (self.path / "RUNNING").exists()
-        (self.path / "RUNNING").touch()
 
     def close(self, *, clean: bool) -> None:
         """Let the directory go; `clean` says that the last checkpoint holds everything."""

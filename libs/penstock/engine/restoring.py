@@ -39,6 +39,8 @@ def read_into(runtime: Runtime, folder: Path) -> None:
         _Reader(runtime, folder, state).restore()
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise StorageError(f"{path}: corrupt: {error!r}") from error
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be read: {error}") from error
 
 
 class _Reader:

@@ -10,6 +10,7 @@ import rdflib
 
 import penstock
 from penstock import StorageError
+from penstock.engine import restoring
 from support.bench import Bench, rows, timeline
 
 SCENES = {
@@ -262,6 +263,37 @@ def test_a_read_only_engine_works_on_a_copy(bench):
             reader.checkpoint()
     assert bench.engine.query("ASK { <urn:c> ?p ?o }") is False
     bench.engine.checkpoint()
+
+
+def test_a_checkpoint_while_evaluations_are_handed_over_keeps_those_that_are_not_yet(bench):
+    bench.declare("s")
+    query = bench.register("?s ?p ?o", "s RANGE 200ms STEP 100ms", header="REGISTER QUERY q AS")
+    query.subscribe(lambda e: bench.engine.checkpoint() if e.time == 200 else None)
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 500)
+    bench.engine._directory.close(clean=False)  # as a crash leaves it
+    bench.engine = penstock.Engine(**bench.settings)
+    again = bench.engine.queries["q"]
+    assert timeline(again) == {300: [], 400: [], 500: []}
+    bench.advance("s", 600)
+    assert timeline(again) == {600: []}
+
+
+def test_a_reader_under_whom_the_checkpoint_is_replaced_reads_the_new_one(bench, monkeypatch):
+    bench.declare("s")
+    bench.engine.checkpoint()
+    read, replaced = restoring.read_json, []
+
+    def replace_meanwhile(path):
+        found = read(path)
+        if not replaced:
+            replaced.append(path)
+            bench.engine.checkpoint()
+        return found
+
+    monkeypatch.setattr(restoring, "read_json", replace_meanwhile)
+    with penstock.Engine(data_dir=bench.settings["data_dir"], read_only=True) as reader:
+        assert list(reader.streams) == ["urn:s"]
 
 
 def test_every_corrupt_file_is_named(bench):

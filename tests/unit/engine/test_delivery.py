@@ -78,6 +78,30 @@ def test_a_subscriber_that_fails_ends_nothing(bench, query, caplog):
     assert "mine" in caplog.text
 
 
+def test_what_a_subscriber_did_not_wait_for_can_be_polled(bench, query):
+    seen = []
+    unsubscribe = query.subscribe(lambda e: (seen.append(e.time), unsubscribe()))
+    bench.advance("s", 400)
+    assert seen == [100]
+    bench.advance("s", 500)
+    assert list(timeline(query)) == [200, 300, 400, 500]
+
+
+def test_a_callback_that_is_interrupted_costs_nothing_but_its_own_evaluation(bench, query):
+    bench.advance("s", 300)
+    seen = []
+
+    def interrupted(evaluation):
+        seen.append(evaluation.time)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        query.subscribe(interrupted)
+    bench.advance("s", 400)
+    assert seen == [100, 200, 300, 400]
+
+
 def test_a_subscriber_may_push_register_and_stop(bench, query):
     seen = []
     other = bench.register("?s ?p ?o", "t RANGE 100ms")

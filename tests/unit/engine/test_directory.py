@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock import StorageError
@@ -96,3 +98,14 @@ def test_a_pointer_to_nowhere_is_an_error(tmp_path):
 def test_a_read_only_directory_must_exist(tmp_path):
     with pytest.raises(StorageError, match="no such"):
         DataDirectory(tmp_path / "none", read_only=True)
+
+
+def test_a_full_disk_keeps_no_lock(tmp_path, monkeypatch):
+    def full(path, *_, **__):
+        raise OSError(28, "No space left on device", path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "touch", full)
+        with pytest.raises(StorageError, match="No space left"):
+            DataDirectory(tmp_path / "data", read_only=False)
+    DataDirectory(tmp_path / "data", read_only=False).close(clean=True)
