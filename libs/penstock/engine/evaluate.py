@@ -55,12 +55,15 @@ class Evaluator:
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
         group.profile = run.profile or group.profile
+        predecessor = cohort.predecessor
         if isinstance(rows, Rows):
             if query.r2s is not RelationToStream.RSTREAM:
-                rows = self._difference(cohort, rows, errors)
+                rows, predecessor = self._difference(cohort, rows, errors)
             if group.publishes is not None:
                 rows = rows.published()
-        return self._block(cohort, reading, rows, errors)
+        block = self._block(cohort, reading, rows, errors)
+        cohort.predecessor = predecessor  # last: what is interrupted before (Ctrl-C) is done again
+        return block
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
         """The stored graph with exactly the batches up to t of the streams named, then the windows (SEMANTICS §3)."""
@@ -76,14 +79,16 @@ class Evaluator:
         vts = self._streams.closed_batches() | vts
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 
-    def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> Rows:
-        """Apply ISTREAM or DSTREAM. A member whose part failed reports nothing and keeps its earlier predecessor."""
+    def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
+        """Apply ISTREAM or DSTREAM; returns the predecessor of the next instant too. A member whose part failed reports
+        nothing and keeps its earlier one.
+        """
         now, members = rows.published(), cohort.members
         before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
         if self._core.dictionary.partial:
             now = now.settled(self._core.dictionary)
             before = None if before is None else before.settled(self._core.dictionary)
-            # They are kept as terms (ADR 27); and nothing may be missing once the predecessor has changed.
+            # They are kept as terms (ADR 27).
             self._core.require((*now.columns, *(before.columns if before is not None else ())))
         kept = now
         if errors and before is not None:
@@ -91,8 +96,7 @@ class Evaluator:
             stays = before.take(np.flatnonzero(failed))
             kept = joined([now, stays])
             before = before.take(np.flatnonzero(~failed))
-        cohort.predecessor = Predecessor(members, kept)
-        return as_stream(cohort.group.query.r2s, now, before)
+        return as_stream(cohort.group.query.r2s, now, before), Predecessor(members, kept)
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query

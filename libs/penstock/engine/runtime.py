@@ -74,9 +74,7 @@ class Runtime:
         for stream in moved:
             self.registry.begin(stream, time)
             stream.move(time)
-        if skip:
-            self._skip(moved)
-        self.progress(moved)
+        self.progress([*moved, *self._skip(moved)] if skip else moved)
 
     def input_streams(self) -> list[LiveStream]:
         """Return the streams that users push to."""
@@ -87,11 +85,16 @@ class Runtime:
         if stream.publisher is not None:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
-    def _skip(self, moved: Iterable[LiveStream]) -> None:
+    def _skip(self, moved: Iterable[LiveStream]) -> list[LiveStream]:
+        """Jump over what is due. Returns the derived streams that have moved by that."""
+        published = []
         for cohort, gap in self.schedule.skip(moved):
             for member in cohort:
                 member.gaps.append(gap)
             self.firing.skipped(cohort)
+            if cohort.group.publishes is not None:
+                published.append(cohort.group.publishes)
+        return published
 
     def progress(self, moved: Iterable[LiveStream]) -> None:
         """Close and fire all that the streams' watermarks allow, then tidy up."""

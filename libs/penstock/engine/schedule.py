@@ -82,7 +82,14 @@ class Schedule:
     def _check_cohort(self, cohort: Cohort, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> None:
         group = cohort.group
         until = reach(group, targets)
-        if group.grid is None or until is None:
+        if until is None:
+            return
+        if group.grid is None:  # nobody knows yet whether anything is reported
+            if until != reach(group):
+                self._check_unpolled(cohort)
+            if (stream := group.publishes) is not None:
+                points.setdefault(stream, min(until, *_first_closings(group, targets, points)))
+                targets[stream] = closed_until(until, stream.batch_ms)
             return
         last = _last(cohort, points)
         if last is None or (first := group.grid.next_after(last)) > until:
@@ -131,8 +138,9 @@ class Schedule:
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
         """Close and fire all that the streams' watermarks allow; also what an interrupted pass (Ctrl-C) left undone."""
+        interrupted = list(self._unfinished)
         self._unfinished.update(dict.fromkeys(moved))
-        _Pass(self, work).run(list(self._unfinished))
+        _Pass(self, work, self._unfinished).run(interrupted)
         self._unfinished.clear()
 
     @property
@@ -142,8 +150,11 @@ class Schedule:
 
     def skip(self, moved: Iterable[LiveStream]) -> Iterator[tuple[Cohort, Gap]]:
         """Jump over every instant that is due; yields each gap. The caller moves what the cohort's group publishes."""
+        targets: dict[LiveStream, int] = {}  # of streams that count windows will have moved, once the pass has run
         for group in self._downstream(moved):
-            until = reach(group)
+            until = reach(group, targets)
+            if until is not None and group.grid is None and group.publishes is not None:
+                targets[group.publishes] = closed_until(until, group.publishes.batch_ms)
             for cohort in list(group.cohorts):
                 pace = cohort.pace
                 if until is None or not isinstance(pace, GridPace):
@@ -180,6 +191,15 @@ def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
     return next((points[stream] for stream in cohort.group.streams if stream in points), None)
 
 
+def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
+    """Yield times that the next closing of each of a group's moved streams is not before."""
+    for stream in group.streams:
+        if stream in targets:
+            yield min(points[stream], targets[stream])
+            if (end := stream.first_open()) is not None:
+                yield end - stream.batch_ms
+
+
 @dataclass(slots=True, order=True)
 class _Due:
     """A cohort's place in the queue: by instant, then by distance from the input, then by age."""
@@ -191,18 +211,24 @@ class _Due:
 
 
 class _Pass:
-    """One pass; see the module's docstring. Every step leaves a state from which a later pass can go on."""
+    """One pass; see the module's docstring. Every step leaves a state from which a later pass can go on: `unfinished`
+    are the streams that it has to look at.
+    """
 
-    def __init__(self, schedule: Schedule, work: Work) -> None:
+    def __init__(self, schedule: Schedule, work: Work, unfinished: dict[LiveStream, None]) -> None:
         self._schedule = schedule
         self._work = work
+        self._unfinished = unfinished
         self._due: list[_Due] = []
         self._queued: dict[Cohort, int] = {}
         self._stops: list[tuple[int, int, LiveStream]] = []
         self._stop_of: dict[LiveStream, int] = {}
 
-    def run(self, moved: Iterable[LiveStream]) -> None:
-        for stream in moved:
+    def run(self, interrupted: Iterable[LiveStream]) -> None:
+        for stream in interrupted:
+            if stream.closed_ms is not None:
+                self._count(stream, taken=True)  # perhaps it was closed, and that was all
+        for stream in list(self._unfinished):
             self._moved(stream)
         while True:
             first = self._first_due()
@@ -246,6 +272,8 @@ class _Pass:
 
     def _fire(self, cohort: Cohort) -> None:
         group = cohort.group
+        if group.publishes is not None:
+            self._unfinished[group.publishes] = None
         self._work.fire(cohort)
         self._queue_group(group)
         if group.publishes is not None:
@@ -278,13 +306,18 @@ class _Pass:
 
     def _closed(self, stream: LiveStream, batches: int) -> None:
         self._work.closed(stream, batches)
+        self._count(stream, taken=batches > 0)
+
+    def _count(self, stream: LiveStream, *, taken: bool) -> None:
+        """Let count windows over a stream that has closed take its tuples in."""
         for group in self._schedule.readers(stream):
             if group.grid is not None:
                 continue
             for cohort in group.cohorts:
-                if batches and isinstance(cohort.pace, CountPace):
+                if taken and isinstance(cohort.pace, CountPace):
                     cohort.pace.closed(stream)
                 if group.publishes is not None:
+                    self._unfinished[group.publishes] = None
                     self._work.counted(cohort)
                     self._moved(group.publishes)
             self._queue_group(group)

@@ -89,6 +89,11 @@ class LiveStream:
             self.move(watermark)
         self.closed_ms = closed_ms
 
+    def first_open(self) -> int | None:
+        """Return the end of the first open batch that holds tuples."""
+        waiting = self._open_batches()
+        return (waiting[0] + 1) * self.batch_ms if waiting else None
+
     def next_stop(self) -> int | None:
         """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
         target = self.target_ms

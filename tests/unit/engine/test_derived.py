@@ -6,6 +6,7 @@ import pytest
 
 import penstock
 from penstock import DataError, QueryError
+from penstock.engine import evaluate
 from support.bench import nt, timeline
 
 MADE = "CONSTRUCT { ?s :made ?o }"
@@ -226,3 +227,106 @@ def test_an_evaluation_that_fails_publishes_nothing_and_time_goes_on(make_bench)
     assert isinstance(first.error, penstock.LimitError)
     assert len(second.answer) == 1
     assert timeline(reader)[200] == [("a", "b")]
+
+
+def behind_counts(bench):
+    """A query on the instants of a grid behind one that counts."""
+    bench.declare("s")
+    publish(bench, window="s TRIPLES 1")
+    return bench.register("?s :made ?o", "d RANGE 100ms STEP 1ms")
+
+
+def test_what_a_count_window_sets_off_behind_it_is_bounded(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_catch_up=1000))
+    reader = behind_counts(bench)
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 100)
+    taken = len(reader.poll())
+    assert 0 < taken <= 100
+    with pytest.raises(penstock.LimitError, match="max_catch_up"):
+        bench.advance("s", 10_000)
+    assert bench.engine.stats()["streams"]["urn:s"]["watermark"] == 100
+    bench.advance("s", 1000)
+    assert reader.poll()[-1].time == 1000
+
+
+def test_a_jump_reaches_behind_a_count_window(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_catch_up=1000))
+    reader = behind_counts(bench)
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 100)
+    reader.poll()
+    bench.advance("s", 10_000, skip=True)
+    assert [(gap.after, gap.until) for gap in reader.gaps] == [(100, 10_000)]
+    assert reader.poll() == []
+    bench.advance("s", 10_100)
+    assert [e.time for e in reader.poll()][:2] == [10_001, 10_002]
+
+
+def test_who_registers_after_a_jump_begins_behind_it(bench):
+    bench.declare("s")
+    publish(bench)
+    reader = bench.register("?s :made ?o", "d RANGE 100ms")
+    bench.advance("s", 100)
+    bench.advance("s", 10_000, skip=True)
+    late = bench.register("?s :made ?o", "d RANGE 200ms STEP 100ms")
+    assert late.registration_point == 10_000
+    bench.advance("s", 10_100)
+    assert list(timeline(late)) == [10_100]
+    assert list(timeline(reader)) == [10_100]
+
+
+def interrupt(monkeypatch, owner, name, when=lambda *_: True):
+    """Let Ctrl-C come where a function is called; returns what ends that."""
+    real = getattr(owner, name)
+
+    def interrupted(*args):
+        if when(*args):
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    return monkeypatch.undo
+
+
+def test_an_interrupted_pass_goes_on_behind_what_was_published(bench, monkeypatch):
+    bench.declare("s")
+    publish(bench)
+    reader = bench.register("?s :made ?o", "d RANGE 100ms")
+    bench.push("s", 50, "a p b")
+    evaluator = bench.engine._runtime.evaluator
+    go_on = interrupt(monkeypatch, evaluator, "evaluate", lambda cohort, _: cohort.group.publishes is None)
+    with pytest.raises(KeyboardInterrupt):
+        bench.advance("s", 100)
+    go_on()
+    bench.advance("s", 110)
+    assert timeline(reader) == {100: [("a", "b")]}
+
+
+def test_an_interrupted_pass_loses_no_report_of_a_count_window(bench, monkeypatch):
+    bench.declare("s")
+    publish(bench, window="s TRIPLES 1")
+    reader = bench.register("?s :made ?o", "d RANGE 100ms")
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 100)
+    bench.push("s", 150, "c p d")
+    go_on = interrupt(monkeypatch, bench.engine._runtime.firing, "closed")
+    with pytest.raises(KeyboardInterrupt):
+        bench.advance("s", 200)
+    go_on()
+    bench.advance("s", 300)
+    bench.push("s", 350, "e p f")
+    bench.advance("s", 400)
+    assert timeline(reader) == {100: [("a", "b")], 200: [("c", "d")], 300: [], 400: [("e", "f")]}
+
+
+def test_an_interrupted_difference_is_made_again(bench, monkeypatch):
+    bench.declare("s")
+    query = bench.register("?s :p ?o", "s RANGE 100ms", header="REGISTER ISTREAM q AS")
+    bench.push("s", 50, "a p b")
+    go_on = interrupt(monkeypatch, evaluate, "as_stream")
+    with pytest.raises(KeyboardInterrupt):
+        bench.advance("s", 200)
+    go_on()
+    bench.advance("s", 300)
+    assert timeline(query) == {100: [("a", "b")], 200: [], 300: []}

@@ -308,3 +308,17 @@ def test_a_watermark_of_an_interrupted_pass_is_caught_up_by_the_next_push(bench,
     monkeypatch.undo()
     bench.push("s", 501, "a p b")
     assert list(timeline(query)) == [100, 200, 300, 400, 500]
+
+
+def test_a_count_window_that_nobody_polls_is_bounded_too(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_unpolled=5))
+    bench.declare("s")
+    query = bench.register("?s :p ?o", "s TRIPLES 1")
+    for k in range(1, 7):
+        bench.push("s", 100 * k, f"a{k} p b")
+    with pytest.raises(LimitError, match="poll"):
+        bench.push("s", 800, "a7 p b")
+    bench.push("s", 600, "a8 p b")  # which closes nothing
+    assert list(timeline(query)) == [100, 200, 300, 400, 500]
+    bench.push("s", 800, "a7 p b")
+    assert timeline(query) == {600: [("a8", "b")]}
