@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.dataplane import Server
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
 _EXPIRE_EVERY_S = 1.0
+_PAUSE_S = 0.1  # where none can be taken
 
 _log = logging.getLogger(__name__)
 
@@ -84,8 +86,12 @@ class ControlServer(Generic[N]):
             except TimeoutError:
                 self._node.expire()
                 continue
-            except OSError:
-                return  # closed
+            except OSError as error:
+                if self._listener.fileno() < 0:
+                    return  # closed
+                _log.warning("no connection could be taken: %s", error)  # no descriptor is left, perhaps
+                time.sleep(_PAUSE_S)
+                continue
             if not self._places.acquire(blocking=False):
                 stream.close()
                 continue

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.node.control import Connection, ControlError
+from penstock.node.serving import ControlServer
 
 SECRET = b"sixteen bytes or more"
 
@@ -71,3 +72,30 @@ def test_garbage_is_an_error_and_nothing_else(garbage: bytes) -> None:
     engine.close()
     with pytest.raises(ControlError):
         node.receive()
+
+
+class Exhausted:
+    """A listener without a descriptor for the first connection."""
+
+    def __init__(self, real):
+        self.real, self.failed = real, False
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def accept(self):
+        if not self.failed:
+            self.failed = True
+            raise OSError(24, "Too many open files")
+        return self.real.accept()
+
+
+def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
+    server = ControlServer(None, "127.0.0.1", 0, bytes(16), 0)
+    server._listener = Exhausted(server._listener)
+    serving = threading.Thread(target=server.run, daemon=True)
+    serving.start()
+    Connection.to(server.address, bytes(16), 5).close()
+    server.close()
+    serving.join(10)
+    assert not serving.is_alive()
