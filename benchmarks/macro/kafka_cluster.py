@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import LeftOutError
+from benchmarks.macro.processes import processor_s_of
 from penstock.errors import StorageError
 from penstock.log import END, Partition, Record
 
@@ -31,7 +32,6 @@ PREFIX = "bench"
 TRIPLES = 4
 STEP_MS = 100
 CHUNKS = 10  # of a step: so often a producer sends what is due
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PATIENCE_S = 120.0
 _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
@@ -52,8 +52,7 @@ class Running:
         """Processor time of each service so far, seconds."""
         found: dict[str, float] = {}
         for name, pid in self._pids():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            found[name] = found.get(name, 0.0) + (int(fields[11]) + int(fields[12])) * _TICK_S
+            found[name] = found.get(name, 0.0) + processor_s_of(pid)
         return found
 
     def memory_mb(self) -> dict[str, float]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, contextmanager
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row
 from benchmarks.macro import crossing
 from benchmarks.macro.closed_loop import AT_MS, QUERIES, Loop, expected, mean_rates
+from benchmarks.macro.processes import processor_s_of
 from benchmarks.macro.sample import Events, Sample
 from benchmarks.macro.store_nodes import SECRET, store_node
 from penstock.node import Nodes
@@ -43,7 +43,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     for what, transports in _SETTINGS.items():
         with _loops(sample, events, transports) as (loops, remote):
             for size, commits in product(sizes, (True, False)):
-                before, began = _cpu_s(remote), time.perf_counter()
+                before, began = processor_s_of(remote), time.perf_counter()
                 cpu, wall = mean_rates(loops, size, seconds, repetitions, commits=commits)
                 here.setdefault((size, commits), cpu)
                 when = "after a commit each" if commits else "nothing committed since"
@@ -58,7 +58,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
                     other_clock=wall,
                 )
                 if "tcp" in transports:
-                    share = (_cpu_s(remote) - before) / (time.perf_counter() - began)
+                    share = (processor_s_of(remote) - before) / (time.perf_counter() - began)
                     yield Row("- share of a core that the remote node took meanwhile", share, "", COMMAND)
     yield from crossing.run(tiny=tiny)
 
@@ -87,11 +87,3 @@ def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Itera
         parts = expected(sample, events)
         loops = [Loop(engine, query, *part) for query, part in zip(queries, parts, strict=True)]
         yield loops, processes[-1][0] if processes else 0
-
-
-def _cpu_s(process: int) -> float:
-    """Processor seconds that the process has spent."""
-    if not process:
-        return 0.0
-    tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9

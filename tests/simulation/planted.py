@@ -13,15 +13,14 @@ from simulation.stores import SimulatedForking
 class ForgetfulEngine(QueryEngine):
     """Two transactions in place of one: progress, then results."""
 
-    def _commit(self) -> bool:
+    def _commit(self) -> None:
         held = {bucket.number: bucket.pending for bucket in self.buckets.values() if bucket.pending}
         for bucket in self.buckets.values():
             bucket.pending = []
-        done = super()._commit()
+        super()._commit()
         for number, records in held.items():
             if number in self.buckets:
                 self.buckets[number].writer.commit(records)
-        return done
 
 
 class HastyEngine(QueryEngine):

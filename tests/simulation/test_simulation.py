@@ -20,46 +20,55 @@ from simulation.planted import (
 from simulation.running import run
 
 
+def hold(seeds, modes):
+    """Play seeds, each with the modes that go with its number; all must be good. Returns what became of them."""
+    outcomes = []
+    for seed in seeds:
+        outcome = run(seed, **modes(seed))
+        assert outcome.good, f"seed {seed}: {outcome}"
+        outcomes.append(outcome)
+    return outcomes
+
+
+def discarding(seed):
+    return {"discards": seed % 2 == 1}
+
+
+def dropping(seed):
+    return {"drops": True, "discards": seed % 3 == 1, "stores": seed % 5 == 3}
+
+
+def forking(seed):
+    return {"forks": True, "drops": seed % 4 == 2}
+
+
 @pytest.mark.parametrize("first", range(0, 300, 25))
 def test_every_result_is_committed_exactly_once(first):
-    for seed in range(first, first + 25):
-        outcome = run(seed, discards=seed % 2 == 1)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(range(first, first + 25), discarding)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(300, 10_300, 500))
 def test_every_result_is_committed_exactly_once_for_ten_thousand_seeds(first):
-    for seed in range(first, first + 500):
-        outcome = run(seed, discards=seed % 2 == 1)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(range(first, first + 500), discarding)
 
 
 @pytest.mark.parametrize("first", range(1, 61, 15))
 def test_every_result_is_committed_exactly_once_by_engines_over_stores(first):
-    for seed in range(first, first + 15):
-        outcome = run(seed, stores=True)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(range(first, first + 15), lambda _: {"stores": True})
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(61, 1_061, 100))
 def test_every_result_is_committed_exactly_once_by_engines_over_stores_for_a_thousand_seeds(first):
-    for seed in range(first, first + 100):
-        outcome = run(seed, stores=True, discards=seed % 4 == 1)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(range(first, first + 100), lambda seed: {"stores": True, "discards": seed % 4 == 1})
 
 
 @pytest.mark.parametrize("first", [0, 12])
 def test_every_result_is_committed_exactly_once_where_streams_are_dropped_and_declared_again(first):
-    drops = 0
-    for seed in range(first, first + 12):
-        outcome = run(seed, drops=True, discards=seed % 3 == 1, stores=seed % 5 == 3)
-        assert outcome.good, f"seed {seed}: {outcome}"
-        drops += outcome.drops
-    assert drops > 20
+    assert sum(outcome.drops for outcome in hold(range(first, first + 12), dropping)) > 20
 
 
 BEYOND_THE_REFERENCE = {139}
@@ -70,9 +79,7 @@ BEYOND_THE_REFERENCE = {139}
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(24, 1_024, 100))
 def test_every_result_is_committed_exactly_once_where_streams_are_dropped_for_a_thousand_seeds(first):
-    for seed in sorted({*range(first, first + 100)} - BEYOND_THE_REFERENCE):
-        outcome = run(seed, drops=True, discards=seed % 3 == 1, stores=seed % 5 == 3)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(sorted({*range(first, first + 100)} - BEYOND_THE_REFERENCE), dropping)
 
 
 @pytest.mark.parametrize(
@@ -87,21 +94,14 @@ def test_a_stream_that_is_declared_again_gets_what_is_its_own(seed, modes):
 
 @pytest.mark.parametrize("first", [1, 11])
 def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_stores(first):
-    forks = 0
-    for seed in range(first, first + 10):
-        outcome = run(seed, forks=True, drops=seed % 4 == 2)
-        assert outcome.good, f"seed {seed}: {outcome}"
-        forks += outcome.forks
-    assert forks > 100
+    assert sum(outcome.forks for outcome in hold(range(first, first + 10), forking)) > 100
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(21, 1_021, 100))
 def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_stores_for_a_thousand_seeds(first):
-    for seed in range(first, first + 100):
-        outcome = run(seed, forks=True, drops=seed % 4 == 2)
-        assert outcome.good, f"seed {seed}: {outcome}"
+    hold(range(first, first + 100), forking)
 
 
 @pytest.mark.parametrize("seed", [79, 133])

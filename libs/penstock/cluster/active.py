@@ -130,18 +130,21 @@ class Active:
             iri: grown(iri, before, None) for iri, _, _ in wanted if (before := self.wanted.get(iri)) is not None
         }
         versions = {iri: record.version for iri, record in all_wanted.items()}
-        change = self.registrar.declare_all(wanted, self._beginnings(wanted, versions))
+        topics = self._log.topics()
+        change = self.registrar.declare_all(wanted, self._beginnings(wanted, versions, topics))
         declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
         if declared:
-            self._log.create(self._topics_of(declared))
+            self._log.create(self._topics_of(declared, topics))
         self._command(change, [all_wanted[each.iri] for each in declared if each.iri in all_wanted])
         return [self.registrar.streams[iri] for iri, _, _ in wanted]
 
-    def _beginnings(self, wanted: Sequence[Wanted], versions: Mapping[str, int]) -> dict[str, Beginning]:
+    def _beginnings(
+        self, wanted: Sequence[Wanted], versions: Mapping[str, int], topics: Mapping[str, int]
+    ) -> dict[str, Beginning]:
         """Say from where on what streams' topics hold cannot be an earlier stream's: what is sent once a stream was
         declared must not be taken for the one before by who has not heard of it yet.
         """
-        topics, names = self._log.topics(), self._topics.names
+        names = self._topics.names
         named = {iri: name or iri for iri, name, _ in wanted if iri not in self.registrar.streams}
         again = {iri: name for iri, name in named.items() if names.tuples(name) in topics}
         tuples = self._ends(topics, {iri: names.tuples(name) for iri, name in again.items()})
@@ -155,8 +158,8 @@ class Active:
         spans = self._log.spans(every) if every else {}
         return {iri: tuple(spans[each].end for each in found) for iri, found in partitions.items()}
 
-    def _topics_of(self, streams: Sequence[StreamDeclaration]) -> list[Topic]:
-        known, names = self._log.topics(), self._topics.names
+    def _topics_of(self, streams: Sequence[StreamDeclaration], known: Mapping[str, int]) -> list[Topic]:
+        names = self._topics.names
         made = []
         for stream in streams:
             events = names.events(stream.name)

@@ -120,7 +120,7 @@ class QueryEngine:
             moved = self._placed()
             moved |= self._learn()
             moved |= self._read(timeout_s)
-            moved &= self._commit()
+            self._commit()
             if self.replica.held is None:
                 self.told.idle()
         except AwayError as error:
@@ -390,7 +390,7 @@ class QueryEngine:
         except TransientError:
             return
 
-    def _commit(self) -> bool:
+    def _commit(self) -> None:
         """Commit each bucket's results with its progress. A bucket that another engine has opened is let go.
 
         One that is not enrolled waits: its progress would say that all queries stopped by now are done.
@@ -411,7 +411,6 @@ class QueryEngine:
             bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
-        return True
 
     def _confirm(self) -> bool:
         """Find out whether buckets are still this engine's, by saying again what they have committed; True where one

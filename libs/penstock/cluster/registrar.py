@@ -7,7 +7,7 @@ evaluate the query. A graph that users stored something in is stood for by one t
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,10 +91,11 @@ class Registrar:
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
-        record = _declaration(self.commands + 1, name or iri, checked, begin=begin)
+        number = self.commands + 1
         if known is not None:
-            begin = Beginning(known.wanted, known.events_before, known.tuples_before)
-            record = replace(record, number=known.number, **begin._asdict())
+            number, begin = known.number, Beginning(known.wanted, known.events_before, known.tuples_before)
+        record = _declaration(number, name or iri, checked, begin=begin)
+        if known is not None:
             if known != record:
                 raise DataError(f"stream <{iri}> is already declared, otherwise")
             return Change()

@@ -108,11 +108,6 @@ class Evaluation:
         return f"<Evaluation of {self.query} at {self.time}>"
 
     @property
-    def block(self) -> Block:
-        """The execution that it is a part of."""
-        return self._block
-
-    @property
     def time(self) -> int:
         """The instant t, ms."""
         return self._block.reading.time

@@ -110,6 +110,7 @@ def following_of(cohort: Cohort) -> int:
     if isinstance(pace, GridPace):
         return pace.next - 1
     streams, point = cohort.group.streams, cohort.point or 0
-    live = [point if stream.closed_ms is None else stream.closed_ms for stream in streams if not stream.ended]
-    bound = min(live) if live else max(point if stream.closed_ms is None else stream.closed_ms for stream in streams)
+    closed = {stream: point if stream.closed_ms is None else stream.closed_ms for stream in streams}
+    live = [end for stream, end in closed.items() if not stream.ended]
+    bound = min(live) if live else max(closed.values())
     return bound if cohort.next is None else min(bound, cohort.next - 1)

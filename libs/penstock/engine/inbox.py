@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.member import Member
 
-_DELIVERY = 1_000  # evaluations handed to subscribers at a time
 _log = logging.getLogger("penstock.engine")
 
 
@@ -47,7 +46,6 @@ class Inbox:
         self._listeners = listeners
         self._segments: deque[Segment] = deque()
         self._left: deque[Evaluation] = deque()
-        self._handing: deque[Evaluation] = deque()
         self._taking = RLock()
         self._delivering = Lock()
         self._undelivered = False
@@ -125,24 +123,11 @@ class Inbox:
         while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
             try:
                 self._undelivered = False
-                while self._subscribers and self._fetch():
-                    while self._subscribers and self._handing:
-                        self._hand_over(self._handing.popleft())
+                # One by one: what nobody was handed yet, as nobody listens any more or Ctrl-C came, waits as before.
+                while self._subscribers and (taken := self.take(1)):
+                    self._hand_over(*taken)
             finally:
-                self._put_back()
                 self._delivering.release()
-
-    def _fetch(self) -> bool:
-        """Take what is handed over next; whether there is anything."""
-        with self._taking:
-            self._handing.extend(self.take(_DELIVERY))
-            return bool(self._handing)
-
-    def _put_back(self) -> None:
-        """Let what was not handed over, as nobody listens any more or Ctrl-C came, wait as before."""
-        with self._taking:
-            self._left.extendleft(reversed(self._handing))
-            self._handing.clear()
 
     def _hand_over(self, evaluation: Evaluation) -> None:
         for callback in list(self._subscribers):
@@ -170,17 +155,9 @@ class Inbox:
         self.deliver()
 
     def segments(self) -> list[tuple[BlockLog, int, int | None]]:
-        """Return (log, first block to take, end) of each stretch, for checkpoints. What lies in no log any more, as it
-        is being handed over, comes first, in a log of its own.
-        """
+        """Return (log, first block to take, end) of each stretch, for checkpoints."""
         with self._taking:
-            taken = [evaluation.block for evaluation in (*self._handing, *self._left)]
-            stretches = [(segment.log, segment.next, segment.end) for segment in self._segments]
-        if not taken:
-            return stretches
-        log = BlockLog()
-        log.restore(len(taken), dict(enumerate(taken)))
-        return [(log, 0, len(taken)), *stretches]
+            return [(segment.log, segment.next, segment.end) for segment in self._segments]
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
         """Take over what `segments` returned; the logs' blocks then wait for this member too."""

@@ -184,10 +184,12 @@ class Dispatcher:
                 self._drop(iri, stream)
         topics = self._log.topics()
         for iri, declaration in declared.items():
+            if iri in self._streams:
+                continue
             partitions = topics.get(self._names.tuples(declaration.name), 0)
             state = self._state_of(declaration)
             taken = 1 if state is None else len(state.positions)  # brokers may tell of fewer for a moment
-            if iri not in self._streams and partitions >= taken:
+            if partitions >= taken:
                 self._add(declaration, partitions)
         self._read_on()
 
