@@ -12,16 +12,17 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_cluster import STEP_MS, TRIPLES, Paced, Results, Running, running
+from benchmarks.macro.kafka_cluster import PREFIX, STEP_MS, TRIPLES, Paced, Results, Running, running
+from penstock.log import Partition, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from benchmarks.harness import Finding
 
 COMMAND = "python -m benchmarks kafka_streams"
 STREAMS = (1, 100, 1_000)
-SILENT_S, SECONDS, SETTLE_S, IDLE_MS = 5.0, 10.0, 3.0, 3_000
+SILENT_S, SECONDS, SETTLE_S, IDLE_MS, READY_S = 5.0, 10.0, 3.0, 3_000, 300.0
 SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator")
 
 
@@ -38,7 +39,20 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
             names += fresh
             title = f"Cluster of {len(names)} streams"
             yield Row(f"{title}: declaring a stream, {len(fresh)} at once", took_ms, "ms", COMMAND, clock="wall")
+            yield Row(f"{title}: until the broker has their topics", _usable_s(here, fresh), "s", COMMAND, clock="wall")
             yield from _cost(here, names, 1.0 if tiny else SILENT_S, 2.0 if tiny else SECONDS)
+
+
+def _usable_s(here: Running, names: Iterable[str]) -> float:
+    """Wait until the broker leads each partition: it answers that topics were made before it has made them."""
+    began = time.perf_counter()
+    topics = [Partition(f"{PREFIX}.{kind}.{name}") for kind in ("events", "tuples") for name in names]
+    while True:
+        try:
+            here.log.spans(topics)
+            return time.perf_counter() - began
+        except TransientError:
+            check(time.perf_counter() - began < READY_S, True, "topics can be used in time")
 
 
 def _cost(here: Running, names: list[str], silent_s: float, seconds: float) -> Iterator[Row]:

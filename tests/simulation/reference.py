@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from penstock.cluster.query_engine import result_line
 from penstock.engine.grid import closed_until
-from penstock.engine.lines import json_line
 from penstock.wire import (
     DispatcherState,
     QueryRegistration,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from simulation.tape import Noted
 
 _BLANK_JSON, _BLANK_NT = re.compile(r'"bnode", "value": "[^"]*"'), re.compile(r"_:\w+")
+_LENGTH = re.compile(r"the answer has \d+ bytes")  # more of them where snapshots and labels have more digits
 _NEVER = -(1 << 63)
 Key = tuple[str, int]
 
@@ -55,6 +56,8 @@ def content(line: dict[str, Any]) -> dict[str, Any]:
     if "results" in found:
         rows = [json.dumps(row, sort_keys=True) for row in found["results"]["bindings"]]
         found["results"] = sorted(_BLANK_JSON.sub('"bnode", "value": "b"', row) for row in rows)
+    if "error" in found:
+        found["error"] = _LENGTH.sub("the answer has", found["error"])
     if "graph" in found:
         found["graph"] = sorted(_BLANK_NT.sub("_:b", line) for line in found["graph"].splitlines())
     return found
@@ -311,4 +314,4 @@ class Reference:
     def _collect(self) -> None:
         for name, handle in self._handles.items():
             for evaluation in handle.poll():
-                self.expected[name, evaluation.time] = content(json.loads(json_line(evaluation, name)))
+                self.expected[name, evaluation.time] = content(json.loads(result_line(evaluation, name)))

@@ -104,6 +104,11 @@ def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_st
     hold(range(first, first + 100), forking)
 
 
+def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
+    monkeypatch.setattr("penstock.cluster.query_engine.MAX_LINE_BYTES", 1_000)
+    hold(range(1, 9), discarding)
+
+
 @pytest.mark.parametrize("seed", [79, 133])
 def test_a_stream_of_several_partitions_may_begin_behind_its_first_batch(seed):
     """One partition's heartbeat tells P while another holds the watermark back: the reference must not run ahead."""

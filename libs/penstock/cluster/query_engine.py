@@ -376,7 +376,7 @@ class QueryEngine:
         topic = record.topic or self.topics.names.results
         partition = 0 if record.topic else crc32(record.name.encode()) % self.topics.result_partitions
         return [
-            Record(topic, _line(e, record.name), f"{record.name}@{e.time}".encode(), partition)
+            Record(topic, result_line(e, record.name), f"{record.name}@{e.time}".encode(), partition)
             for e in member.inbox.take()
             if until is None or e.time <= until
         ]
@@ -458,7 +458,8 @@ class QueryEngine:
             runtime.core.store.release(track.number, track.batch(track.closed[-1]))
 
 
-def _line(evaluation: Evaluation, query: str) -> bytes:
+def result_line(evaluation: Evaluation, query: str) -> bytes:
+    """Return the line of an evaluation; what is longer than `MAX_LINE_BYTES` is replaced by an error that says so."""
     line = json_line(evaluation, query).encode()
     if len(line) <= MAX_LINE_BYTES:
         return line
