@@ -105,7 +105,7 @@ def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_st
 
 
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
-    monkeypatch.setattr("penstock.cluster.query_engine.MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr("penstock.cluster.query_engine.MAX_LINE_BYTES", 300)
     hold(range(1, 9), discarding)
 
 
