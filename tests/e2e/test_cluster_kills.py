@@ -115,7 +115,6 @@ def test_each_service_is_killed_three_times_under_load(broker, topic_prefix, tmp
     kill_under_load(broker.bootstrap_servers, topic_prefix, tmp_path, seed=1, each=3)
 
 
-@pytest.mark.timeout(1_500)
 @pytest.mark.long
 @pytest.mark.timeout(1_500)
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
