@@ -38,11 +38,12 @@ _INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 @dataclass(slots=True)
 class Running:
-    """A cluster, its client, and a log of our own."""
+    """A cluster, its client, a log of our own, and the process of the broker."""
 
     cluster: LocalCluster
     client: Client
     log: KafkaLog
+    broker: int
 
     def cpu_s(self) -> float:
         """Processor time of all services so far, seconds."""
@@ -100,7 +101,8 @@ def running(**wanted: int) -> Iterator[Running]:
                 LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), prefix=PREFIX, **counts) as cluster,
                 Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=PREFIX) as client,
             ):
-                yield Running(cluster, client, log)
+                assert broker.pid is not None
+                yield Running(cluster, client, log, broker.pid)
         finally:
             log.close()
             broker.stop()

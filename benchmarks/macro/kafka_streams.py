@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
 from benchmarks.macro.kafka_cluster import PREFIX, STEP_MS, TRIPLES, Paced, Results, Running, running
+from benchmarks.macro.processes import processor_s_of
 from penstock.log import Partition, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from benchmarks.harness import Finding
 
 COMMAND = "python -m benchmarks kafka_streams"
 STREAMS = (1, 100, 1_000)
 SILENT_S, SECONDS, SETTLE_S, IDLE_MS, READY_S = 5.0, 10.0, 3.0, 3_000, 300.0
-SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator")
+SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator", "broker")
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
@@ -88,7 +89,11 @@ def _cost(here: Running, names: list[str], silent_s: float, seconds: float) -> I
         yield Row(f"{title}: memory of {service}", megabytes, "MB", COMMAND)
 
 
-def _spent(here: Running, work: object) -> dict[str, float]:
-    before = here.cpu_by_service()
-    work()  # type: ignore[operator]
-    return {name: spent - before[name] for name, spent in here.cpu_by_service().items() if name in SERVICES}
+def _spent(here: Running, work: Callable[[], object]) -> dict[str, float]:
+    before = _costs(here)
+    work()
+    return {name: spent - before[name] for name, spent in _costs(here).items() if name in SERVICES}
+
+
+def _costs(here: Running) -> dict[str, float]:
+    return here.cpu_by_service() | {"broker": processor_s_of(here.broker)}
