@@ -6,7 +6,7 @@ Answers keep columns of term ids; they are decoded when someone looks, distinct 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.store._native import TermTuple
 
     Ids: TypeAlias = NDArray[np.uint64]
+    _Places: TypeAlias = range | NDArray[np.intp]
 
 _TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
 _FEW = 128  # ids of a small answer
@@ -79,31 +80,41 @@ class Answer:
         return zip(*held, strict=True) if held else (() for _ in range(self._rows))
 
     @cached_property
-    def _decoded(self) -> tuple[list[TermTuple | None], list[NDArray[np.intp]]]:
+    def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
         """Terms, and for each column held the position of each row's term among them; each once, unless they are
         few.
         """
-        if not self._held:
-            return [], []
+        if sum(map(len, self._held)) <= _FEW:  # sorting them costs more than decoding some twice
+            terms: list[TermTuple | None] = []
+            places: list[_Places] = []
+            for column in self._held:
+                places.append(range(len(terms), len(terms) + len(column)))
+                terms += self._decoder.decode(column)
+            return terms, places
         ids, ends = np.concatenate(self._held), np.cumsum([len(column) for column in self._held])[:-1]
-        if len(ids) <= _FEW:  # sorting them costs more than decoding some twice
-            return self._decoder.decode(ids), np.split(np.arange(len(ids)), ends)
         ids, positions = np.unique(ids, return_inverse=True)
-        return self._decoder.decode(ids), np.split(positions, ends)
+        return self._decoder.decode(ids), [*np.split(positions, ends)]
+
+    def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
+        """Return rows of what stands in place of the terms decoded."""
+        return self._zipped(
+            [
+                terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
+                for places in self._decoded[1]
+            ]
+        )
 
     def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
-        """Yield each row's terms as the core's tuples, None where unbound."""
-        terms, positions = self._decoded
-        yield from self._zipped([[terms[i] for i in column.tolist()] for column in positions])
+        """Return each row's terms as the core's tuples, None where unbound."""
+        return self._by_row(self._decoded[0])
 
     @cached_property
     def _terms(self) -> list[RdflibTerm | None]:
         return [None if term is None else from_tuple(term) for term in self._decoded[0]]
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
-        """Yield each row's rdflib terms, None where unbound."""
-        terms, positions = self._terms, self._decoded[1]
-        yield from self._zipped([[terms[i] for i in column.tolist()] for column in positions])
+        """Return each row's rdflib terms, None where unbound."""
+        return self._by_row(self._terms)
 
 
 class Solutions(Answer):
@@ -124,8 +135,14 @@ class Solutions(Answer):
         self.variables = tuple(variables)
 
     def __iter__(self) -> Iterator[dict[str, RdflibTerm]]:
-        for row in self.rdf_rows():
-            yield {name: term for name, term in zip(self.variables, row, strict=True) if term is not None}
+        names, rows = self.variables, self.rdf_rows()
+        if None in self._decoded[0]:
+            return ({name: term for name, term in zip(names, row, strict=True) if term is not None} for row in rows)
+        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)  # as nearly all are, so that making dicts is most of it
+        if len(names) == 1:
+            name = names[0]
+            return ({name: term} for (term,) in bound)
+        return (dict(zip(names, row)) for row in bound)  # noqa: B905 - being strict takes as long again
 
     def __repr__(self) -> str:
         return f"<Solutions: {len(self)} rows of {' '.join('?' + name for name in self.variables)}>"
@@ -158,7 +175,9 @@ class Solutions(Answer):
         """
         terms, positions = self._decoded
         distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
-        columns = [distinct.take(pa.array(column)) for column in self._whole(positions)]
+        columns = [
+            distinct.take(pa.array(column)) for column in self._whole([np.asarray(each, np.intp) for each in positions])
+        ]
         return pa.table(columns, names=list(self.variables))
 
 

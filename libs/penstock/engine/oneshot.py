@@ -123,16 +123,21 @@ class OneShot:
         Constants that nothing stored uses may have been forgotten since; asking for their ids again says so.
         """
         asked = self._plans.get((ir.text, base))
-        catalogue = EngineCatalogue(self._core, self._streams, stored=view)
-        if asked is not None and not asked.planned.blind:
-            asked.uses += 1
-            constants = asked.planned.constants
-            same = all(self._core.term_id(term) == term_id for term, term_id in constants.items())
-            stale = asked.uses % _REPLAN_EVERY == 0 and asked.planned.physical.replan_needed(catalogue)
-            if same and not stale:
-                return asked
-        planned = make_plan(ir, catalogue, grouped=False)
+        if asked is not None and self._holds(asked, view):
+            return asked
+        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
         return self._plans.put((ir.text, base), _Asked(planned))
+
+    def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
+        if asked.planned.blind:
+            return False
+        asked.uses += 1
+        for term, term_id in asked.planned.constants.items():
+            if self._core.term_id(term) != term_id:
+                return False
+        if asked.uses % _REPLAN_EVERY:
+            return True
+        return not asked.planned.physical.replan_needed(EngineCatalogue(self._core, self._streams, stored=view))
 
 
 def _one_shot(statement: Statement) -> ContinuousQuery:
