@@ -35,7 +35,7 @@ TextOut to_numpy(TextColumn&& texts) {
     const std::size_t size = owned->size();
     const nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<char>*>(p); });
     owned.release();
-    return {penstock::to_numpy(std::move(texts.offsets)), ColumnOut<std::uint8_t>(data, {size}, owner)};
+    return {penstock::to_numpy(std::move(texts.offsets)), penstock::array_over<std::uint8_t>(data, size, true, owner)};
 }
 
 TextColumnView texts(const TextIn& column) { return {view(std::get<0>(column)), view(std::get<1>(column))}; }

@@ -154,10 +154,10 @@ private:
     std::size_t nodes_;
 };
 
-nb::ndarray<nb::numpy, const TermId, nb::ndim<1>> column(nb::handle_t<Result> self, std::size_t i) {
+IdsOut column(nb::handle_t<Result> self, std::size_t i) {
     const Table& table = nb::cast<const Result&>(self).table;
     if (i >= table.columns.size()) throw nb::index_error("the answer has no such column");
-    return {table.columns[i].data(), {table.rows}, self};
+    return array_over<TermId>(table.columns[i].data(), table.rows, false, self);
 }
 
 auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {

@@ -1,6 +1,8 @@
 // The private module penstock.store._native; its face is libs/penstock/store/_native.pyi.
 #include <nanobind/nanobind.h>
 
+#include "arrays.hpp"
+
 namespace nb = nanobind;
 
 void bind_terms(nb::module_& m);
@@ -11,15 +13,13 @@ void bind_exec(nb::module_& m);
 void bind_remote(nb::module_& m);
 void bind_dataplane(nb::module_& m);
 
-// Until every area has landed, one that is missing is left out.
-__attribute__((weak)) void bind_exec(nb::module_&);
-
 NB_MODULE(_native, m) {
+    penstock::import_numpy();
     bind_terms(m);
     bind_store(m);
     bind_bulk(m);
     bind_stream(m);
     bind_dataplane(m);
     bind_remote(m);
-    if (bind_exec != nullptr) bind_exec(m);
+    bind_exec(m);
 }
