@@ -11,11 +11,16 @@ namespace {
 
 int number_of(Numpy type) {
     switch (type) {
-        case Numpy::int32: return NPY_INT32;
-        case Numpy::int64: return NPY_INT64;
-        case Numpy::uint8: return NPY_UINT8;
-        case Numpy::uint32: return NPY_UINT32;
-        case Numpy::uint64: break;
+        case Numpy::int32:
+            return NPY_INT32;
+        case Numpy::int64:
+            return NPY_INT64;
+        case Numpy::uint8:
+            return NPY_UINT8;
+        case Numpy::uint32:
+            return NPY_UINT32;
+        case Numpy::uint64:
+            break;
     }
     return NPY_UINT64;
 }
@@ -29,8 +34,8 @@ void import_numpy() {
 nb::object array_over(const void* data, std::size_t size, Numpy type, bool writable, nb::handle owner) {
     npy_intp length = static_cast<npy_intp>(size);
     const int flags = writable ? NPY_ARRAY_CARRAY : NPY_ARRAY_CARRAY_RO;
-    PyObject* array = PyArray_New(&PyArray_Type, 1, &length, number_of(type), nullptr, const_cast<void*>(data), 0, flags,
-                                  nullptr);
+    PyObject* array =
+        PyArray_New(&PyArray_Type, 1, &length, number_of(type), nullptr, const_cast<void*>(data), 0, flags, nullptr);
     if (array == nullptr) throw nb::python_error();
     nb::object made = nb::steal(array);
     if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner.inc_ref().ptr()) < 0)
