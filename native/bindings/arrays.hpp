@@ -39,7 +39,7 @@ inline constexpr Numpy numpy_type = std::is_same_v<T, std::int32_t>    ? Numpy::
 void import_numpy();
 
 /// Makes an array over memory that lives as long as `owner`. This is numpy's own call: by way of a buffer, as
-/// nanobind's arrays become numpy's, it takes five times as long, which is half of what a small query costs.
+/// nanobind's arrays become numpy's, it takes three times as long, which is a third of what a small query costs.
 nanobind::object array_over(const void* data, std::size_t size, Numpy type, bool writable, nanobind::handle owner);
 
 template <class T>
