@@ -16,6 +16,7 @@ from penstock.broker import Broker
 from penstock.cli.up import Supervised
 from penstock.client import Client
 from support.cluster_load import BOUND_S, Load, small
+from support.packages import program
 
 pytestmark = pytest.mark.xdist_group("broker")
 
@@ -102,9 +103,9 @@ def _wait(condition, cluster):
 
 
 def test_kcat_produces_events_and_reads_the_results(broker, topic_prefix, tmp_path):
-    kcat = shutil.which("kcat")
+    kcat = program("kcat")
     if kcat is None:
-        pytest.skip("kcat is not installed (the Debian package of that name)")
+        pytest.skip("kcat is not installed (the Debian package of that name), and cannot be")
     load = Load(broker.bootstrap_servers, topic_prefix)
 
     def produce(data: bytes, *headers: str) -> None:
