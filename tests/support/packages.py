@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 
 _PATIENCE_S = 240
 
@@ -13,9 +14,10 @@ def program(name: str) -> str | None:
     """Return where a program is, once the Debian package of its name is installed; None where it cannot be."""
     found = shutil.which(name)
     if found is None and os.geteuid() == 0 and (apt := shutil.which("apt-get")):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "timeout": _PATIENCE_S, "check": False}
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["update"], ["install", "-y", "--no-install-recommends", name]):
-            subprocess.run([apt, "-o", "DPkg::Lock::Timeout=120", "-qq", *step], env=environment, **quiet)
+        with suppress(subprocess.SubprocessError):
+            for step in (["update"], ["install", "-y", "--no-install-recommends", name]):
+                command = [apt, "-o", "DPkg::Lock::Timeout=120", "-qq", *step]
+                subprocess.run(command, env=environment, capture_output=True, timeout=_PATIENCE_S, check=True)
         found = shutil.which(name)
     return found
