@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 
+_HOLES = 4  # so many numbers of blocks that are gone are passed over for one that is there
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What an execution read: its instant, each window's (start, end], the snapshot, and each stream's last batch.
@@ -185,13 +188,16 @@ class BlockLog:
         return block.waiting > 0
 
     def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
-        """Yield the blocks with numbers from `first` up to `end` (exclusive), in order."""
+        """Yield the blocks with numbers from `first` up to `end` (exclusive), in order, each when it is asked for: who
+        takes one at a time does not pay for all that wait. What is gone by then is left out.
+        """
         with self._lock:
-            if end - first <= len(self._blocks):
-                found = [(i, self._blocks[i]) for i in range(first, end) if i in self._blocks]
-            else:
-                found = [(i, block) for i, block in self._blocks.items() if first <= i < end]
-        yield from found
+            sparse = end - first > _HOLES * len(self._blocks)
+            numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
+        for number in numbers:
+            block = self._blocks.get(number)
+            if block is not None:
+                yield number, block
 
     def taken(self, number: int) -> None:
         """Note that one more member has taken its part of a block."""

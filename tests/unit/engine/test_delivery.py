@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 import penstock
+from penstock.engine.blocks import BlockLog
 from support.bench import rows, timeline
 
 
@@ -35,6 +37,16 @@ def test_poll_can_be_limited(bench, query):
     assert [e.time for e in query.poll(0)] == []
     assert [e.time for e in query.poll(10)] == [300, 400, 500]
     assert query.unpolled() == 0
+
+
+def test_a_log_yields_block_by_block_what_is_there_by_then():
+    log = BlockLog()
+    blocks = {number: SimpleNamespace(waiting=1) for number in range(4)}
+    log.restore(4, blocks)
+    following = log.blocks(0, 4)
+    assert next(following) == (0, blocks[0])
+    log.taken(2)
+    assert [number for number, _ in following] == [1, 3]
 
 
 def test_an_evaluation_says_what_it_read(bench, query):
