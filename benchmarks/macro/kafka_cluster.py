@@ -20,6 +20,7 @@ from benchmarks.harness import LeftOutError
 from benchmarks.macro.processes import processor_s_of
 from penstock.errors import StorageError
 from penstock.log import END, Partition, Record
+from penstock.log.topics import TopicNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.client import Client
     from penstock.log.kafka import KafkaLog
 
-PREFIX = "bench"
+NAMES = TopicNames("bench")
 TRIPLES = 4
 STEP_MS = 100
 CHUNKS = 10  # of a step: so often a producer sends what is due
@@ -98,8 +99,10 @@ def running(**wanted: int) -> Iterator[Running]:
         counts |= wanted
         try:
             with (
-                LocalCluster(broker.bootstrap_servers, Path(folder, "cluster"), prefix=PREFIX, **counts) as cluster,
-                Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=PREFIX) as client,
+                LocalCluster(
+                    broker.bootstrap_servers, Path(folder, "cluster"), prefix=NAMES.prefix, **counts
+                ) as cluster,
+                Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=NAMES.prefix) as client,
             ):
                 assert broker.pid is not None
                 yield Running(cluster, client, log, broker.pid)
@@ -152,7 +155,7 @@ class Paced:
 
     def _submit(self, writer: object, name: str, time_ms: int) -> None:
         headers = (("timestamp", b"%d" % time_ms),)
-        writer.submit(Record(f"{PREFIX}.events.{name}", event(self.sent), headers=headers))  # type: ignore[attr-defined]
+        writer.submit(Record(NAMES.events(name), event(self.sent), headers=headers))  # type: ignore[attr-defined]
         self.sent += 1
 
 
@@ -164,7 +167,7 @@ class Results:
         self.read: dict[int, float] = {}
         self.lines: dict[int, dict[str, object]] = {}
         self._stop = threading.Event()
-        topic = f"{PREFIX}.results"
+        topic = NAMES.results
         self._reader = log.reader({Partition(topic, i): END for i in range(log.topics()[topic])})
         self._query = query
         self._thread = threading.Thread(target=self._follow, daemon=True)

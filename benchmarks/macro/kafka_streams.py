@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_cluster import PREFIX, STEP_MS, TRIPLES, Paced, Results, Running, running
+from benchmarks.macro.kafka_cluster import NAMES, STEP_MS, TRIPLES, Paced, Results, Running, running
 from benchmarks.macro.processes import processor_s_of
 from penstock.log import Partition, TransientError
 
@@ -47,7 +47,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 def _usable_s(here: Running, names: Iterable[str]) -> float:
     """Wait until the broker leads each partition: it answers that topics were made before it has made them."""
     began = time.perf_counter()
-    topics = [Partition(f"{PREFIX}.{kind}.{name}") for kind in ("events", "tuples") for name in names]
+    topics = [Partition(topic(name)) for topic in (NAMES.events, NAMES.tuples) for name in names]
     while True:
         try:
             here.log.spans(topics)

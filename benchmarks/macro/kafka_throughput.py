@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_cluster import PREFIX, TRIPLES, Results, event, running
+from benchmarks.macro.kafka_cluster import NAMES, TRIPLES, Results, event, running
 from penstock.log import Record
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 def _backlog(here: Running, results: Results, first: int, count: int) -> float:
     """Produce so many events and wait for their last result; returns seconds."""
-    topic = f"{PREFIX}.events.t"
+    topic = NAMES.events("t")
     began = time.perf_counter()
     records = [
         Record(topic, event(number), headers=(("timestamp", b"%d" % (BEGIN_MS + 1 + number // PER_MS)),))

@@ -4,6 +4,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <numpy/ndarraytypes.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,26 +29,24 @@ template <class T>
 using ColumnOut = nanobind::object;
 using IdsOut = ColumnOut<TermId>;
 
-enum class Numpy : std::uint8_t { int32, int64, uint8, uint32, uint64 };
-
-template <class T>
-inline constexpr Numpy numpy_type = std::is_same_v<T, std::int32_t>    ? Numpy::int32
-                                    : std::is_same_v<T, std::int64_t>  ? Numpy::int64
-                                    : std::is_same_v<T, std::uint8_t>  ? Numpy::uint8
-                                    : std::is_same_v<T, std::uint32_t> ? Numpy::uint32
-                                                                       : Numpy::uint64;
+/// numpy's number of an element's type.
+constexpr int numpy_type(const std::uint8_t*) { return NPY_UINT8; }
+constexpr int numpy_type(const std::int32_t*) { return NPY_INT32; }
+constexpr int numpy_type(const std::uint32_t*) { return NPY_UINT32; }
+constexpr int numpy_type(const std::int64_t*) { return NPY_INT64; }
+constexpr int numpy_type(const std::uint64_t*) { return NPY_UINT64; }
 
 /// To be called once, before any array is made. Throws Python's ImportError.
 void import_numpy();
 
-/// Makes an array over memory that lives as long as `owner`. This is numpy's own call: by way of a buffer, as
-/// nanobind's arrays become numpy's, it takes three times as long, which is a third of what a small query costs.
-nanobind::object array_over(const void* data, std::size_t size, Numpy type, bool writable, nanobind::handle owner);
+nanobind::object make_array(const void* data, std::size_t size, int type, bool writable, nanobind::handle owner);
 
+/// Makes an array over memory that lives as long as `owner`; of constants it may only be read. This is numpy's own
+/// call: by way of a buffer, as nanobind's arrays become numpy's, it takes three times as long, which is a third of
+/// what a small query costs.
 template <class T>
-ColumnOut<T> array_over(const T* data, std::size_t size, bool writable, nanobind::handle owner) {
-    static_assert(std::is_same_v<T, std::uint64_t> || numpy_type<T> != Numpy::uint64);
-    return array_over(static_cast<const void*>(data), size, numpy_type<T>, writable, owner);
+ColumnOut<T> array_over(T* data, std::size_t size, nanobind::handle owner) {
+    return make_array(data, size, numpy_type(data), !std::is_const_v<T>, owner);
 }
 
 template <class T>
@@ -53,15 +54,16 @@ std::span<const T> view(const ColumnIn<T>& column) {
     return {column.data(), column.size()};
 }
 
-/// Gives the vector's memory to a numpy array.
-template <class T>
-ColumnOut<T> to_numpy(std::vector<T>&& values) {
+/// Gives the vector's memory to a numpy array, as elements of another type of that size where one is named.
+template <class T, class As = T>
+ColumnOut<As> to_numpy(std::vector<T>&& values) {
+    static_assert(sizeof(T) == sizeof(As));
     auto owned = std::make_unique<std::vector<T>>(std::move(values));
-    T* data = owned->data();
+    auto* data = reinterpret_cast<As*>(owned->data());
     const std::size_t size = owned->size();
     const nanobind::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     owned.release();
-    return array_over<T>(data, size, true, owner);
+    return array_over(data, size, owner);
 }
 
 }  // namespace penstock

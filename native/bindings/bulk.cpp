@@ -30,12 +30,8 @@ using TextOut = std::tuple<ColumnOut<std::int32_t>, ColumnOut<std::uint8_t>>;
 using TextIn = std::tuple<ColumnIn<std::int32_t>, ColumnIn<std::uint8_t>>;
 
 TextOut to_numpy(TextColumn&& texts) {
-    auto owned = std::make_unique<std::vector<char>>(std::move(texts.bytes));
-    auto* data = reinterpret_cast<std::uint8_t*>(owned->data());
-    const std::size_t size = owned->size();
-    const nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<char>*>(p); });
-    owned.release();
-    return {penstock::to_numpy(std::move(texts.offsets)), penstock::array_over<std::uint8_t>(data, size, true, owner)};
+    return {penstock::to_numpy(std::move(texts.offsets)),
+            penstock::to_numpy<char, std::uint8_t>(std::move(texts.bytes))};
 }
 
 TextColumnView texts(const TextIn& column) { return {view(std::get<0>(column)), view(std::get<1>(column))}; }

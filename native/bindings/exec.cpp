@@ -157,7 +157,7 @@ private:
 IdsOut column(nb::handle_t<Result> self, std::size_t i) {
     const Table& table = nb::cast<const Result&>(self).table;
     if (i >= table.columns.size()) throw nb::index_error("the answer has no such column");
-    return array_over<TermId>(table.columns[i].data(), table.rows, false, self);
+    return array_over(table.columns[i].data(), table.rows, self);
 }
 
 auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
