@@ -12,7 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kRadixFrom = 1024;  // words
-constexpr int kSpreadBits = 8;
+constexpr std::size_t kDigitsFrom = 24;
+constexpr int kDigitBits = 8;
 constexpr std::size_t kWholeRadixFrom = 256;  // ends that do not fit into words: below, comparing is as fast
 
 enum class Order : std::uint8_t { Vertex, Label };  // by (vertex, label, value), or (label, vertex, value)
@@ -42,6 +43,7 @@ public:
         label_.shift = value_.bits + (order == Order::Vertex ? 0 : vertex_.bits);
     }
     int bits() const { return vertex_.bits + label_.bits + value_.bits; }
+    int value_bits() const { return value_.bits; }  // the lowest in either order
 
     std::uint64_t pack(const Keyed& end) const {
         return vertex_.put(end.vertex) | label_.put(end.label) | value_.put(end.value);
@@ -66,34 +68,50 @@ private:
 
 // The sorts of words take as many places again behind them; they return where the result is.
 
-/// Least significant byte first: for many.
-std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int bits) {
+/// Least significant digit first, from bit `low` on: nothing is compared, so that no branch is mispredicted.
+std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int low, int bits) {
     std::uint64_t* to = from + n;
-    for (int shift = 0; shift < bits; shift += 8) {
-        std::array<std::uint32_t, 256> at{};
-        for (std::size_t i = 0; i < n; ++i) ++at[from[i] >> shift & 0xFF];
+    const int passes = (bits - low + kDigitBits - 1) / kDigitBits;
+    for (int pass = 0; pass < passes; ++pass) {
+        const int end =
+            low + (bits - low) / (passes - pass);  // digits as even as can be: a table for few words is small
+        const std::size_t mask = (std::size_t{1} << (end - low)) - 1;
+        std::array<std::uint32_t, 1u << kDigitBits> at;
+        std::fill_n(at.begin(), mask + 1, 0);
+        for (std::size_t i = 0; i < n; ++i) ++at[from[i] >> low & mask];
         std::uint32_t begin = 0;
-        for (std::uint32_t& count : at) begin += std::exchange(count, begin);
-        for (std::size_t i = 0; i < n; ++i) to[at[from[i] >> shift & 0xFF]++] = from[i];
+        for (std::size_t digit = 0; digit <= mask; ++digit) begin += std::exchange(at[digit], begin);
+        for (std::size_t i = 0; i < n; ++i) to[at[from[i] >> low & mask]++] = from[i];
         std::swap(from, to);
+        low = end;
     }
     return from;
 }
 
-/// Spread by the first bits over about as many groups as there are words, most of which then have one or two.
-std::uint64_t* spread_sort(std::uint64_t* from, std::size_t n, int bits) {
-    std::uint64_t* const to = from + n;
-    const int shift = std::max(0, bits - kSpreadBits);
-    std::array<std::uint32_t, (1u << kSpreadBits) + 1> at{};  // by group: its end, once spread
-    for (std::size_t i = 0; i < n; ++i) ++at[(from[i] >> shift) + 1];
-    for (std::size_t group = 1; group < at.size(); ++group) at[group] += at[group - 1];
-    for (std::size_t i = 0; i < n; ++i) to[at[from[i] >> shift]++] = from[i];
-    for (std::size_t begin = 0; begin < n;) {
-        const std::size_t end = at[to[begin] >> shift];
-        if (end - begin > 1) std::sort(to + begin, to + end);
-        begin = end;
+/// For words in groups of which few have more than one: each group is put in order by itself.
+void sort_within(std::uint64_t* words, std::size_t n, int group_shift) {
+    for (std::size_t i = 1; i < n; ++i) {
+        if (words[i - 1] <= words[i]) continue;
+        const std::uint64_t group = words[i] >> group_shift;
+        std::size_t begin = i - 1, end = i + 1;
+        while (begin > 0 && words[begin - 1] >> group_shift == group) --begin;
+        while (end < n && words[end] >> group_shift == group) ++end;
+        std::sort(words + begin, words + end);
+        i = end;
     }
-    return to;
+}
+
+/// Of few words only the bits from `group_shift` on are sorted by digits.
+std::uint64_t* sort_words(std::uint64_t* words, std::size_t n, int group_shift, int bits) {
+    if (std::is_sorted(words, words + n)) return words;
+    if (n >= kRadixFrom) return radix_sort(words, n, 0, bits);
+    if (n < kDigitsFrom) {
+        std::sort(words, words + n);
+        return words;
+    }
+    words = radix_sort(words, n, group_shift, bits);
+    sort_within(words, n, group_shift);
+    return words;
 }
 
 /// Sorts and drops repetitions where the ends' differing bits fit into words; says whether they do.
@@ -104,8 +122,7 @@ bool sort_packed(std::vector<Keyed>& ends, Order order) {
     const auto memory = std::make_unique_for_overwrite<std::uint64_t[]>(2 * n);
     std::uint64_t* words = memory.get();
     std::transform(ends.begin(), ends.end(), words, [&](const Keyed& end) { return packing.pack(end); });
-    if (!std::is_sorted(words, words + n))
-        words = n < kRadixFrom ? spread_sort(words, n, packing.bits()) : radix_sort(words, n, packing.bits());
+    words = sort_words(words, n, packing.value_bits(), packing.bits());
     std::uint64_t* const end = std::unique(words, words + n);
     ends.resize(static_cast<std::size_t>(end - words));
     std::transform(words, end, ends.begin(), [&](std::uint64_t word) { return packing.unpack(word); });
