@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
@@ -15,6 +16,8 @@ pytest.importorskip("confluent_kafka")
 from penstock.broker import Broker
 from penstock.cli.up import Supervised
 from penstock.client import Client
+from penstock.log import START, Partition, Record, Topic, TransientError, kafka_writers
+from penstock.log.kafka import KafkaLog
 from support.cluster_load import BOUND_S, Load, small
 from support.packages import program
 
@@ -70,6 +73,29 @@ def small_disk(tmp_path):
         pytest.skip("file systems cannot be mounted here")
     yield folder, lambda: subprocess.run(["mount", "-o", "remount,size=256m", str(folder)], check=True)
     subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("away_s", [1.0, pytest.param(150.0, marks=pytest.mark.long)])
+def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker, tmp_path, monkeypatch, away_s):
+    """And nothing is given up, however long that takes: whoever flushes decides how long it waits."""
+    del broker  # only for its means: this one is killed
+    records = [Record("t", b"%d" % i) for i in range(3)]
+    with Broker(tmp_path / "node") as own, closing(KafkaLog(own.bootstrap_servers)) as log:
+        log.create([Topic("t")])
+        writer = log.writer()
+        writer.append(records[:1])
+        own.kill()
+        monkeypatch.setattr(kafka_writers, "_FLUSH_S", 1.0)
+        with pytest.raises(TransientError, match="2 records are not acknowledged"):
+            writer.append(records[1:])
+        time.sleep(away_s)
+        own.start()
+        monkeypatch.setattr(kafka_writers, "_FLUSH_S", BOUND_S)
+        writer.flush()
+        reader, read = log.reader({Partition("t", 0): START}), []
+        while not reader.caught_up():
+            read += [message.value for message in reader.poll(100, 0.1)]
+    assert read == [record.value for record in records]
 
 
 def test_a_full_disk_at_the_checkpoint_stops_nothing(broker, topic_prefix, tmp_path, small_disk):

@@ -196,7 +196,11 @@ class Client:
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - the name is API.md's
     ) -> None:
-        """Produce events, (timestamp, data) each, in order; durable on return."""
+        """Produce events, (timestamp, data) each, in order; durable on return.
+
+        TransientError: brokers did not answer in time. The events are on their way all the same, as long as the client
+        lives, and are written once brokers answer again: pushed again they would be there twice.
+        """
         topic = self._topics.events(self._name(stream))
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from penstock.log.port import Record
 
 _FLUSH_S: Final = 30.0
-_DELIVERY_MS: Final = 120_000
 _TRANSACTION_S: Final = 60.0  # after that the brokers abort a transaction whose writer is gone
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
@@ -31,7 +30,7 @@ _WRITING: Final = {
     "linger.ms": 1,
     "retry.backoff.ms": 2,  # a transaction right behind another one is told to try again: 100 ms would be its latency
     "retry.backoff.max.ms": 1000,
-    "delivery.timeout.ms": _DELIVERY_MS,
+    "delivery.timeout.ms": 0,  # never given up: who waits for it decides when it has taken too long
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": _IN_FLIGHT_KBYTES,
     "message.max.bytes": 67_108_864,
