@@ -1,6 +1,5 @@
 // Plan, execute() and Result: see _native.pyi.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -171,6 +170,19 @@ auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
     return to_numpy(std::move(starts));
 }
 
+std::pair<IdsOut, ColumnOut<std::int64_t>> runs(const IdsIn& column) {
+    std::vector<TermId> values;
+    std::vector<std::int64_t> starts;
+    const auto rows = view(column);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        if (row > 0 && rows[row] == rows[row - 1]) continue;
+        values.push_back(rows[row]);
+        starts.push_back(static_cast<std::int64_t>(row));
+    }
+    starts.push_back(static_cast<std::int64_t>(rows.size()));
+    return {to_numpy(std::move(values)), to_numpy(std::move(starts))};
+}
+
 auto difference(const std::vector<IdsIn>& a, const std::vector<IdsIn>& b) {
     if (a.size() != b.size()) throw nb::value_error("the two tables differ in their number of columns");
     auto spans = [](const std::vector<IdsIn>& columns) {
@@ -233,5 +245,6 @@ void bind_exec(nb::module_& m) {
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, "cpu_time"_a = false,
           "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
+    m.def("runs", &runs, "column"_a, "Values of a sorted column, each once; where its rows begin, and their end.");
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

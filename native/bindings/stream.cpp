@@ -94,10 +94,10 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
 }
 
 std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
-                                 Beyond& beyond, std::int64_t watermark, std::int64_t lateness_ms, std::int64_t wall_ms,
+                                 Beyond& beyond, std::int64_t watermark, std::int64_t lateness_ms,
                                  std::int64_t max_ahead_ms, std::int64_t time_limit, std::int64_t until) {
     const Unlocked released;
-    const Arrival arrival{watermark, lateness_ms, wall_ms, max_ahead_ms};
+    const Arrival arrival{watermark, lateness_ms, watermark, max_ahead_ms};
     const auto moved = stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
     if (moved) beyond.add(view(ts), *moved);
     return moved;
@@ -150,12 +150,12 @@ void bind_streams(nb::module_& m) {
                     "wall_ms"_a, "max_ahead_ms"_a)
         .def_static("check", &check, "dictionary"_a, "ts"_a, "s"_a, "p"_a, "o"_a, "time_limit"_a)
         .def("take", &take, nb::arg("ts").noconvert(), nb::arg("s").noconvert(), nb::arg("p").noconvert(),
-             nb::arg("o").noconvert(), "beyond"_a, "watermark"_a, "lateness_ms"_a, "wall_ms"_a, "max_ahead_ms"_a,
-             "time_limit"_a, "until"_a)
+             nb::arg("o").noconvert(), "beyond"_a, "watermark"_a, "lateness_ms"_a, "max_ahead_ms"_a, "time_limit"_a,
+             "until"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
-        .def("open_batches", &Stream::open_batches)
-        .def("release", &Stream::release, "batch"_a, unlocked)
+        .def("first_open", &Stream::first_open)
+        .def("release", &Stream::release, "batch"_a)
         .def("oldest_tick", &oldest_tick)
         .def("live_tuples", &Stream::live_tuples)
         .def("live_bytes", &Stream::live_bytes)

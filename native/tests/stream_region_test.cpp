@@ -137,7 +137,7 @@ TEST(Region, a_directory_that_is_not_there_is_a_storage_error_and_the_batch_stay
     const std::string moved = world.directory.path() + "-moved";
     std::filesystem::rename(world.directory.path(), moved);
     EXPECT_THROW(stream.close(0), StorageError);
-    EXPECT_EQ(stream.open_batches(), (std::vector<std::int64_t>{0}));
+    EXPECT_EQ(stream.first_open(), 0);
     EXPECT_EQ(stream.closed(), kNever);
     std::filesystem::rename(moved, world.directory.path());
     stream.close(0);

@@ -76,7 +76,7 @@ class SplitSystem(EngineSystem):
         dictionary = native.Dictionary()
         terms = TermCache(dictionary, self.service)
         core = ClusterCore(whole.store, dictionary, limits, whole.clock, whole.random, whole.foreign, terms=terms)
-        engine._runtime = engine._writing.runtime = runtime = Runtime(core)
+        engine._runtime = runtime = Runtime(core)
         runtime.evaluator.__class__ = _Publishing
         runtime.evaluator.service = self.service
         engine._one_shot = OneShot(asking(core), runtime.streams, engine._texts)

@@ -155,7 +155,7 @@ class Registrar:
         if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
             return
         stream = self._runtime.streams.get(statement.name)
-        if stream.publisher is None and self._runtime.schedule.readers(stream):
+        if stream.publisher is None and stream.readers:
             message = f"stream <{statement.name}> has readers already: register the query that publishes it first"
             raise QueryError(message, 1, 1, statement.name, statement.text)
 

@@ -65,14 +65,14 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
     return streams.publish(Declaration(query.name, timing="all"), publisher, batch_ms)
 
 
-def set_depths(group: Group, readers: Callable[[LiveStream], Iterable[Group]]) -> None:
+def set_depths(group: Group) -> None:
     """Set a new group's distance from the input, and of what reads the stream that it publishes."""
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
         group.publishes.depth = group.depth + 1
-        for reader in readers(group.publishes):
+        for reader in group.publishes.readers:
             if reader.depth < group.publishes.depth:
-                set_depths(reader, readers)
+                set_depths(reader)
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:

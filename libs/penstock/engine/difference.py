@@ -32,18 +32,9 @@ class Rows:
         """Return some of the rows, in the order given."""
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
-    def starts(self) -> NDArray[np.int64]:
-        """Return where each present member's rows begin, and at the end the number of rows."""
-        count = len(self.member)
-        if count == 0 or self.member[0] == self.member[-1]:
-            return np.array([0, count][: 1 + bool(count)], np.int64)
-        changes = np.flatnonzero(self.member[1:] != self.member[:-1]) + 1
-        return np.concatenate(([0], changes, [count]))
-
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members with rows, ascending, and `starts`."""
-        starts = self.starts()
-        return self.member[starts[:-1]], starts
+        """Return the members with rows, ascending; and where the rows of each begin, and at the end their number."""
+        return native.runs(self.member)
 
     @property
     def held(self) -> tuple[Ids, ...]:

@@ -77,7 +77,7 @@ class Engine:
         nodes: Nodes | None = None,
     ) -> None:
         self._lock = threading.RLock()
-        self._writing = _Writing(self._lock)
+        self._closed = False
         self._read_only = read_only
         self._directory: DataDirectory | None = None
         self._nodes = nodes
@@ -95,7 +95,6 @@ class Engine:
         self._texts = Texts(core.limits.text_cache)
         self._one_shot = OneShot(core, self._runtime.streams, self._texts)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
-        self._writing.runtime = self._runtime
 
     # ---- stored data
     def load(
@@ -112,22 +111,22 @@ class Engine:
         `graph` names the graph that takes what names none itself. `progress` is called now and then with the bytes read
         and the bytes in all. DataError at the first bad line: nothing is loaded then.
         """
-        with self._writing as runtime:
-            core = runtime.core
+        with self._lock:
+            core = self._opened().core
         document = Document.read(core, source, graph, format, base, progress)  # others may push meanwhile
-        with self._writing:
+        with self._lock:
+            self._opened()
             return document.commit(core)
 
     def bulk(self) -> BulkIntake:
         """Return what takes in loads that are prepared elsewhere (`penstock load --spark`)."""
-        self._check_open()
-        return BulkIntake(self._runtime.core, self._lock)
+        return BulkIntake(self._opened().core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
         """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
         statement = self._texts.parse(text, base)
-        with self._writing as runtime:
-            insert(runtime.core, statement)
+        with self._lock:
+            insert(self._opened().core, statement)
 
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
@@ -136,7 +135,7 @@ class Engine:
 
         LimitError beyond the time or memory given (None = the engine's limits).
         """
-        self._check_open()
+        self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb)
 
     # ---- streams
@@ -164,13 +163,13 @@ class Engine:
             max_ahead_ms=max_ahead_ms,
             slice_mb=slice_mb,
         )
-        with self._writing as runtime:
-            runtime.streams.declare(declaration)
+        with self._lock:
+            self._opened().streams.declare(declaration)
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. What it absorbed stays stored."""
-        with self._writing as runtime:
-            runtime.drop_stream(iri)
+        with self._lock:
+            self._opened().drop_stream(iri)
 
     def push(
         self,
@@ -184,7 +183,8 @@ class Engine:
         A late event is no error (see `late`). A bad one, or one too far ahead, becomes a dead letter and raises
         DataError.
         """
-        with self._writing as runtime:
+        with self._lock:
+            runtime = self._opened()
             stream = self._stream(iri, [(timestamp, data)])
             events, bad = self._parser.parse([(timestamp, data)], format)
             letters = runtime.take(stream, events, bad)
@@ -203,7 +203,8 @@ class Engine:
         LimitError: those before the ones in question are taken, in chunks of some thousand.
         """
         for chunk in _chunks(events, _CHUNK):
-            with self._writing as runtime:
+            with self._lock:
+                runtime = self._opened()
                 stream = self._stream(iri, chunk)
                 runtime.take(stream, *self._parser.parse(chunk, format))
             self._deliver()
@@ -215,7 +216,8 @@ class Engine:
 
         DataError, and nothing is taken, where a column cannot be that.
         """
-        with self._writing as runtime:
+        with self._lock:
+            runtime = self._opened()
             stream = runtime.streams.get(iri)
             if not runtime.take_columns(stream, timestamps, subjects, predicates, objects):
                 times = as_column(timestamps, np.int64)
@@ -230,9 +232,8 @@ class Engine:
         Fires what becomes due; with `skip` jumps over it, and each query's `gaps` records what was left out.
         """
         until = checked_time(timestamp)
-        with self._writing as runtime:
-            streams = runtime.input_streams() if iri is None else [runtime.streams.get(iri)]
-            runtime.advance(streams, until, skip=skip)
+        with self._lock:
+            self._opened().advance(iri, until, skip=skip)
         self._deliver()
 
     def late(self, iri: str) -> list[LateEvent]:
@@ -258,8 +259,8 @@ class Engine:
         `name` takes the place of the text's own. `base` is what relative IRIs and bare names are read against.
         """
         statement = self._texts.parse(text, base)
-        with self._writing as runtime:
-            return self._handle(runtime.registry.register(statement, name, base))
+        with self._lock:
+            return self._handle(self._opened().registry.register(statement, name, base))
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -272,28 +273,29 @@ class Engine:
         text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
         statement = self._texts.parse(text, base)
         with self._lock:
-            self._check_open()
-            return explain(self._runtime, self._one_shot, statement, base)
+            return explain(self._opened(), self._one_shot, statement, base)
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
         """Return the ids of rdflib terms, for `push_columns`. They stay valid as long as this data lives."""
-        with self._writing as runtime:
+        with self._lock:
+            runtime = self._opened()
             ids = terms_of.encode(runtime.core.dictionary, terms)
             runtime.core.dictionary.keep(ids)
             return ids
 
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
         """Return the rdflib terms of ids, None for 0; DataError for an id that names nothing."""
-        self._check_open()
+        dictionary = self._opened().core.dictionary
         wanted = as_column(ids, np.uint64)
-        self._runtime.core.dictionary.check(wanted)
-        return terms_of.decode(native.LocalTerms(self._runtime.core.dictionary), wanted)
+        dictionary.check(wanted)
+        return terms_of.decode(native.LocalTerms(dictionary), wanted)
 
     # ---- keeping
     def checkpoint(self) -> None:
         """Keep everything as of now in the data directory; an earlier checkpoint is replaced at once or not at all."""
-        with self._writing as runtime:
+        with self._lock:
+            runtime = self._opened()
             if self._directory is None or self._read_only:
                 raise StorageError("this engine has no data_dir of its own")
             runtime.progress(())  # a pass that was interrupted comes to its end first
@@ -307,13 +309,12 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
         with self._lock:
-            self._check_open()
-            return engine_stats(self._runtime)
+            return engine_stats(self._opened())
 
     def close(self) -> None:
         """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
         with self._lock:
-            if self._writing.runtime is None:
+            if self._closed:
                 return
             kept = False
             try:
@@ -321,7 +322,7 @@ class Engine:
                     self.checkpoint()
                 kept = True
             finally:
-                self._writing.runtime = None
+                self._closed = True
                 self._release(clean=kept)
                 members = list(self._runtime.registry.members.values())
         for member in members:
@@ -334,9 +335,11 @@ class Engine:
         self.close()
 
     # ---- inside
-    def _check_open(self) -> None:
-        if self._writing.runtime is None:
-            raise _closed()
+    def _opened(self) -> Runtime:
+        """The runtime of an engine that is open; whoever changes something holds the lock."""
+        if self._closed:
+            raise PenstockError("the engine is closed")
+        return self._runtime
 
     def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
         """The stream of a push; events for an unknown one are dead letters, and the caller's error."""
@@ -360,7 +363,8 @@ class Engine:
         return member.handle
 
     def _stop(self, member: Member) -> None:
-        with self._writing as runtime:
+        with self._lock:
+            runtime = self._opened()
             if runtime.registry.members.get(member.name) is member:
                 runtime.stop(member)
         self._deliver()
@@ -392,33 +396,6 @@ def _core(
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
     return Core(store, dictionary, limits, clock, rng, functions.call)
-
-
-class _Writing:
-    """Around a statement: the writer's lock of an engine that is open. `runtime` is None where it is not.
-
-    A class: a generator would cost a push a fifth of its time.
-    """
-
-    __slots__ = ("_lock", "runtime")
-
-    def __init__(self, lock: threading.RLock) -> None:
-        self._lock = lock
-        self.runtime: Runtime | None = None
-
-    def __enter__(self) -> Runtime:
-        self._lock.acquire()
-        if self.runtime is not None:
-            return self.runtime
-        self._lock.release()
-        raise _closed()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-
-def _closed() -> PenstockError:
-    return PenstockError("the engine is closed")
 
 
 class _Tuples(Sequence[bytes]):

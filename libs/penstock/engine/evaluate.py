@@ -45,7 +45,7 @@ class Evaluator:
         """Return the cohort's block at an instant whose batches are all closed."""
         group, query = cohort.group, cohort.group.query
         bounds = [window.move(time) for window in cohort.windows]
-        reading = self._reading(cohort, time, dict(zip((c.name for c in query.windows), bounds, strict=True)))
+        reading = self._reading(cohort, time, dict(zip(group.window_names, bounds, strict=True)))
         sources = self._sources(cohort, time)
         plan = group.current_plan(cohort, self._core, self._streams, sources[0])
         if plan.blind:
@@ -111,7 +111,7 @@ class Evaluator:
         return Block(
             reading=reading,
             form=query.form,
-            variables=tuple(variable.name for variable in query.variables),
+            variables=cohort.group.variables,
             columns=held if product is None else (),
             members=cohort.members,
             present=present,

@@ -53,7 +53,7 @@ class Product:
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members with rows, ascending, and `starts`."""
+        """Return `present` and `starts`."""
         return self.present, self.starts
 
     def bytes(self) -> float:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from penstock.engine.groups import Group
     from penstock.engine.refused import Output
     from penstock.engine.registry import Registry
-    from penstock.engine.schedule import Schedule
     from penstock.engine.streams import LiveStream, Streams
 
 _RELEASE_EVERY = 64  # closed batches with tuples within one pass
@@ -40,7 +39,6 @@ class Firing:
         evaluator: Evaluator,
         forgetting: Forgetting,
         registry: Registry,
-        schedule: Schedule,
         dead: Output[DeadLetter],
     ) -> None:
         self._core = core
@@ -48,7 +46,6 @@ class Firing:
         self._evaluator = evaluator
         self._forgetting = forgetting
         self._registry = registry
-        self._schedule = schedule
         self._dead = dead
         self._touched: dict[LiveStream, None] = {}
         self._since_release = 0
@@ -111,7 +108,7 @@ class Firing:
         """Release what the streams touched since the last time hold in vain, and forget terms where it is due."""
         self._forgetting.tick(self._since_release)
         for stream in self._touched:
-            release(stream, self._schedule.readers(stream), self._core.store)
+            release(stream, self._core.store)
         self._touched.clear()
         self._since_release = 0
         self._forgetting.sweep_if_due()

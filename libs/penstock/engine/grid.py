@@ -32,11 +32,11 @@ class Grid:
         """Return the first instant later than `time`."""
         if self.bounded and time < self.t0:
             return self.t0
-        return min(_floor(time, self.t0, step) + step for step in self.steps)
+        return min([self.latest(step, time) + step for step in self.steps])
 
     def latest(self, step: int, time: int) -> int:
         """Return the latest report instant, not later than `time`, of a window with that step."""
-        return _floor(time, self.t0, step)
+        return time - (time - self.t0) % step
 
     def count(self, after: int, until: int) -> int:
         """Return how many instants lie in (after, until] (an upper bound where there are very many different steps)."""
@@ -57,10 +57,6 @@ class Grid:
 
     def _multiples(self, step: int, after: int, until: int) -> int:
         return (until - self.t0) // step - (after - self.t0) // step
-
-
-def _floor(time: int, t0: int, step: int) -> int:
-    return t0 + (time - t0) // step * step
 
 
 @lru_cache(maxsize=1024)

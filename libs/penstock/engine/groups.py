@@ -38,6 +38,8 @@ class Group:
         self.query: ContinuousQuery = template.query
         self.streams = tuple(streams)
         self.by_iri = {stream.iri: stream for stream in streams}
+        self.window_names = tuple(clause.name for clause in self.query.windows)
+        self.variables = tuple(variable.name for variable in self.query.variables)
         self.grid = grid_of(self.query)
         self.publishes: LiveStream | None = None
         self.depth = 0

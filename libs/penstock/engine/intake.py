@@ -60,7 +60,7 @@ class Intake:
         times = events.times if accepted is None else events.times[accepted]
         point = batch_start(int(times[0]), stream.batch_ms)
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
-            self._schedule.check({stream: watermark}, point)
+            self._schedule.check([stream], watermark, point)
         if accepted is None:
             stream.append(events.of_triples(events.times), events.s, events.p, events.o)
         else:

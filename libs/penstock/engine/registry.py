@@ -39,7 +39,7 @@ class Registry:
         self.era = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
-        self._waiting: dict[Group, None] = {}
+        self.waiting: dict[Group, None] = {}  # those with a cohort that has no registration point yet
         self.members: dict[str, Member] = {}
         self.listeners: set[Inbox] = set()
         self.pool = WindowPool()
@@ -70,7 +70,7 @@ class Registry:
         member.point = point
         cohort.add([member])
         if point is None:
-            self._waiting[member.group] = None
+            self.waiting[member.group] = None
         member.group.settle(self.pool)
         return member
 
@@ -107,7 +107,7 @@ class Registry:
         if point is not None:
             cohort.start(point, self.pool, last)
         else:
-            self._waiting[group] = None
+            self.waiting[group] = None
         if main:
             group.main = cohort
             cohort.uncut(self.pool)
@@ -135,7 +135,7 @@ class Registry:
                 group.publishes = made
             self._groups[self.era, template] = group
             self._schedule.add(group)
-            set_depths(group, self._schedule.readers)
+            set_depths(group)
         member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
         return member
 
@@ -144,17 +144,12 @@ class Registry:
         """Return P: the latest closed batch boundary among the streams, None where none has progress (SEMANTICS §3)."""
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether some query has no registration point yet."""
-        return bool(self._waiting)
-
     def begin(self, stream: LiveStream, point: int) -> None:
         """Give a registration point to those that waited for the first progress of any of their streams."""
-        if not self._waiting:
+        if not self.waiting:
             return
-        for group in [group for group in self._waiting if stream.iri in group.by_iri]:
-            del self._waiting[group]
+        for group in [group for group in self.waiting if stream.iri in group.by_iri]:
+            del self.waiting[group]
             group.begin(point, self.pool)
             group.settle(self.pool)
 
@@ -164,7 +159,7 @@ class Registry:
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:
-            self._waiting.pop(group, None)
+            self.waiting.pop(group, None)
         del self.members[member.name]
         if any(True for _ in group.cohorts):
             return None

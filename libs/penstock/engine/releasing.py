@@ -9,17 +9,14 @@ from penstock.engine.pace import GridPace
 from penstock.engine.windows import CountedWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.engine.cohorts import Cohort
-    from penstock.engine.groups import Group
     from penstock.engine.streams import LiveStream
     from penstock.engine.windows import Window
     from penstock.node.graph import RemoteGraph
     from penstock.store import _native as native
 
 
-def release(stream: LiveStream, readers: Iterable[Group], store: native.Store | RemoteGraph) -> None:
+def release(stream: LiveStream, store: native.Store | RemoteGraph) -> None:
     """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
     closed = stream.closed_ms
     if closed is None:
@@ -30,7 +27,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: native.Store | 
         kept_from = min(kept_from, stream.kept_from)
     if stream.asked_from is not None:
         asked_from = min(asked_from, stream.asked_from)
-    for group in readers:
+    for group in stream.readers:
         for cohort in group.cohorts:
             if cohort.point is None:
                 continue  # it will see nothing of what is closed by then

@@ -43,7 +43,7 @@ class Runtime:
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
         self.evaluator = Evaluator(core, self.streams)
-        parts = self.streams, self.evaluator, self.forgetting, self.registry, self.schedule
+        parts = self.streams, self.evaluator, self.forgetting, self.registry
         self.firing = Firing(core, *parts, self.dead_letters)
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
 
@@ -59,26 +59,33 @@ class Runtime:
         """Take columns whose rows are an event each and set nothing in motion, as nearly always. False: nothing was
         done.
         """
+        settled = not (self.schedule.unfinished or self.registry.waiting)
+        if settled and stream.take(times, s, p, o):
+            return True
         self._check_input(stream)
-        if self.schedule.unfinished or self.registry.waiting:
-            return False
-        return stream.take(times, s, p, o, self.core.clock())
+        return False
 
-    def advance(self, streams: Sequence[LiveStream], time: int, *, skip: bool) -> None:
-        """Move watermarks to a time, and fire what becomes due, or (`skip`) jump over it."""
-        for stream in streams:
-            self._check_input(stream)
+    def advance(self, iri: str | None, time: int, *, skip: bool) -> None:
+        """Move the watermark of a stream, or (None) of all that users push to, to a time, and fire what becomes due, or
+        (`skip`) jump over it.
+        """
+        streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
         if not skip:
-            self.schedule.check(dict.fromkeys(moved, time), time)
+            self.schedule.check(moved, time, time)
         for stream in moved:
-            self.registry.begin(stream, time)
+            if self.registry.waiting:
+                self.registry.begin(stream, time)
             stream.move(time)
         self.progress([*moved, *self._skip(moved)] if skip else moved)
 
-    def input_streams(self) -> list[LiveStream]:
-        """Return the streams that users push to."""
+    def _input_streams(self) -> list[LiveStream]:
         return [stream for stream in self.streams if stream.publisher is None]
+
+    def _input_stream(self, iri: str) -> LiveStream:
+        stream = self.streams.get(iri)
+        self._check_input(stream)
+        return stream
 
     @staticmethod
     def _check_input(stream: LiveStream) -> None:
@@ -132,14 +139,14 @@ class Runtime:
         """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
         ended = self.registry.remove(member)
         member.inbox.end()
-        if ended is not None and self.schedule.readers(ended):
+        if ended is not None and ended.readers:
             self.progress([ended])
         self._drop_unread()
 
     def _drop_unread(self) -> None:
         """Forget derived streams that have ended and that nobody reads any more."""
         for stream in list(self.streams):
-            if stream.ended and not self.schedule.readers(stream):
+            if stream.ended and not stream.readers:
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:
@@ -147,7 +154,7 @@ class Runtime:
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")
-        readers = [member.name for group in self.schedule.readers(stream) for c in group.cohorts for member in c]
+        readers = [member.name for group in stream.readers for c in group.cohorts for member in c]
         if readers:
             raise DataError(f"stream <{iri}> is read by {len(readers)} queries ({readers[0]}, …): stop them first")
         self.streams.drop(iri)

@@ -17,7 +17,7 @@ from penstock.engine.pace import CountPace, GridPace
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
@@ -39,43 +39,37 @@ class Work(Protocol):
 
 
 class Schedule:
-    """The groups by stream, and the order of things."""
+    """Which groups read which streams, and the order of things."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._readers: dict[str, dict[Group, None]] = {}
-        self._unfinished: dict[LiveStream, None] = {}
+        self._groups: set[Group] = set()
+        self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
 
     # ---- who reads what
     def add(self, group: Group) -> None:
         """Take a group in."""
+        self._groups.add(group)
         for stream in group.streams:
-            self._readers.setdefault(stream.iri, {})[group] = None
+            stream.readers[group] = None
 
     def remove(self, group: Group) -> None:
         """Let a group go."""
+        self._groups.remove(group)
         for stream in group.streams:
-            readers = self._readers[stream.iri]
-            del readers[group]
-            if not readers:
-                del self._readers[stream.iri]
-
-    def readers(self, stream: LiveStream) -> Collection[Group]:
-        """The groups that name a stream."""
-        return self._readers.get(stream.iri, ())
+            del stream.readers[group]
 
     # ---- before anything changes
-    def check(self, moved: dict[LiveStream, int], point: int) -> None:
+    def check(self, moved: Iterable[LiveStream], watermark: int, point: int) -> None:
         """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
 
-        `moved` gives streams their new watermarks; `point` would be the registration point of cohorts that wait for
-        one.
+        `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one.
         """
-        if not self._readers:
+        if not self._groups:
             return
-        targets = {stream: closed_until(w, stream.batch_ms) for stream, w in moved.items()}
+        targets = {stream: closed_until(watermark, stream.batch_ms) for stream in moved}
         points = dict.fromkeys(targets, point)
-        for group in self._downstream(moved):
+        for group in self._downstream(targets):
             for cohort in group.cohorts:
                 self._check_cohort(cohort, targets, points)
 
@@ -122,7 +116,7 @@ class Schedule:
         seen: set[Group] = set()
 
         def add(stream: LiveStream) -> None:
-            for group in self.readers(stream):
+            for group in stream.readers:
                 if group not in seen:
                     seen.add(group)
                     heappush(queue, (group.depth, len(seen), group))
@@ -138,15 +132,11 @@ class Schedule:
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
         """Close and fire all that the streams' watermarks allow; also what an interrupted pass (Ctrl-C) left undone."""
-        interrupted = list(self._unfinished)
-        self._unfinished.update(dict.fromkeys(moved))
-        _Pass(self, work, self._unfinished).run(interrupted)
-        self._unfinished.clear()
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether a pass was interrupted."""
-        return bool(self._unfinished)
+        interrupted = list(self.unfinished)
+        for stream in moved:
+            self.unfinished[stream] = None
+        _Pass(work, self.unfinished).run(interrupted)
+        self.unfinished.clear()
 
     def skip(self, moved: Iterable[LiveStream]) -> Iterator[tuple[Cohort, Gap]]:
         """Jump over every instant that is due; yields each gap. The caller moves what the cohort's group publishes."""
@@ -169,9 +159,7 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
     Streams that have ended hold nothing up; where all have, what the furthest has closed is due, and nothing more.
     """
-    if all(stream.ended for stream in group.streams):
-        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
-    found: list[int] = []
+    least: int | None = None
     for stream in group.streams:
         if stream.ended:
             continue
@@ -180,8 +168,11 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
             target = targets[stream] if target is None else max(target, targets[stream])
         if target is None:
             return None
-        found.append(target)
-    return min(found, default=None)
+        if least is None or target < least:
+            least = target
+    if least is None:
+        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
+    return least
 
 
 def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
@@ -215,8 +206,7 @@ class _Pass:
     are the streams that it has to look at.
     """
 
-    def __init__(self, schedule: Schedule, work: Work, unfinished: dict[LiveStream, None]) -> None:
-        self._schedule = schedule
+    def __init__(self, work: Work, unfinished: dict[LiveStream, None]) -> None:
         self._work = work
         self._unfinished = unfinished
         self._due: list[_Due] = []
@@ -227,11 +217,11 @@ class _Pass:
     def run(self, interrupted: Iterable[LiveStream]) -> None:
         for stream in interrupted:
             if stream.closed_ms is not None:
-                self._count(stream, taken=True)  # perhaps it was closed, and that was all
+                self._closed(stream, 0)  # perhaps it was closed, and that was all
         for stream in list(self._unfinished):
             self._moved(stream)
         while True:
-            first = self._first_due()
+            first = self._first_due() if self._due else None
             if self._stops and (first is None or self._stops[0][0] <= first.time):
                 self._close_next()
             elif first is None:
@@ -242,7 +232,7 @@ class _Pass:
 
     def _moved(self, stream: LiveStream) -> None:
         self._queue_stop(stream)
-        for group in self._schedule.readers(stream):
+        for group in stream.readers:
             self._queue_group(group)
 
     # ---- evaluations
@@ -288,9 +278,8 @@ class _Pass:
 
     def _close_next(self) -> None:
         end, _, stream = heappop(self._stops)
-        if self._stop_of.get(stream) != end:
+        if self._stop_of[stream] != end:
             return
-        del self._stop_of[stream]
         if stream.closed_ms is None or stream.closed_ms < end:
             self._closed(stream, stream.close_until(end))
         if stream.closed_ms != stream.target_ms:
@@ -306,18 +295,17 @@ class _Pass:
 
     def _closed(self, stream: LiveStream, batches: int) -> None:
         self._work.closed(stream, batches)
-        self._count(stream, taken=batches > 0)
+        for group in stream.readers:
+            if group.grid is None:
+                self._count(group, stream)
 
-    def _count(self, stream: LiveStream, *, taken: bool) -> None:
+    def _count(self, group: Group, stream: LiveStream) -> None:
         """Let count windows over a stream that has closed take its tuples in."""
-        for group in self._schedule.readers(stream):
-            if group.grid is not None:
-                continue
-            for cohort in group.cohorts:
-                if taken and isinstance(cohort.pace, CountPace):
-                    cohort.pace.closed(stream)
-                if group.publishes is not None:
-                    self._unfinished[group.publishes] = None
-                    self._work.counted(cohort)
-                    self._moved(group.publishes)
-            self._queue_group(group)
+        for cohort in group.cohorts:
+            if isinstance(cohort.pace, CountPace):
+                cohort.pace.closed(stream)
+            if group.publishes is not None:
+                self._unfinished[group.publishes] = None
+                self._work.counted(cohort)
+                self._moved(group.publishes)
+        self._queue_group(group)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +15,14 @@ from penstock.rdf.terms import IRI
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sized
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
     from penstock.engine.answers import Ids
     from penstock.engine.core import Elsewhere
     from penstock.engine.declaration import Declaration
+    from penstock.engine.groups import Group
     from penstock.engine.limits import Limits
     from penstock.node.graph import RemoteGraph
     from penstock.node.stream import RemoteStream
@@ -36,7 +36,7 @@ class LiveStream:
 
     `watermark` and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
     changes them. `closed_ms` is the end of the last batch that was closed: the target may be ahead of it only while the
-    schedule runs.
+    schedule runs. `readers` are the groups that name the stream, as the schedule has them.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class LiveStream:
         self.declare(declaration, core)
         self.closed_ms: int | None = None
         self.publisher: str | None = None
+        self.readers: dict[Group, None] = {}
         self.depth = 0  # queries between the input and this stream
         self.ended = False
         self.kept_from: int | None = None  # others (queries of another process) still look at tuples later than this,
@@ -57,7 +58,6 @@ class LiveStream:
         self.events = 0
         self.tuples = 0
         self._beyond = native.Beyond()
-        self._open: list[int] | None = None
 
     def __repr__(self) -> str:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
@@ -81,7 +81,7 @@ class LiveStream:
         """Raise the watermark; it never goes back."""
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
-            self.target_ms = closed_until(watermark, self.batch_ms)
+            self.target_ms = watermark - watermark % self.batch_ms
 
     def resume(self, watermark: int | None, closed_ms: int | None) -> None:
         """Go on where another incarnation was."""
@@ -91,26 +91,24 @@ class LiveStream:
 
     def first_open(self) -> int | None:
         """Return the end of the first open batch that holds tuples."""
-        waiting = self._open_batches()
-        return (waiting[0] + 1) * self.batch_ms if waiting else None
+        first = self.core.first_open()
+        return None if first is None else (first + 1) * self.batch_ms
 
     def next_stop(self) -> int | None:
         """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
-        target = self.target_ms
-        if target is None or (self.closed_ms is not None and self.closed_ms >= target):
+        target, closed = self.target_ms, self.closed_ms
+        if target is None:
             return None
-        waiting = self._open_batches()
-        return min((waiting[0] + 1) * self.batch_ms, target) if waiting else target
+        if closed is not None and closed + self.batch_ms >= target:
+            return target if closed < target else None
+        first = self.first_open()
+        return target if first is None else min(first, target)
 
     def close_until(self, end: int) -> int:
         """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
         assert end % self.batch_ms == 0, (end, self.batch_ms)
-        batch = end // self.batch_ms - 1
-        self.core.close(batch)
+        held = self.core.close(end // self.batch_ms - 1)
         self.closed_ms = end
-        waiting = self._open_batches()
-        held = bisect_right(waiting, batch)
-        del waiting[:held]
         return held
 
     def close_for(self, time: int) -> int:
@@ -121,34 +119,27 @@ class LiveStream:
         """Whether the batch that holds `time` is closed."""
         return self.closed_ms is not None and self.closed_ms >= time
 
-    def _open_batches(self) -> list[int]:
-        if self._open is None:
-            self._open = list(self.core.open_batches())
-        return self._open
-
     # ---- tuples
-    def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, wall_ms: int) -> bool:
+    def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
         """Take rows that are an event each, by one call of the core, where all are accepted and close no batch.
 
-        False: nothing was done.
+        False: nothing was done. What is beyond max_ahead_ms is measured by the watermark alone: the clock can only let
+        more pass.
         """
         core, before, closed = self._here, self.watermark, self.closed_ms
-        if core is None or before is None or closed is None:
+        if core is None or before is None or closed is None or self.publisher is not None:
             return False
         setting = self.declaration
         lateness, most_ahead, until = setting.lateness_ms, setting.max_ahead_ms, closed + setting.batch_ms - 1
         try:
-            watermark = core.take(
-                times, s, p, o, self._beyond, before, lateness, wall_ms, most_ahead, MAX_TIME_MS, until
-            )
+            watermark = core.take(times, s, p, o, self._beyond, before, lateness, most_ahead, MAX_TIME_MS, until)
         except TypeError:
             return False  # they may still be made into columns
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
         if watermark is None:
             return False
-        rows = len(cast("Sized", times))
-        self._open = None
+        rows = len(times)  # type: ignore[arg-type] # it was a column
         self.tuples += rows
         self.events += rows
         self.watermark = watermark
@@ -160,7 +151,6 @@ class LiveStream:
             self.core.append(times, s, p, o)
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
-        self._open = None
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:

@@ -98,11 +98,12 @@ class RemoteStream:
 
     # ---- closing
     def close(self, batch: int) -> int:
-        """Close every batch up to this one, on all nodes, and copy what they publish. Returns the last snapshot."""
+        """Close every batch up to this one, on all nodes, and copy what they publish. Returns how many held tuples."""
         if self._closed is not None and batch <= self._closed:
-            return self._nodes.snapshot
+            return 0
         self.behind = True
-        for number in sorted(k for k in self._open if k <= batch):
+        held = sorted(k for k in self._open if k <= batch)
+        for number in held:
             self._close_one(number)
             self._closed = number
         if self._closed != batch:
@@ -111,7 +112,7 @@ class RemoteStream:
         self._take(batch)
         self.behind = False
         self._nodes.settle()
-        return self._nodes.snapshot
+        return len(held)
 
     def _close_one(self, batch: int) -> None:
         parts = self._open[batch]
@@ -137,9 +138,9 @@ class RemoteStream:
         self._nodes.patiently(take)
 
     # ---- what is here
-    def open_batches(self) -> list[int]:
-        """Numbers of open batches that hold tuples, ascending."""
-        return sorted(self._open)
+    def first_open(self) -> int | None:
+        """Number of the first open batch that holds tuples."""
+        return min(self._open, default=None)
 
     def release(self, batch: int) -> None:
         """Let go of slices up to this batch; nodes are told with the next lease."""

@@ -218,11 +218,11 @@ class Stream(SliceSource):
     def check(dictionary: Dictionary, ts: Times, s: Ids, p: Ids, o: Ids, time_limit: int) -> None: ...  # DataError
     def take(  # all accepted, and the watermark stays at or before `until`: returns it; None: nothing was done
         self, ts: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, beyond: Beyond, watermark: int, lateness_ms: int,
-        wall_ms: int, max_ahead_ms: int, time_limit: int, until: int,  # TypeError where a column is none for append()
+        max_ahead_ms: int, time_limit: int, until: int,  # by the watermark; TypeError where a column is none for append()
     ) -> int | None: ...
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
-    def close(self, batch: int) -> int: ...
-    def open_batches(self) -> list[int]: ...
+    def close(self, batch: int) -> int: ...   # how many batches with tuples that were
+    def first_open(self) -> int | None: ...   # the first open batch that holds tuples
     def release(self, batch: int) -> None: ...
     def oldest_tick(self) -> int | None: ...
     def live_tuples(self) -> int: ...
@@ -293,6 +293,8 @@ class Forker:
     def __init__(
         self, owners: Sequence[int], run: Callable[[int, list[ForkPart], float, int], Sequence[ForkPart]]
     ) -> None: ...  # owners: of each shard its node
+
+def runs(column: Ids) -> tuple[Ids, NDArray[np.int64]]: ...  # a sorted column's values, each once; where its rows begin
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
     """Row numbers of a that remain when b's rows are taken away one for one (ISTREAM, DSTREAM)."""

@@ -133,14 +133,15 @@ std::optional<std::int64_t> Stream::take(std::span<const std::int64_t> ts, std::
 
 // ---- closing
 
-Snapshot Stream::close(std::int64_t batch) {
+std::size_t Stream::close(std::int64_t batch) {
     Impl& stream = *impl_;
-    while (!stream.open.empty() && stream.open.begin()->first <= batch) stream.close_first();
+    std::size_t held = 0;
+    for (; !stream.open.empty() && stream.open.begin()->first <= batch; ++held) stream.close_first();
     if (batch > stream.closed) {
         stream.store.set_vts(stream.options.number, batch);
         stream.closed = batch;
     }
-    return stream.store.latest();
+    return held;
 }
 
 void Stream::Impl::close_first() {
@@ -193,10 +194,8 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
 std::int64_t Stream::closed() const { return impl_->closed; }
 std::int64_t Stream::batch_ms() const { return impl_->options.batch_ms; }
 
-std::vector<std::int64_t> Stream::open_batches() const {
-    std::vector<std::int64_t> batches;
-    for (const auto& [batch, tuples] : impl_->open) batches.push_back(batch);
-    return batches;
+std::optional<std::int64_t> Stream::first_open() const {
+    return impl_->open.empty() ? std::nullopt : std::optional(impl_->open.begin()->first);
 }
 
 // ---- live slices

@@ -91,10 +91,10 @@ public:
 
     /// Closes every batch up to and including `batch`, oldest first: seals each non-empty one as slices, absorbs its
     /// timeless tuples (one commit per batch; their terms are kept), records Local_VTS. Batches without tuples cost
-    /// nothing. The caller closes batch by batch where evaluations lie between. Returns the latest snapshot.
-    Snapshot close(std::int64_t batch);
+    /// nothing. The caller closes batch by batch where evaluations lie between. Returns how many held tuples.
+    std::size_t close(std::int64_t batch);
     std::int64_t closed() const override;
-    std::vector<std::int64_t> open_batches() const;  // numbers of open batches that hold tuples, ascending
+    std::optional<std::int64_t> first_open() const;  // number of the first open batch that holds tuples
 
     /// Slices of batches up to and including `batch` are needed by no window any more; their memory is recycled.
     void release(std::int64_t batch);

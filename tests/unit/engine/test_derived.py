@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import rdflib
 
 import penstock
 from penstock import DataError, QueryError
@@ -101,6 +103,9 @@ def test_nobody_else_pushes_to_it_and_advancing_all_leaves_it_alone(bench):
             refused()
     bench.advance(None, 300)
     assert bench.engine.stats()["streams"]["urn:d"]["watermark"] == 399
+    a = bench.engine.encode([rdflib.URIRef("urn:a")])
+    with pytest.raises(DataError, match="derived"):
+        bench.engine.push_columns("urn:d", np.array([450], np.int64), a, a, a)
 
 
 def test_a_cycle_of_queries_is_refused(bench):

@@ -168,6 +168,16 @@ def test_late_columns_are_handed_over_as_ntriples(bench, query):
     assert [e.timestamp for e in bench.engine.dead_letters()] == [10**12]
 
 
+def test_columns_far_beyond_the_watermark_are_measured_by_the_clock(bench):
+    bench.declare("s", max_ahead_ms=10)
+    bench.advance("s", 0)
+    a, p = (np.repeat(bench.engine.encode([rdflib.URIRef(f"urn:{x}")]), 1) for x in "ap")
+    for time in (5, 50, WALL + 10, WALL + 30):
+        bench.engine.push_columns("urn:s", np.array([time], np.int64), a, p, a)
+    assert [e.timestamp for e in bench.engine.dead_letters()] == [WALL + 30]
+    assert watermark(bench) == WALL + 9
+
+
 def test_columns_that_cannot_be_tuples_are_refused_whole(bench, query):
     a, literal = bench.engine.encode([rdflib.URIRef("urn:a"), rdflib.Literal("a long literal")])
     for s, p, o in [

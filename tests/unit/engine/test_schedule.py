@@ -219,9 +219,9 @@ def test_too_many_instants_are_refused_before_anything_changes(tmp_path):
     world = World(tmp_path, max_catch_up=1000)
     a = world.stream(A, 100)
     world.group("g", Grid(0, (10,)), a)
-    world.schedule.check({a: 10_099}, 0)
+    world.schedule.check([a], 10_099, 0)
     with pytest.raises(LimitError, match="1010 times"):
-        world.schedule.check({a: 10_100}, 0)
+        world.schedule.check([a], 10_100, 0)
 
 
 def test_too_many_instants_of_a_derived_streams_reader_are_refused_as_well(tmp_path):
@@ -230,18 +230,18 @@ def test_too_many_instants_of_a_derived_streams_reader_are_refused_as_well(tmp_p
     world.group("makes", Grid(0, (1000,)), a, publishes=d)
     reader = world.group("reads", Grid(0, (1,)), d)
     reader.depth = 1
-    world.schedule.check({a: 1000}, 0)
+    world.schedule.check([a], 1000, 0)
     with pytest.raises(LimitError, match="q5"):
-        world.schedule.check({a: 2000}, 0)
+        world.schedule.check([a], 2000, 0)
 
 
 def test_a_waiting_cohort_counts_from_the_point_that_it_would_get(tmp_path):
     world = World(tmp_path, max_catch_up=10)
     a = world.stream(A, 1)
     world.group("g", Grid(0, (1,)), a, point=None)
-    world.schedule.check({a: 1_000_010}, 1_000_000)
+    world.schedule.check([a], 1_000_010, 1_000_000)
     with pytest.raises(LimitError):
-        world.schedule.check({a: 1_000_011}, 1_000_000)
+        world.schedule.check([a], 1_000_011, 1_000_000)
 
 
 def test_unpolled_evaluations_are_refused_only_when_more_would_come(tmp_path):
@@ -249,9 +249,9 @@ def test_unpolled_evaluations_are_refused_only_when_more_would_come(tmp_path):
     a = world.stream(A, 100)
     group = world.group("g", Grid(0, (100,)), a)
     group.cohorts[0].log._blocks = dict.fromkeys(range(3))
-    world.schedule.check({a: 99}, 0)
+    world.schedule.check([a], 99, 0)
     with pytest.raises(LimitError, match="poll"):
-        world.schedule.check({a: 100}, 0)
+        world.schedule.check([a], 100, 0)
 
 
 def test_a_jump_leaves_gaps_and_goes_on_with_the_grid(world):
