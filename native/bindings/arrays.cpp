@@ -1,4 +1,4 @@
-// Arrays made by numpy's C interface; the only source that calls it.
+// Arrays made and taken by numpy's C interface; the only source that calls it.
 #include "arrays.hpp"
 
 #include <numpy/arrayobject.h>
@@ -20,6 +20,19 @@ nb::object make_array(const void* data, std::size_t size, int type, bool writabl
     if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner.inc_ref().ptr()) < 0)
         throw nb::python_error();
     return made;
+}
+
+nb::object checked_array(nb::handle value, int type, bool convert) noexcept {
+    if (!PyArray_Check(value.ptr())) return {};
+    auto* const array = reinterpret_cast<PyArrayObject*>(value.ptr());
+    const int own = PyArray_TYPE(array);
+    if (PyArray_NDIM(array) != 1) return {};
+    if (PyArray_ISCARRAY_RO(array) && (own == type || PyArray_EquivTypenums(own, type))) return nb::borrow(value);
+    if (!convert || !(PyTypeNum_ISBOOL(own) || PyTypeNum_ISINTEGER(own) || PyTypeNum_ISFLOAT(own))) return {};
+    PyArray_Descr* const wanted = PyArray_DescrFromType(type);  // which the next call takes over
+    PyObject* const made = PyArray_FromArray(array, wanted, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    if (made == nullptr) PyErr_Clear();
+    return nb::steal(made);
 }
 
 }  // namespace penstock

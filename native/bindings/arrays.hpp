@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/ndarraytypes.h>
@@ -18,9 +17,23 @@
 
 namespace penstock {
 
-/// A one-dimensional numpy array as argument; strided or otherwise typed ones are converted by nanobind where safe.
+/// A one-dimensional numpy array as argument, which lives as long as this does; arrays that are strided or of another
+/// type of numbers are converted unless the argument is `noconvert`.
 template <class T>
-using ColumnIn = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+class ColumnIn {
+public:
+    ColumnIn() = default;
+    explicit ColumnIn(nanobind::object array) : array_(std::move(array)) {
+        auto* const from = reinterpret_cast<PyArrayObject*>(array_.ptr());
+        elements_ = {static_cast<const T*>(PyArray_DATA(from)), static_cast<std::size_t>(PyArray_DIM(from, 0))};
+    }
+    const T* data() const { return elements_.data(); }
+    std::size_t size() const { return elements_.size(); }
+
+private:
+    nanobind::object array_;
+    std::span<const T> elements_;
+};
 using IdsIn = ColumnIn<TermId>;
 using TimesIn = ColumnIn<std::int64_t>;
 
@@ -36,8 +49,12 @@ constexpr int numpy_type(const std::uint32_t*) { return NPY_UINT32; }
 constexpr int numpy_type(const std::int64_t*) { return NPY_INT64; }
 constexpr int numpy_type(const std::uint64_t*) { return NPY_UINT64; }
 
-/// To be called once, before any array is made. Throws Python's ImportError.
+/// To be called once, before any array is made or taken. Throws Python's ImportError.
 void import_numpy();
+
+/// The array as one of aligned elements of that type side by side: itself, or (`convert`) a copy. Nothing for what is
+/// no array of one dimension, or holds no numbers (complex ones are none).
+nanobind::object checked_array(nanobind::handle value, int type, bool convert) noexcept;
 
 nanobind::object make_array(const void* data, std::size_t size, int type, bool writable, nanobind::handle owner);
 
@@ -67,3 +84,19 @@ ColumnOut<As> to_numpy(std::vector<T>&& values) {
 }
 
 }  // namespace penstock
+
+/// By numpy's own calls: by way of DLPack, as nanobind's arrays come in, each takes ten times as long.
+template <class T>
+struct nanobind::detail::type_caster<penstock::ColumnIn<T>> {
+    NB_TYPE_CASTER(penstock::ColumnIn<T>, const_name("numpy.ndarray[dtype=") +
+                                              const_name<std::is_signed_v<T>>("int", "uint") +
+                                              const_name<8 * sizeof(T)>() + const_name("]"))
+
+    bool from_python(handle from, std::uint32_t flags, cleanup_list*) noexcept {
+        const bool convert = (flags & static_cast<std::uint32_t>(cast_flags::convert)) != 0;
+        object array = penstock::checked_array(from, penstock::numpy_type(static_cast<T*>(nullptr)), convert);
+        if (!array.is_valid()) return false;
+        value = penstock::ColumnIn<T>(std::move(array));
+        return true;
+    }
+};
