@@ -174,10 +174,12 @@ std::pair<IdsOut, ColumnOut<std::int64_t>> runs(const IdsIn& column) {
     std::vector<TermId> values;
     std::vector<std::int64_t> starts;
     const auto rows = view(column);
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-        if (row > 0 && rows[row] == rows[row - 1]) continue;
-        values.push_back(rows[row]);
+    for (std::size_t row = 0; row < rows.size();) {
+        const TermId value = rows[row];
+        values.push_back(value);
         starts.push_back(static_cast<std::int64_t>(row));
+        if (value == rows[rows.size() - 1]) break;  // as all of a single member's rows
+        while (rows[row] == value) ++row;
     }
     starts.push_back(static_cast<std::int64_t>(rows.size()));
     return {to_numpy(std::move(values)), to_numpy(std::move(starts))};
