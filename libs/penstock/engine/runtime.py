@@ -74,8 +74,7 @@ class Runtime:
         if not skip:
             self.schedule.check(moved, time, time)
         for stream in moved:
-            if self.registry.waiting:
-                self.registry.begin(stream, time)
+            self.registry.begin(stream, time)
             stream.move(time)
         self.progress([*moved, *self._skip(moved)] if skip else moved)
 

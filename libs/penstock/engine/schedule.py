@@ -17,7 +17,7 @@ from penstock.engine.pace import CountPace, GridPace
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
@@ -43,29 +43,26 @@ class Schedule:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._groups: set[Group] = set()
         self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
 
     # ---- who reads what
     def add(self, group: Group) -> None:
         """Take a group in."""
-        self._groups.add(group)
         for stream in group.streams:
             stream.readers[group] = None
 
     def remove(self, group: Group) -> None:
         """Let a group go."""
-        self._groups.remove(group)
         for stream in group.streams:
             del stream.readers[group]
 
     # ---- before anything changes
-    def check(self, moved: Iterable[LiveStream], watermark: int, point: int) -> None:
+    def check(self, moved: Collection[LiveStream], watermark: int, point: int) -> None:
         """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
 
         `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one.
         """
-        if not self._groups:
+        if not any(stream.readers for stream in moved):
             return
         targets = {stream: closed_until(watermark, stream.batch_ms) for stream in moved}
         points = dict.fromkeys(targets, point)
@@ -221,7 +218,7 @@ class _Pass:
         for stream in list(self._unfinished):
             self._moved(stream)
         while True:
-            first = self._first_due() if self._due else None
+            first = self._first_due()
             if self._stops and (first is None or self._stops[0][0] <= first.time):
                 self._close_next()
             elif first is None:

@@ -81,7 +81,7 @@ class LiveStream:
         """Raise the watermark; it never goes back."""
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
-            self.target_ms = watermark - watermark % self.batch_ms
+            self.target_ms = closed_until(watermark, self.batch_ms)
 
     def resume(self, watermark: int | None, closed_ms: int | None) -> None:
         """Go on where another incarnation was."""
