@@ -19,6 +19,8 @@ class Declaration:
 
     timing: predicates whose tuples never enter the stored graph, or "all". absorb_into: graph that takes the others
     (None = the default graph). slice_mb: memory of the stream's open batches and live slices (None = no limit).
+    idle_timeout_ms: silence after which a cluster waits for the stream no more: it goes on with the others, so that
+    what it says first afterwards is late where they are further.
     """
 
     iri: str
