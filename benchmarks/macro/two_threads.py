@@ -12,7 +12,6 @@ import statistics
 import threading
 import time
 from collections import defaultdict
-from itertools import count
 from typing import TYPE_CHECKING
 
 from benchmarks.core_time import core_times
@@ -111,15 +110,17 @@ def _expected(sample: Sample) -> dict[str, int]:
 
 
 def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]:
-    """A call that pushes and closes the next batch of all streams."""
-    batches = count()
+    """A call that pushes and closes the next batch of all streams; what each brings was cut out before."""
+    laps = (range(lap * LAP_BATCHES, (lap + 1) * LAP_BATCHES) for lap in range(len(feeds)))
+    cuts = [feed.cut(BATCH_MS * n, BATCH_MS * (n + 1)) for feed, lap in zip(feeds, laps, strict=True) for n in lap]
+    batches = iter(enumerate(cuts, 1))
 
     def inject() -> None:
-        batch = next(batches)
-        if batch >= LAP_BATCHES * len(feeds):
+        batch, cut = next(batches, (0, None))
+        if cut is None:
             raise _ExhaustedError
-        feeds[batch // LAP_BATCHES].push(BATCH_MS * batch, BATCH_MS * (batch + 1))
-        engine.advance(None, BATCH_MS * (batch + 1))
+        feeds[0].push_cut(cut)
+        engine.advance(None, BATCH_MS * batch)
 
     return inject
 

@@ -93,14 +93,27 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
+/// Events that are taken in faster than Python's lock is handed over.
+constexpr std::size_t kFew = 1024;
+
 std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
                                  Beyond& beyond, std::int64_t watermark, std::int64_t lateness_ms,
                                  std::int64_t max_ahead_ms, std::int64_t time_limit, std::int64_t until) {
-    const Unlocked released;
+    std::optional<Unlocked> released;
+    if (ts.size() > kFew) released.emplace();
     const Arrival arrival{watermark, lateness_ms, watermark, max_ahead_ms};
     const auto moved = stream.take(view(ts), view(s), view(p), view(o), arrival, time_limit, until);
     if (moved) beyond.add(view(ts), *moved);
     return moved;
+}
+
+/// Closes several streams, each up to its batch: Python's lock is let go of once.
+std::vector<std::size_t> close_together(const std::vector<std::pair<Stream*, std::int64_t>>& streams) {
+    std::vector<std::size_t> held;
+    held.reserve(streams.size());
+    const Unlocked released;
+    for (const auto& [stream, batch] : streams) held.push_back(stream->close(batch));
+    return held;
 }
 
 void check(const Dictionary& dictionary, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
@@ -154,6 +167,7 @@ void bind_streams(nb::module_& m) {
              "until"_a)
         .def("append", &append, "ts"_a, "s"_a, "p"_a, "o"_a)
         .def("close", &Stream::close, "batch"_a, unlocked)
+        .def_static("close_together", &close_together, "streams"_a)
         .def("first_open", &Stream::first_open)
         .def("release", &Stream::release, "batch"_a)
         .def("oldest_tick", &oldest_tick)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.engine.grid import batch_start, closed_until
 from penstock.engine.member import Gap
 from penstock.engine.pace import CountPace, GridPace
+from penstock.engine.streams import LiveStream
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
     from penstock.engine.limits import Limits
-    from penstock.engine.streams import LiveStream
 
 
 class Work(Protocol):
@@ -274,13 +274,19 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        end, _, stream = heappop(self._stops)
-        if self._stop_of[stream] != end:
-            return
-        if stream.closed_ms is None or stream.closed_ms < end:
-            self._closed(stream, stream.close_until(end))
-        if stream.closed_ms != stream.target_ms:
-            self._queue_stop(stream)
+        """Close what comes next, of all streams that have a stop there."""
+        end = self._stops[0][0]
+        streams: dict[LiveStream, None] = {}
+        while self._stops and self._stops[0][0] == end:
+            stream = heappop(self._stops)[2]
+            if self._stop_of[stream] == end:
+                streams[stream] = None
+        open_ = [stream for stream in streams if stream.closed_ms is None or stream.closed_ms < end]
+        for stream, held in zip(open_, LiveStream.close_together(open_, end), strict=True):
+            self._closed(stream, held)
+        for stream in streams:
+            if stream.closed_ms != stream.target_ms:
+                self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
         """Close what an instant still waits for. False where a count window's report came up: it may be earlier."""

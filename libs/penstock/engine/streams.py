@@ -15,7 +15,7 @@ from penstock.rdf.terms import IRI
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -109,6 +109,17 @@ class LiveStream:
         assert end % self.batch_ms == 0, (end, self.batch_ms)
         held = self.core.close(end // self.batch_ms - 1)
         self.closed_ms = end
+        return held
+
+    @staticmethod
+    def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
+        """Close every batch of some streams that ends at or before `end`. Returns how many of each held tuples."""
+        here = [(s.core, end // s.batch_ms - 1) for s in streams if isinstance(s.core, native.Stream)]
+        if len(here) < len(streams) or len(here) == 1:
+            return [stream.close_until(end) for stream in streams]
+        held = native.Stream.close_together(here)
+        for stream in streams:
+            stream.closed_ms = end
         return held
 
     def close_for(self, time: int) -> int:
