@@ -50,8 +50,12 @@ void Lookup::charge(Run& run, std::size_t bytes) {
 /// Fills distinct_keys_ and key_of_row_; false where folding would gain nothing. Equal neighbours are always folded
 /// (what an expansion just repeated), others where the batch could otherwise give more than kFoldAbove matches.
 bool Lookup::fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys) {
-    std::size_t runs = 1;
-    for (std::size_t i = 1; i < keys.size(); ++i) runs += keys[i] != keys[i - 1];
+    std::size_t runs = 1, rises = 1;
+    for (std::size_t i = 1; i < keys.size(); ++i) {
+        runs += keys[i] != keys[i - 1];
+        rises += keys[i] > keys[i - 1];
+    }
+    if (rises == keys.size()) return false;  // as a list gives them that was loaded at once
     std::uint64_t edges = 0;
     if (runs > 1)
         for (const EdgeSet& set : group) edges += set.source->edge_count(set.label);

@@ -6,7 +6,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "store/layout.hpp"
 
@@ -184,6 +187,52 @@ inline std::uint32_t search_sorted(const TermId* values, std::uint32_t sorted, T
 inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
     return search_sorted(extent.values(), extent.sorted, value);
 }
+
+/// Searches of sorted arrays that take their steps together: one by itself is a chain of loads, each of which waits for
+/// the one before. They are of arrays that need the same number of steps; another one lets those that wait go first.
+class SortedSearches {
+public:
+    /// Sets *found, at the latest in finish(), where the value is among `n` > 0 ascending ones.
+    void add(const TermId* values, std::size_t n, TermId value, std::uint8_t* found) {
+        const std::size_t width = std::bit_floor(n), rest = n - width;
+        if (width != width_) {
+            finish();
+            width_ = width;
+        }
+        // Without a branch on what is compared, here and below: half of those would be mispredicted.
+        at_[waiting_] = rest == 0 ? values : after(values, rest, value);
+        value_[waiting_] = value;
+        found_[waiting_] = found;
+        // Terms that belong together are often loaded together: many a value lies outside of the whole list.
+        waiting_ += static_cast<std::size_t>(value >= values[0]) & static_cast<std::size_t>(value <= values[n - 1]);
+        if (waiting_ == kTogether) search(std::integral_constant<std::size_t, kTogether>());
+    }
+
+    void finish() { search(waiting_); }
+
+private:
+    static constexpr std::size_t kTogether = 8;
+
+    /// `n` values further where all of those are below.
+    static const TermId* after(const TermId* values, std::size_t n, TermId value) {
+        return values + (n & (std::size_t{0} - static_cast<std::size_t>(*(values + n - 1) < value)));
+    }
+
+    template <class Count>
+    void search(Count count) {
+        const TermId* at[kTogether];
+        for (std::size_t i = 0; i < count; ++i) at[i] = at_[i];
+        for (std::size_t step = width_ / 2; step > 0; step /= 2)
+            for (std::size_t i = 0; i < count; ++i) at[i] = after(at[i], step, value_[i]);
+        for (std::size_t i = 0; i < count; ++i) *found_[i] |= static_cast<std::uint8_t>(*at[i] == value_[i]);
+        waiting_ = 0;
+    }
+
+    std::size_t width_ = 1, waiting_ = 0;
+    const TermId* at_[kTogether];
+    TermId value_[kTogether];
+    std::uint8_t* found_[kTogether];
+};
 
 /// Position of a value among values [sorted, n) of an extent.
 inline std::uint32_t search_unsorted(const ListExtent& extent, std::uint32_t n, TermId value) {

@@ -195,6 +195,13 @@ bool StoreView::list_contains(const List& list, TermId value) const {
                        [&](const PositionRange& range) { return range.begin <= position && position < range.end; });
 }
 
+/// The sorted array that all of the list is, if it is one.
+std::span<const TermId> StoreView::sorted_values(const List& list) const {
+    if (!list.whole || !layout::is_extent(list.head)) return {};
+    const auto& first = list.shard->region().at<layout::ListExtent>(payload_of(list.head));
+    return {first.values(), first.sorted < list.length ? 0 : list.length};
+}
+
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
     if (part_) return contains_in_part(subjects, label, objects, found);
@@ -211,6 +218,7 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
     TermId keys[kGroup];
     std::size_t ends[kGroup];  // behind the last row of each key
     List lists[kGroup];
+    lookup::SortedSearches searches;
     for (std::size_t row = 0, next = 0; row < from.size();) {
         std::size_t n = 0;
         while (n < kGroup && next < from.size()) {
@@ -221,7 +229,11 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
         find_lists({keys, n}, label, dir, lists);
         for (std::size_t i = 0; i < n; ++i) {
             const std::size_t rows = ends[i] - row;
-            if (dir == Dir::In && !quickly_searched(lists[i]))
+            const bool quick = quickly_searched(lists[i]);
+            if (const auto values = sorted_values(lists[i]); quick && !values.empty())
+                for (std::size_t r = row; r < ends[i]; ++r)
+                    searches.add(values.data(), values.size(), to[r], &found[r]);
+            else if (dir == Dir::In && !quick)
                 contains_from(to.subspan(row, rows), label, Dir::Out, from.subspan(row, rows),
                               found.subspan(row, rows));
             else
@@ -230,6 +242,7 @@ void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir
             row = ends[i];
         }
     }
+    searches.finish();
 }
 
 bool StoreView::quickly_searched(const List& list) const {

@@ -75,6 +75,7 @@ private:
     bool visible(const List& list) const;
     std::uint64_t visible_length(const List& list) const;
     bool list_contains(const List& list, TermId value) const;
+    std::span<const TermId> sorted_values(const List& list) const;
     void contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
                        std::span<std::uint8_t> found) const;
     /// A test reads a few cache lines: the list is short, or sorted but for a few values and not very long.
