@@ -111,8 +111,11 @@ def _expected(sample: Sample) -> dict[str, int]:
 
 def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]:
     """A call that pushes and closes the next batch of all streams; what each brings was cut out before."""
-    laps = (range(lap * LAP_BATCHES, (lap + 1) * LAP_BATCHES) for lap in range(len(feeds)))
-    cuts = [feed.cut(BATCH_MS * n, BATCH_MS * (n + 1)) for feed, lap in zip(feeds, laps, strict=True) for n in lap]
+    cuts = [
+        feed.cut(BATCH_MS * batch, BATCH_MS * (batch + 1))
+        for lap, feed in enumerate(feeds)
+        for batch in range(lap * LAP_BATCHES, (lap + 1) * LAP_BATCHES)
+    ]
     batches = iter(enumerate(cuts, 1))
 
     def inject() -> None:

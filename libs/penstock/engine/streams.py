@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.engine.grid import batch_end, closed_until
+from penstock.engine.grid import batch_end, batch_of, closed_until
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.refused import LateEvent, Output
 from penstock.errors import DataError, LimitError, UnknownStreamError
@@ -106,21 +106,25 @@ class LiveStream:
 
     def close_until(self, end: int) -> int:
         """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
-        assert end % self.batch_ms == 0, (end, self.batch_ms)
-        held = self.core.close(end // self.batch_ms - 1)
+        held = self.core.close(self._batch_to(end))
         self.closed_ms = end
         return held
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Close every batch of some streams that ends at or before `end`. Returns how many of each held tuples."""
-        here = [(s.core, end // s.batch_ms - 1) for s in streams if isinstance(s.core, native.Stream)]
-        if len(here) < len(streams) or len(here) == 1:
+        """Do what `close_until` does for some streams, by one call of the core where it has them all."""
+        here = [(s.core, s._batch_to(end)) for s in streams if isinstance(s.core, native.Stream)]  # noqa: SLF001
+        if len(here) < len(streams):
             return [stream.close_until(end) for stream in streams]
         held = native.Stream.close_together(here)
         for stream in streams:
             stream.closed_ms = end
         return held
+
+    def _batch_to(self, end: int) -> int:
+        """Return the number of the batch that ends there."""
+        assert end % self.batch_ms == 0, (end, self.batch_ms)
+        return batch_of(end, self.batch_ms)
 
     def close_for(self, time: int) -> int:
         """Close every batch up to the one that holds `time`. Returns how many of them held tuples."""
