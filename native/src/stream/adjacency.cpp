@@ -3,47 +3,35 @@
 namespace penstock {
 
 Adjacency::~Adjacency() {
-    slots_.each([](Slot& slot) { slot.list.free(); });
+    slots_.each([](Slots::Place at) { at.slot().list.free(); });
 }
 
-void Adjacency::prefetch_list(TermId vertex) const {
-    if (const Slot* const slot = find(vertex)) slot->list.prefetch();
+void Adjacency::add_to_block(NeighbourList& list, TermId neighbour, RecordId id, RecordId youngest, Held held) {
+    list_bytes_ -= list.bytes();
+    list.add_to_block(neighbour, id, youngest, held);
+    list_bytes_ += list.bytes();
 }
 
-bool Adjacency::add(TermId vertex, TermId neighbour, std::uint32_t id) {
-    const std::uint32_t key = hash(vertex);
-    if (Slot* const known = find(vertex, key)) {
-        list_bytes_ -= known->list.bytes();
-        known->list.add(neighbour, id);
-        list_bytes_ += known->list.bytes();
-        return false;
-    }
-    Slot slot;
-    slot.vertex = vertex;
-    slot.list.add(neighbour, id);
-    slots_.insert(key, slot);
-    return true;
+Adjacency::Linked Adjacency::refresh(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId old, RecordId id,
+                                     Held held) {
+    const auto at = find(vertex, hash, held);
+    NeighbourList& list = at.slot().list;
+    const RecordId before = at.id();
+    list_bytes_ -= list.bytes();
+    list.refresh(neighbour, old, id, before, held);
+    list_bytes_ += list.bytes();
+    slots_.renew(hash, at, id);
+    return {false, list.in_block(), before};
 }
 
-void Adjacency::refresh(TermId vertex, TermId neighbour, std::uint32_t before, std::uint32_t id) {
-    Slot& slot = *find(vertex, hash(vertex));
-    list_bytes_ -= slot.list.bytes();
-    slot.list.refresh(neighbour, before, id);
-    list_bytes_ += slot.list.bytes();
+void Adjacency::free(NeighbourList& list) {
+    list_bytes_ -= list.bytes();
+    list.free();
 }
 
-bool Adjacency::remove(TermId vertex, TermId neighbour) {
-    const std::uint32_t key = hash(vertex);
-    Slot& slot = *find(vertex, key);
-    list_bytes_ -= slot.list.bytes();
-    if (slot.list.size() == 1) {
-        slot.list.free();
-        slots_.erase(key, &slot);
-        return true;
-    }
-    slot.list.remove(neighbour);
-    list_bytes_ += slot.list.bytes();
-    return false;
+void Adjacency::forget_old_ids(Held held) {
+    slots_.each([held](Slots::Place at) { at.slot().list.forget_old_ids(held); });
+    slots_.forget_old_ids(held);
 }
 
 }  // namespace penstock

@@ -6,15 +6,23 @@
 #include <span>
 
 #include "source.hpp"
+#include "stream/aged_groups.hpp"
 #include "stream/hash.hpp"
-#include "stream/hash_groups.hpp"
 #include "stream/neighbour_list.hpp"
 
 namespace penstock {
 
-/// Edges come and go in the order of a window's tuples (neighbour_list.hpp).
+/// An edge goes as its record leaves the queue (`held` is what that holds): nothing is done for it here, but for the
+/// vertex, by leave(), as its youngest record does. Ids of records ascend from call to call.
 class Adjacency {
 public:
+    /// What adding an edge, or adding it again, means to records.
+    struct Linked {
+        bool first;       // of its vertex
+        bool in_block;    // the vertex's list has memory of its own: leave() is to be told so
+        RecordId before;  // which was the vertex's youngest record; it is not any more
+    };
+
     Adjacency() = default;
     ~Adjacency();
     Adjacency(const Adjacency&) = delete;
@@ -24,34 +32,52 @@ public:
     std::size_t bytes() const { return slots_.bytes() + list_bytes_; }
     bool fits_cache() const { return bytes() <= kCached; }
 
+    static std::uint32_t hash(TermId vertex) { return hash_id(vertex); }
     // In this order, each once the lines asked for by the one before are there.
-    void prefetch(TermId vertex) const { slots_.prefetch(hash(vertex)); }
-    void prefetch_slot(TermId vertex) const { slots_.prefetch_slot(hash(vertex)); }
-    void prefetch_list(TermId vertex) const;
+    void prefetch(std::uint32_t hash) const { slots_.prefetch(hash); }
+    void prefetch_slot(std::uint32_t hash) const { slots_.prefetch_slot(hash); }
 
-    bool has(TermId vertex) const { return find(vertex) != nullptr; }
-    std::size_t degree(TermId vertex) const {
-        const Slot* const slot = find(vertex);
-        return slot == nullptr ? 0 : slot->list.size();
+    bool has(TermId vertex, std::uint32_t hash, Held held) { return static_cast<bool>(find(vertex, hash, held)); }
+    std::size_t degree(TermId vertex, Held held) {
+        const auto at = find(vertex, hash(vertex), held);
+        return at ? at.slot().list.size(held) : 0;
     }
     /// Empty where the vertex has no edge here.
-    std::span<const TermId> neighbours(TermId vertex) {
-        Slot* const slot = find(vertex, hash(vertex));
-        return slot == nullptr ? std::span<const TermId>() : slot->list.values();
+    std::span<const TermId> neighbours(TermId vertex, std::uint32_t hash, Held held) {
+        const auto at = find(vertex, hash, held);
+        return at ? at.slot().list.values(held) : std::span<const TermId>();
     }
     /// Calls f(vertex, neighbours) for each vertex.
     template <class F>
-    void each(F&& f) {
-        slots_.each([&](Slot& slot) { f(slot.vertex, slot.list.values()); });
+    void each(Held held, F&& f) {
+        slots_.each([&](auto at) { f(at.slot().vertex, at.slot().list.values(held)); });
     }
 
-    /// Adds an edge that is not there yet; true where it is the vertex's first. Ids ascend from call to call where
-    /// edges are ever refreshed.
-    bool add(TermId vertex, TermId neighbour, std::uint32_t id = 0);
-    /// The edge that was added (or last refreshed) with id `before` came again.
-    void refresh(TermId vertex, TermId neighbour, std::uint32_t before, std::uint32_t id);
-    /// Removes an edge that is there; true where it was the vertex's last.
-    bool remove(TermId vertex, TermId neighbour);
+    /// Adds an edge that is not there yet; `hash` is the vertex's.
+    Linked add(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId id, Held held) {
+        const auto same = [vertex](Slots::Place at) { return at.slot().vertex == vertex; };
+        const auto [at, known] = slots_.find_or_take(hash, id, held, same, hash_of);
+        if (!known) {
+            at.slot() = {vertex, NeighbourList(neighbour)};
+            return {true, false, id};
+        }
+        NeighbourList& list = at.slot().list;
+        const RecordId before = at.id();
+        if (!list.add_inline(neighbour, before, held)) add_to_block(list, neighbour, id, before, held);
+        slots_.renew(hash, at, id);
+        return {false, list.in_block(), before};
+    }
+    /// The edge that was added, or last refreshed, with the record `old` came again.
+    Linked refresh(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId old, RecordId id, Held held);
+    /// The vertex's youngest record, `id`, is about to leave the queue. True where the table has become too large:
+    /// fit() it once that has left.
+    bool leave(std::uint32_t hash, RecordId id, bool in_block) {
+        const auto at = slots_.leave(hash, id);
+        if (in_block) free(at.slot().list);
+        return slots_.is_sparse();
+    }
+    void fit(Held held) { slots_.fit(held, hash_of); }
+    void forget_old_ids(Held held);
 
 private:
     static constexpr std::size_t kCached = 512 << 10;  // about half of a second-level cache
@@ -59,19 +85,18 @@ private:
     struct Slot {
         TermId vertex = 0;
         NeighbourList list;
-        std::uint32_t hash() const { return Adjacency::hash(vertex); }
     };
     static_assert(sizeof(Slot) == 32);
+    using Slots = AgedGroups<Slot>;
 
-    static std::uint32_t hash(TermId vertex) { return hash_id(vertex); }
-    const Slot* find(TermId vertex) const {
-        return slots_.find(hash(vertex), [vertex](const Slot& slot) { return slot.vertex == vertex; });
+    static std::uint32_t hash_of(Slots::Place at) { return hash(at.slot().vertex); }
+    Slots::Place find(TermId vertex, std::uint32_t hash, Held held) {
+        return slots_.find(hash, held, [vertex](Slots::Place at) { return at.slot().vertex == vertex; });
     }
-    Slot* find(TermId vertex, std::uint32_t hash) {
-        return slots_.find(hash, [vertex](const Slot& slot) { return slot.vertex == vertex; });
-    }
+    void add_to_block(NeighbourList& list, TermId neighbour, RecordId id, RecordId youngest, Held held);
+    void free(NeighbourList& list);
 
-    HashGroups<Slot> slots_;
+    Slots slots_;
     std::size_t list_bytes_ = 0;
 };
 

@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "stream/adjacency.hpp"
-#include "stream/hash_groups.hpp"
 
 namespace penstock {
 
 struct LabelIndex {
     Label label = 0;
+    std::uint32_t number = 0;             // of LabelIndexes
     std::uint64_t edges = 0;              // distinct
     std::optional<Adjacency> by[2];       // by Dir; none while nobody has asked for it
     std::uint64_t counted_edges[2] = {};  // when `counted_vertices` was taken, of a direction that is not indexed
@@ -27,13 +28,16 @@ public:
     const std::vector<std::unique_ptr<LabelIndex>>& all() const { return indexes_; }  // null: the number is free
 
     LabelIndex* find(Label label) {
-        const HashedNumber* const found = known(label);
-        return found == nullptr ? nullptr : indexes_[found->number].get();
+        LabelIndex*& recent = recent_[label % kRecent];
+        if (recent != nullptr && recent->label == label) return recent;
+        const auto found = numbers_.find(label);
+        return found == numbers_.end() ? nullptr : recent = indexes_[found->second].get();
     }
 
-    std::uint32_t number(Label label) {
-        const HashedNumber* const found = known(label);
-        return found != nullptr ? found->number : add(label);
+    /// Made where it is not known.
+    LabelIndex& of(Label label) {
+        LabelIndex* const known = find(label);
+        return known != nullptr ? *known : add(label);
     }
 
     /// The indexes of directions that every label gets from its beginning.
@@ -46,7 +50,8 @@ public:
         for (std::uint32_t number = 0; number < indexes_.size(); ++number) {
             if (indexes_[number] == nullptr || indexes_[number]->edges > 0) continue;
             const Label label = indexes_[number]->label;
-            numbers_.erase(hash_id(label), known(label));
+            numbers_.erase(label);
+            recent_[label % kRecent] = nullptr;
             indexes_[number].reset();
             free_.push_back(number);
         }
@@ -55,8 +60,8 @@ public:
 
     std::size_t size() const { return numbers_.size(); }
     std::size_t bytes() const {
-        std::size_t bytes =
-            indexes_.capacity() * sizeof(indexes_[0]) + numbers_.size() * sizeof(LabelIndex) + numbers_.bytes();
+        std::size_t bytes = indexes_.capacity() * sizeof(indexes_[0]) +
+                            numbers_.size() * (sizeof(LabelIndex) + kNumberBytes) + sizeof(recent_);
         for (const auto& index : indexes_) {
             for (int dir = 0; index && dir < 2; ++dir) bytes += index->by[dir] ? index->by[dir]->bytes() : 0;
         }
@@ -65,13 +70,10 @@ public:
 
 private:
     static constexpr std::size_t kManyLabels = 256;
+    static constexpr std::size_t kRecent = 32;
+    static constexpr std::size_t kNumberBytes = 32;  // of an entry in `numbers_`
 
-    const HashedNumber* known(Label label) const {
-        return numbers_.find(hash_id(label),
-                             [&](const HashedNumber& at) { return indexes_[at.number]->label == label; });
-    }
-
-    std::uint32_t add(Label label) {
+    LabelIndex& add(Label label) {
         if (free_.empty()) {
             free_.push_back(static_cast<std::uint32_t>(indexes_.size()));
             indexes_.emplace_back();
@@ -80,17 +82,19 @@ private:
         free_.pop_back();
         auto index = std::make_unique<LabelIndex>();
         index->label = label;
+        index->number = number;
         for (int dir = 0; dir < 2; ++dir) {
             if (wanted_[dir]) index->by[dir].emplace();
         }
         indexes_[number] = std::move(index);
-        numbers_.insert(hash_id(label), {hash_id(label), number});
-        return number;
+        numbers_.emplace(label, number);
+        return *indexes_[number];
     }
 
     std::vector<std::unique_ptr<LabelIndex>> indexes_;
     std::vector<std::uint32_t> free_;
-    HashGroups<HashedNumber> numbers_;
+    std::unordered_map<Label, std::uint32_t> numbers_;
+    LabelIndex* recent_[kRecent] = {};  // by the label's last bits: most tuples find theirs here
     std::size_t check_at_ = kManyLabels;
     bool wanted_[2] = {false, false};
 };

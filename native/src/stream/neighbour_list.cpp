@@ -1,102 +1,108 @@
 #include "stream/neighbour_list.hpp"
 
 #include <algorithm>
-#include <new>
 
 namespace penstock {
 
-void NeighbourList::prefetch() const {
-    if (capacity_ == kInline) return;
-    if (capacity_ <= kShort) return __builtin_prefetch(queue_.block);
-    __builtin_prefetch(queue_.block + queue_.begin);  // where one is removed
-    __builtin_prefetch(queue_.block + queue_.end);    // where one is added
-    __builtin_prefetch(ids() + queue_.end);
+void NeighbourList::add_to_block(TermId value, RecordId id, RecordId youngest, Held held) {
+    if (!in_block()) make_block(youngest);
+    append(value, id, held);
 }
 
-void NeighbourList::add_to_block(TermId value, std::uint32_t id) {
-    if (capacity_ <= kShort ? count_ == capacity_ : queue_.end == capacity_) make_room(id);
-    if (capacity_ <= kShort) {
-        queue_.block[count_] = value;
-    } else {
-        queue_.block[queue_.end] = value;
-        ids()[queue_.end++] = id;
-    }
-    ++count_;
-}
-
-void NeighbourList::remove_from_block(TermId value) {
-    if (capacity_ <= kShort) {
-        std::uint32_t place = 0;
-        while (queue_.block[place] != value) ++place;
-        for (--count_; place < count_; ++place) queue_.block[place] = queue_.block[place + 1];
-    } else {
-        const TermId* const place = std::find(queue_.block + queue_.begin, queue_.block + queue_.end, value);
-        remove_at(static_cast<std::uint32_t>(place - queue_.block));
-    }
-    // Half as large only when a quarter full: a degree that goes up and down by one allocates nothing.
-    if (count_ <= capacity_ / 4) resize(capacity_ / 2, 0);
-}
-
-void NeighbourList::refresh(TermId value, std::uint32_t before, std::uint32_t id) {
-    if (capacity_ <= kShort) {
-        TermId* const end = data() + count_;
-        TermId* const place = std::find(data(), end, value);
-        std::rotate(place, place + 1, end);
+void NeighbourList::refresh(TermId value, RecordId old, RecordId id, RecordId youngest, Held held) {
+    if (!in_block()) {
+        if (old == youngest) return;
+        inline_[0] = inline_[1];
+        oldest_ = youngest;
+        inline_[1] = value;
         return;
     }
-    const auto older = [](std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) < 0; };
-    const std::uint32_t* const place = std::lower_bound(ids() + queue_.begin, ids() + queue_.end, before, older);
-    // Values from when the list was short share an id: then it is one of those that follow.
-    const TermId* const found = std::find(queue_.block + (place - ids()), queue_.block + queue_.end, value);
-    remove_at(static_cast<std::uint32_t>(found - queue_.block));
-    add(value, id);
+    leave_old(held);
+    if (old == youngest) {
+        ids()[queue_.end - 1] = id;
+        oldest_ = ids()[queue_.begin];
+        return;
+    }
+    const auto older = [held](RecordId a, RecordId b) { return held.age(a) > held.age(b); };
+    const auto place = std::lower_bound(ids() + queue_.begin, ids() + queue_.end, old, older);
+    queue_.block[place - ids()] = kHole;
+    has_holes_ = true;
+    append(value, id, held);
 }
 
-void NeighbourList::remove_at(std::uint32_t place) {
-    queue_.block[place] = kHole;
-    --count_;
-    while (queue_.begin < queue_.end && queue_.block[queue_.begin] == kHole) ++queue_.begin;
+std::uint32_t NeighbourList::count() const {
+    const std::uint32_t places = queue_.end - queue_.begin;
+    if (!has_holes_) return places;
+    const TermId* const begin = queue_.block + queue_.begin;
+    return places - static_cast<std::uint32_t>(std::count(begin, begin + places, kHole));
 }
 
-/// A long list half of which has gone needs no larger block.
-void NeighbourList::make_room(std::uint32_t id) {
-    if (capacity_ > kShort && count_ <= capacity_ / 2)
-        close_holes();
+/// Moves the begin to the first value whose record is held; there is one, mostly near.
+void NeighbourList::skip_old(Held held) {
+    const auto old = [held](RecordId id) { return !held.has(id); };
+    auto first = ids() + queue_.begin + 1;
+    const auto near = std::min(first + kNear, ids() + queue_.end);
+    while (first < near && old(*first)) ++first;
+    if (first == near) first = std::partition_point(first, ids() + queue_.end, old);
+    queue_.begin = static_cast<std::uint32_t>(first - ids());
+    oldest_ = *first;
+}
+
+void NeighbourList::make_block(RecordId youngest) {
+    const TermId first = inline_[0], second = inline_[1];
+    capacity_bits_ = kSmallestBits;
+    queue_ = {allocate(capacity()), 0, 2};
+    queue_.block[0] = first;
+    queue_.block[1] = second;
+    ids()[0] = oldest_;
+    ids()[1] = youngest;
+}
+
+void NeighbourList::append(TermId value, RecordId id, Held held) {
+    if (queue_.end == capacity()) make_room(held);
+    queue_.block[queue_.end] = value;
+    ids()[queue_.end++] = id;
+}
+
+/// The same block where that leaves a quarter of it free; half of it where that leaves half of that.
+void NeighbourList::make_room(Held held) {
+    leave_old(held);
+    const std::uint32_t values = count();
+    if (values > capacity() / 4 * 3)
+        move_to(capacity_bits_ + 1);
     else
-        resize(2 * capacity_, id - 1);
+        move_to(values <= capacity() / 4 && capacity_bits_ > kSmallestBits ? capacity_bits_ - 1 : capacity_bits_);
 }
 
-/// Moves the values to the block's front.
-void NeighbourList::close_holes() {
-    std::uint32_t to = 0;
+/// Moves the values to the front of this block, or of one of another capacity, without holes.
+void NeighbourList::move_to(std::uint8_t capacity_bits) {
+    NeighbourList to = *this;
+    to.capacity_bits_ = capacity_bits;
+    if (capacity_bits != capacity_bits_) to.queue_.block = allocate(to.capacity());
+    std::uint32_t end = 0;
     for (std::uint32_t from = queue_.begin; from < queue_.end; ++from) {
         if (queue_.block[from] == kHole) continue;
-        ids()[to] = ids()[from];
-        queue_.block[to++] = queue_.block[from];
+        to.ids()[end] = ids()[from];
+        to.queue_.block[end++] = queue_.block[from];
     }
-    queue_.begin = 0;
-    queue_.end = to;
+    if (capacity_bits != capacity_bits_) release(queue_.block, capacity());
+    to.queue_.begin = 0;
+    to.queue_.end = end;
+    to.oldest_ = to.ids()[0];
+    to.has_holes_ = false;
+    *this = to;
 }
 
-/// A list that becomes long gives its values the id `older`, which is before any that will come.
-void NeighbourList::resize(std::uint32_t capacity, std::uint32_t older) {
-    const auto list = values();
-    NeighbourList resized = *this;
-    resized.capacity_ = capacity;
-    if (capacity > kInline) {
-        resized.queue_ = {static_cast<TermId*>(::operator new(block_bytes(capacity))), 0, count_};
-        if (capacity > kShort && capacity_ > kShort)
-            std::copy_n(ids() + queue_.begin, count_, resized.ids());
-        else if (capacity > kShort)
-            std::fill_n(resized.ids(), count_, older);
-    }
-    std::copy(list.begin(), list.end(), resized.data());
-    free();
-    *this = resized;
+void NeighbourList::forget_old_ids(Held held) {
+    if (in_block())
+        leave_old(held);
+    else if (!has_two(held))
+        inline_[0] = kHole;
 }
 
 void NeighbourList::free() {
-    if (capacity_ > kInline) ::operator delete(queue_.block);
+    if (in_block()) release(queue_.block, capacity());
+    *this = NeighbourList();
 }
 
 }  // namespace penstock

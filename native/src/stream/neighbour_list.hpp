@@ -3,76 +3,100 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <new>
 #include <span>
 
 #include "source.hpp"
+#include "stream/record_queue.hpp"
 
 namespace penstock {
 
-/// Values are in the order in which they came, or last came again. Edges of a window leave in that order too, so the
-/// one to be removed is at the front, however long the list.
+/// Values are in the order in which they came, or last came again: that of their records, whose ids are beside them.
+/// Edges of a window leave in that order too, so those that have left are at the front. Nobody takes them out: whoever
+/// next reads the list, or needs room in it, leaves them behind.
 ///
-/// Up to two values are here (three quarters of all vertices have one neighbour, NOTES.md), up to kShort in a block
-/// that is searched value by value. A longer list is a queue within its block: one that comes again leaves a hole
-/// there, and is found by bisection over ids, which ascend (modulo 2^32).
+/// Up to two values are here (three quarters of all vertices have one neighbour, NOTES.md), more in a block. One that
+/// comes again leaves a hole there, and is found by bisection over ids, which ascend (modulo 2^32). The oldest value's
+/// id is here, too; the youngest's is known to whoever has the list.
 ///
 /// Trivially copyable, as hash tables move it; whoever drops it calls free() first.
 class NeighbourList {
 public:
-    std::uint32_t size() const { return count_; }
-    std::size_t bytes() const { return block_bytes(capacity_); }  // outside of this object
-    void prefetch() const;
+    NeighbourList() = default;
+    explicit NeighbourList(TermId value) : inline_{kHole, value} {}
 
+    bool in_block() const { return capacity_bits_ != kInlineBits; }
+    std::size_t bytes() const { return in_block() ? block_bytes(capacity()) : 0; }  // outside of this object
+
+    std::uint32_t size(Held held) {
+        if (!in_block()) return 1 + has_two(held);
+        leave_old(held);
+        return count();
+    }
     /// Closes the holes first.
-    std::span<const TermId> values() {
-        if (capacity_ <= kShort) return {data(), count_};
-        if (queue_.end - queue_.begin != count_) close_holes();
-        return {queue_.block + queue_.begin, count_};
+    std::span<const TermId> values(Held held) {
+        if (!in_block()) return {inline_ + 1 - has_two(held), std::size_t{1} + has_two(held)};
+        leave_old(held);
+        if (has_holes_) move_to(capacity_bits_);
+        return {queue_.block + queue_.begin, queue_.end - queue_.begin};
     }
 
-    void add(TermId value, std::uint32_t id) {
-        if (capacity_ == kInline && count_ < kInline)
-            inline_[count_++] = value;
-        else
-            add_to_block(value, id);
+    /// A further value, where it needs no block. `youngest`: the record of the last one before it.
+    bool add_inline(TermId value, RecordId youngest, Held held) {
+        if (in_block() || has_two(held)) return false;
+        inline_[0] = inline_[1];
+        oldest_ = youngest;
+        inline_[1] = value;
+        return true;
     }
-    void remove(TermId value) {
-        if (capacity_ != kInline) return remove_from_block(value);
-        if (inline_[0] == value) inline_[0] = inline_[1];
-        --count_;
-    }
-    /// The value that was added, or refreshed last, with id `before`.
-    void refresh(TermId value, std::uint32_t before, std::uint32_t id);
+    /// Where it does.
+    void add_to_block(TermId value, RecordId id, RecordId youngest, Held held);
+    /// The value that was added, or refreshed last, with the record `old`.
+    void refresh(TermId value, RecordId old, RecordId id, RecordId youngest, Held held);
+    void forget_old_ids(Held held);
+    /// Leaves it without values.
     void free();
 
 private:
-    static constexpr std::uint32_t kInline = 2;
-    static constexpr std::uint32_t kShort = 32;
+    static constexpr std::uint8_t kInlineBits = 1;
+    static constexpr std::uint8_t kSmallestBits = 2;  // of a block
+    static constexpr std::uint32_t kNear = 8;         // values that are skipped one by one
     static constexpr TermId kHole = 0;
 
-    /// `capacity_` values and, in a long list, as many ids behind them.
+    /// capacity() values, and in front of them as many ids in reverse, so that those of the first values are beside
+    /// them.
     struct Queue {
-        TermId* block;
-        std::uint32_t begin, end;  // in a long list: of the entries; the first is no hole
+        TermId* block;             // of values
+        std::uint32_t begin, end;  // of the entries
     };
 
-    TermId* data() { return capacity_ == kInline ? inline_ : queue_.block; }
-    std::uint32_t* ids() const { return reinterpret_cast<std::uint32_t*>(queue_.block + capacity_); }
-    void add_to_block(TermId value, std::uint32_t id);
-    void remove_from_block(TermId value);
-    void remove_at(std::uint32_t place);
-    void make_room(std::uint32_t id);
-    void close_holes();
-    void resize(std::uint32_t capacity, std::uint32_t older);
-    static std::size_t block_bytes(std::uint32_t capacity) {
-        if (capacity == kInline) return 0;
-        return capacity * (sizeof(TermId) + (capacity > kShort ? sizeof(std::uint32_t) : 0));
+    bool has_two(Held held) const { return (inline_[0] != kHole) & held.has(oldest_); }
+    std::uint32_t capacity() const { return 1u << capacity_bits_; }
+    std::uint32_t count() const;
+    auto ids() const { return std::reverse_iterator(reinterpret_cast<RecordId*>(queue_.block)); }
+    static TermId* allocate(std::uint32_t capacity) {
+        auto* const ids = static_cast<RecordId*>(::operator new(block_bytes(capacity)));
+        return reinterpret_cast<TermId*>(ids + capacity);
     }
+    static void release(TermId* block, std::uint32_t capacity) {
+        ::operator delete(reinterpret_cast<RecordId*>(block) - capacity);
+    }
+    void leave_old(Held held) {
+        if (!held.has(oldest_)) skip_old(held);
+    }
+    void skip_old(Held held);
+    void make_block(RecordId youngest);
+    void append(TermId value, RecordId id, Held held);
+    void make_room(Held held);
+    void move_to(std::uint8_t capacity_bits);
+    static std::size_t block_bytes(std::uint32_t capacity) { return capacity * (sizeof(TermId) + sizeof(RecordId)); }
 
-    std::uint32_t count_ = 0;
-    std::uint32_t capacity_ = kInline;
+    RecordId oldest_ = 0;  // of two values here, or of the first in the block
+    std::uint8_t capacity_bits_ = kInlineBits;
+    bool has_holes_ = false;  // the block
     union {
-        TermId inline_[kInline] = {};
+        TermId inline_[2] = {};  // a single value is the second
         Queue queue_;
     };
 };

@@ -2,6 +2,7 @@
 // front.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,12 +21,24 @@ struct Record {
     static constexpr std::uint32_t kSuperseded = ~0u;
     std::int64_t ts;
     TermId s, o;
-    std::uint32_t hash;   // of the edge
     std::uint32_t label;  // number of LabelIndexes; kSuperseded once a younger occurrence of the same edge has come
+    std::uint32_t links;  // what the lists of an index note of it (window_index.hpp)
 
     bool is_edge() const { return label != kSuperseded; }
 };
 static_assert(sizeof(Record) == 32);
+
+/// Which records are in the queue: `size` ones from `head` on, modulo 2^32.
+struct Held {
+    RecordId head;
+    std::uint32_t size;
+
+    bool has(RecordId id) const { return id - head < size; }
+    /// Larger for older ones.
+    std::uint32_t age(RecordId id) const { return head + size - id; }
+    /// An id that is not held, nor will be for long.
+    RecordId none() const { return head - 1; }
+};
 
 /// A deque in chunks: nothing is copied when it grows, and what empties is freed.
 class RecordQueue {
@@ -40,14 +53,20 @@ public:
     const Record& operator[](RecordId id) const { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
     const Record& at(std::uint64_t sequence) const { return (*this)[static_cast<RecordId>(sequence)]; }
 
-    /// Records [begin, end), which lie in one chunk: between multiples of a power of two up to kChunk.
-    std::span<const Record> run(std::uint64_t begin, std::uint64_t end) const { return {&at(begin), end - begin}; }
+    /// The records from `begin` on that lie side by side, up to `end`.
+    std::span<const Record> run(std::uint64_t begin, std::uint64_t end) const {
+        return {&at(begin), std::min(end, (begin / kChunk + 1) * kChunk) - begin};
+    }
 
-    RecordId push(const Record& record) {
+    Held held() const { return {static_cast<RecordId>(head_), static_cast<std::uint32_t>(size())}; }
+
+    /// Up to so many new records, at least one, side by side. They are to be written before anything else is done.
+    std::span<Record> extend(std::size_t records) {
         if (tail_ % kChunk == 0 || size() == 0) add_chunk();
-        const auto id = static_cast<RecordId>(tail_++);
-        (*this)[id] = record;
-        return id;
+        Record* const first = &(*this)[static_cast<RecordId>(tail_)];
+        records = std::min<std::size_t>(records, kChunk - tail_ % kChunk);
+        tail_ += records;
+        return {first, records};
     }
 
     /// Drops the records below that sequence number.

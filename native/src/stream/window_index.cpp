@@ -15,123 +15,184 @@ std::size_t WindowIndex::bytes() const {
     return bytes;
 }
 
-HashedNumber* WindowIndex::find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object) {
-    return edges_.find(hash, [&](const HashedNumber& at) {
-        const Record& record = records_[at.number];
+WindowIndex::Edges::Place WindowIndex::find_edge(std::uint32_t hash, TermId subject, std::uint32_t label,
+                                                 TermId object) {
+    return edges_.find(hash, records_.held(), [&](Edges::Place at) {
+        const Record& record = records_[at.id()];
         return record.s == subject && record.o == object && record.label == label;
     });
 }
 
-/// Asks for the cache lines that adding or removing these edges will touch: first all groups of slots, then the slots,
-/// then the lists, so that the waits for them overlap.
-void WindowIndex::prefetch(std::span<const Record> edges) {
-    const auto each = [&](auto&& ask) {
-        for (const Record& edge : edges) {
-            if (!edge.is_edge()) continue;
-            const LabelIndex& index = labels_[edge.label];
-            if (index.by[0]) ask(*index.by[0], edge.s);
-            if (index.by[1]) ask(*index.by[1], edge.o);
-        }
-    };
-    for (const Record& edge : edges) edges_.prefetch(edge.hash);
-    each([](const Adjacency& by, TermId vertex) { by.prefetch(vertex); });
-    each([](const Adjacency& by, TermId vertex) { by.prefetch_slot(vertex); });
-    each([](const Adjacency& by, TermId vertex) { by.prefetch_list(vertex); });
-}
+void WindowIndex::reserve(std::size_t tuples) { edges_.reserve(edges_.size() + tuples, records_.held(), edge_hash()); }
 
 void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::size_t end) {
     if (records_.size() + (end - begin) > RecordQueue::kMaxRecords) {
         throw LimitError("a window cannot hold more than " + std::to_string(RecordQueue::kMaxRecords) + " tuples");
     }
-    Record group[kGroup];
     while (begin < end) {
-        const std::size_t n = std::min(kGroup, end - begin);
-        for (std::size_t i = 0; i < n; ++i) {
-            const std::size_t row = begin + i;
-            const std::uint32_t hash = hash_edge(slice.s[row], slice.label[row], slice.o[row]);
-            group[i] = {slice.ts[row], slice.s[row], slice.o[row], hash, labels_.number(slice.label[row])};
+        if (records_.tail() >= forget_at_) forget_old_ids();
+        Arrivals arrivals;
+        arrivals.first = static_cast<RecordId>(records_.tail());
+        arrivals.records = records_.extend(std::min(kGroup, end - begin));
+        arrivals.held = records_.held();
+        write(arrivals, slice, begin);
+        add_edges(arrivals);
+        add_links(arrivals);
+        begin += arrivals.records.size();
+    }
+}
+
+/// Writes records of rows, and asks for the lines of tables that they will be put into.
+void WindowIndex::write(Arrivals& arrivals, const Stream::SliceView& slice, std::size_t row) {
+    Link* link = arrivals.links;
+    for (std::size_t i = 0; i < arrivals.records.size(); ++i, ++row) {
+        LabelIndex& index = labels_.of(slice.label[row]);
+        const TermId s = slice.s[row], o = slice.o[row];
+        arrivals.records[i] = {slice.ts[row], s, o, index.number, 0};
+        arrivals.hashes[i] = hash_edge(s, index.label, o);
+        edges_.prefetch(arrivals.hashes[i]);
+        const RecordId id = arrivals.first + static_cast<RecordId>(i);
+        if (index.by[0]) *link++ = {&*index.by[0], s, o, id, Adjacency::hash(s), 0};
+        if (index.by[1]) *link++ = {&*index.by[1], o, s, id, Adjacency::hash(o), 1};
+    }
+    arrivals.link_count = static_cast<std::size_t>(link - arrivals.links);
+}
+
+void WindowIndex::add_edges(Arrivals& arrivals) {
+    for (std::size_t i = 0; i < arrivals.records.size(); ++i) {
+        const Record& edge = arrivals.records[i];
+        const RecordId id = arrivals.first + static_cast<RecordId>(i);
+        const auto same = [&](Edges::Place at) {
+            const Record& other = records_[at.id()];
+            return other.s == edge.s && other.o == edge.o && other.label == edge.label;
+        };
+        const auto [at, known] = edges_.find_or_take(arrivals.hashes[i], id, arrivals.held, same, edge_hash());
+        arrivals.old[i] = id;
+        if (known) {  // it has come again
+            arrivals.old[i] = at.id();
+            edges_.renew(arrivals.hashes[i], at, id);
+        } else {
+            ++labels_[edge.label].edges;
         }
-        if (records_.size() > kCached) prefetch({group, n});
-        for (std::size_t i = 0; i < n; ++i) add_record(group[i]);
-        begin += n;
     }
 }
 
-void WindowIndex::add_record(const Record& record) {
-    HashedNumber* const known = find_edge(record.hash, record.s, record.label, record.o);
-    const RecordId id = records_.push(record);
-    if (known == nullptr) return add_edge(id);
-    supersede(known->number, id);
-    known->number = id;
-}
-
-/// The old record's edge has come again.
-void WindowIndex::supersede(RecordId old, RecordId young) {
-    const Record& edge = records_[young];
-    LabelIndex& index = labels_[edge.label];
-    if (index.by[0]) index.by[0]->refresh(edge.s, edge.o, old, young);
-    if (index.by[1]) index.by[1]->refresh(edge.o, edge.s, old, young);
-    records_[old].label = Record::kSuperseded;
-}
-
-void WindowIndex::add_edge(RecordId id) {
-    const Record& edge = records_[id];
-    edges_.insert(edge.hash, {edge.hash, id});
-    LabelIndex& index = labels_[edge.label];
-    ++index.edges;
-    for (int dir = 0; dir < 2; ++dir) {
-        if (index.by[dir]) link(id, dir);
+void WindowIndex::add_links(const Arrivals& arrivals) {
+    const std::span<const Link> links(arrivals.links, arrivals.link_count);
+    for (const Link& link : links) link.by->prefetch(link.hash);
+    for (const Link& link : links) link.by->prefetch_slot(link.hash);
+    for (const Link& link : links) add_link(link, arrivals.old[link.id - arrivals.first], arrivals.held);
+    for (std::size_t i = 0; i < arrivals.records.size(); ++i) {
+        const RecordId id = arrivals.first + static_cast<RecordId>(i);
+        if (arrivals.old[i] != id) records_[arrivals.old[i]].label = Record::kSuperseded;
     }
+}
+
+/// Puts an edge into its list, where it may be with an old record.
+void WindowIndex::add_link(const Link& link, RecordId old, Held held) {
+    const auto linked = old == link.id ? link.by->add(link.vertex, link.hash, link.neighbour, link.id, held)
+                                       : link.by->refresh(link.vertex, link.hash, link.neighbour, old, link.id, held);
+    note(link.id, kOfVertex + link.dir, linked);
+    if (labels_by_[link.dir]) add_label(link, labels_[records_[link.id].label].label, linked, held);
+}
+
+/// In the list of its vertex's labels, a label has the youngest record that the vertex has in the label's index.
+void WindowIndex::add_label(const Link& link, Label label, const Adjacency::Linked& linked, Held held) {
+    Adjacency& by = *labels_by_[link.dir];
+    note(link.id, kOfLabels + link.dir,
+         linked.first ? by.add(link.vertex, link.hash, label, link.id, held)
+                      : by.refresh(link.vertex, link.hash, label, linked.before, link.id, held));
+}
+
+WindowIndex::Link WindowIndex::link_of(const Record& edge, RecordId id, int dir) {
+    const TermId of = vertex(edge, dir);
+    return {&*labels_[edge.label].by[dir], of, vertex(edge, 1 - dir), id, Adjacency::hash(of), dir};
+}
+
+void WindowIndex::note(RecordId id, unsigned list, const Adjacency::Linked& linked) {
+    if (!linked.first) records_[linked.before].links |= later_in(list);
+    if (linked.in_block) records_[id].links |= in_block(list);
 }
 
 void WindowIndex::expire(std::uint64_t until) {
     if (until <= records_.head()) return;
-    if (until >= records_.tail()) {
-        clear(records_.tail());
-    } else if (until - records_.head() > 2 * (records_.tail() - until)) {
-        rebuild(until);  // adding what stays is cheaper than removing what goes
-    } else {
-        expire_items(until);
+    if (until >= records_.tail()) return clear(records_.tail());
+    bool sparse = false;
+    for (std::uint64_t next = records_.head(); next < until;) {
+        const auto group = records_.run(next, std::min(until, next + kGroup));
+        sparse |= leave(group, static_cast<RecordId>(next));
+        next += group.size();
     }
+    records_.drop(until);
+    if (sparse) fit_tables();
     labels_.forget_empty();
 }
 
-void WindowIndex::expire_items(std::uint64_t until) {
-    for (std::uint64_t next = records_.head(); next < until;) {
-        const std::uint64_t end = std::min((next / kGroup + 1) * kGroup, until);
-        if (records_.size() > kCached) prefetch(records_.run(next, end));
-        for (; next < end; ++next) {
-            if (records_.at(next).is_edge()) remove_edge(static_cast<RecordId>(next));
+/// Takes records that are about to expire out of tables. True where one has become too large.
+bool WindowIndex::leave(std::span<const Record> records, RecordId first) {
+    struct Leaving {
+        Adjacency* by;
+        std::uint32_t hash;
+        RecordId id;
+        bool in_block;
+    } leaving[4 * kGroup];
+    std::uint32_t hashes[kGroup];
+    Leaving* end = leaving;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const Record& edge = records[i];
+        if (!edge.is_edge()) continue;
+        LabelIndex& index = labels_[edge.label];
+        --index.edges;
+        hashes[i] = hash_edge(edge.s, index.label, edge.o);
+        edges_.prefetch(hashes[i]);
+        for (int dir = 0; dir < 2; ++dir) {
+            if (!index.by[dir] || (edge.links & later_in(kOfVertex + dir))) continue;
+            const auto add = [&](Adjacency& by, unsigned list) {
+                const std::uint32_t hash = Adjacency::hash(vertex(edge, dir));
+                by.prefetch(hash);
+                *end++ = {&by, hash, first + static_cast<RecordId>(i), (edge.links & in_block(list)) != 0};
+            };
+            add(*index.by[dir], kOfVertex + dir);
+            if (labels_by_[dir] && !(edge.links & later_in(kOfLabels + dir))) add(*labels_by_[dir], kOfLabels + dir);
         }
     }
-    records_.drop(until);
+    bool sparse = false;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (records[i].is_edge()) edges_.leave(hashes[i], first + static_cast<RecordId>(i));
+    }
+    for (const Leaving* at = leaving; at < end; ++at) sparse |= at->by->leave(at->hash, at->id, at->in_block);
+    return sparse || edges_.is_sparse();
 }
 
-void WindowIndex::remove_edge(RecordId id) {
-    const Record& edge = records_[id];
-    edges_.erase(edge.hash, edges_.find(edge.hash, [id](const HashedNumber& at) { return at.number == id; }));
-    LabelIndex& index = labels_[edge.label];
-    --index.edges;
-    for (int dir = 0; dir < 2; ++dir) {
-        if (index.by[dir]) unlink(edge, dir);
+/// Calls f(adjacency) for each that there is.
+template <class F>
+void WindowIndex::each_adjacency(F&& f) {
+    for (const auto& index : labels_.all()) {
+        for (int dir = 0; index && dir < 2; ++dir) {
+            if (index->by[dir]) f(*index->by[dir]);
+        }
+    }
+    for (const auto& labels : labels_by_) {
+        if (labels) f(*labels);
     }
 }
 
-void WindowIndex::rebuild(std::uint64_t until) {
-    records_.drop(until);
-    clear_tables();
-    edges_.reserve(records_.size());
-    for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
-        if (records_.at(i).is_edge()) add_edge(static_cast<RecordId>(i));
-    }
+void WindowIndex::fit_tables() {
+    const Held held = records_.held();
+    edges_.fit(held, edge_hash());
+    each_adjacency([held](Adjacency& by) { by.fit(held); });
+}
+
+/// Before an id comes again (AgedGroups::forget_old_ids).
+void WindowIndex::forget_old_ids() {
+    const Held held = records_.held();
+    edges_.forget_old_ids(held);
+    each_adjacency([held](Adjacency& by) { by.forget_old_ids(held); });
+    forget_at_ = records_.tail() + kIdsForgotten;
 }
 
 void WindowIndex::clear(std::uint64_t next) {
     records_.reset(next);
-    clear_tables();
-}
-
-void WindowIndex::clear_tables() {
     edges_.clear();
     for (const auto& index : labels_.all()) {
         if (!index) continue;
@@ -143,19 +204,8 @@ void WindowIndex::clear_tables() {
     for (auto& labels : labels_by_) {
         if (labels) labels = std::make_unique<Adjacency>();
     }
-}
-
-void WindowIndex::link(RecordId id, int dir) {
-    const Record& edge = records_[id];
-    LabelIndex& index = labels_[edge.label];
-    const auto [vertex, neighbour] = dir == 0 ? std::pair(edge.s, edge.o) : std::pair(edge.o, edge.s);
-    if (index.by[dir]->add(vertex, neighbour, id) && labels_by_[dir]) labels_by_[dir]->add(vertex, index.label);
-}
-
-void WindowIndex::unlink(const Record& edge, int dir) {
-    LabelIndex& index = labels_[edge.label];
-    const auto [vertex, neighbour] = dir == 0 ? std::pair(edge.s, edge.o) : std::pair(edge.o, edge.s);
-    if (index.by[dir]->remove(vertex, neighbour) && labels_by_[dir]) labels_by_[dir]->remove(vertex, index.label);
+    forget_at_ = next + kIdsForgotten;
+    labels_.forget_empty();
 }
 
 }  // namespace penstock

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "source.hpp"
-#include "stream/hash_groups.hpp"
+#include "stream/aged_groups.hpp"
 #include "stream/label_indexes.hpp"
 #include "stream/record_queue.hpp"
 #include "stream/stream.hpp"
@@ -17,8 +17,9 @@
 namespace penstock {
 
 /// Every occurrence of a tuple is a record of the queue; the edge belongs to the youngest, so an expiring older one
-/// changes nothing (SEMANTICS §7.11, 12). A direction of a label is indexed from the first time that it is asked for:
-/// what no query reads costs only the queue and the set of edges. Look-ups therefore change the index: one thread.
+/// changes nothing (SEMANTICS §7.11, 12). What has expired is not taken out of lists: they have records' ids, and see
+/// by them what is held still. A direction of a label is indexed from the first time that it is asked for: what no
+/// query reads costs only the queue and the set of edges. Look-ups therefore change the index: one thread.
 class WindowIndex {
 public:
     const RecordQueue& records() const { return records_; }
@@ -28,7 +29,7 @@ public:
     /// Adds rows [begin, end) of the slice, which are not older than what is there.
     void add(const Stream::SliceView& slice, std::size_t begin, std::size_t end);
     /// Room for so many more tuples.
-    void reserve(std::size_t tuples) { edges_.reserve(edges_.size() + tuples); }
+    void reserve(std::size_t tuples);
     /// Drops all records below that sequence number.
     void expire(std::uint64_t until);
     /// Drops everything; the next record gets that sequence number. Indexes stay asked for.
@@ -49,34 +50,69 @@ public:
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
-    static constexpr std::size_t kCached = 1024;      // records of a window that is still cached as a batch comes
     static constexpr std::size_t kProbedLabels = 16;  // up to so many labels are probed one by one for labels_of()
+    static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1} << 29;  // after so many records
 
-    HashedNumber* find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);
-    void prefetch(std::span<const Record> edges);
-    void add_record(const Record& record);
-    void add_edge(RecordId id);
-    void supersede(RecordId old, RecordId young);
-    void expire_items(std::uint64_t until);
-    void rebuild(std::uint64_t until);
-    void clear_tables();
-    void remove_edge(RecordId id);
-    void link(RecordId id, int dir);
-    void unlink(const Record& edge, int dir);
+    using Edges = AgedGroups<void>;
+    /// A list that a record is to be put into.
+    struct Link {
+        Adjacency* by;
+        TermId vertex, neighbour;
+        RecordId id;
+        std::uint32_t hash;  // of the vertex
+        int dir;
+    };
+    /// Tuples that are taken in together: each step is done for all of them before the next.
+    struct Arrivals {
+        std::span<Record> records;
+        RecordId first;
+        Held held;
+        std::uint32_t hashes[kGroup];  // of edges
+        RecordId old[kGroup];          // which had the same edge; its own id where there is none
+        Link links[2 * kGroup];
+        std::size_t link_count = 0;
+    };
+    /// A list that has a record: of its subject or its object, in the index of its label or in that of all labels.
+    enum List : unsigned { kOfVertex = 0, kOfLabels = 2 };
+    static std::uint32_t later_in(unsigned list) { return 1u << list; }   // it is not the list's youngest record
+    static std::uint32_t in_block(unsigned list) { return 16u << list; }  // the list has a block
+    static TermId vertex(const Record& edge, int dir) { return dir == 0 ? edge.s : edge.o; }
+
+    /// The hash of an edge that `edges_` has.
+    auto edge_hash() const {
+        return [this](Edges::Place at) {
+            const Record& edge = records_[at.id()];
+            return hash_edge(edge.s, labels_.all()[edge.label]->label, edge.o);
+        };
+    }
+    Edges::Place find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);
+    void write(Arrivals& arrivals, const Stream::SliceView& slice, std::size_t row);
+    void add_edges(Arrivals& arrivals);
+    void add_links(const Arrivals& arrivals);
+    void add_link(const Link& link, RecordId old, Held held);
+    void add_label(const Link& link, Label label, const Adjacency::Linked& linked, Held held);
+    Link link_of(const Record& edge, RecordId id, int dir);
+    void note(RecordId id, unsigned list, const Adjacency::Linked& linked);
+    bool leave(std::span<const Record> records, RecordId first);
+    void fit_tables();
+    void forget_old_ids();
+    template <class F>
+    void each_adjacency(F&& f);
 
     Adjacency& adjacency(Label label, Dir dir);
     void index_all(Dir dir);
     void link_vertices_to_labels(Dir dir);
     std::uint64_t count_vertices(LabelIndex& index, Dir dir);
-    std::uint64_t scan_vertices(const LabelIndex& index, Dir dir) const;
+    std::uint64_t scan_vertices(const LabelIndex& index, Dir dir);
     template <class F>
-    void each_edge(F&& f) const;
+    void each_edge(F&& f);
 
     RecordQueue records_;
-    HashGroups<HashedNumber> edges_;  // distinct; numbers are ids of the youngest records
+    Edges edges_;  // distinct, by their youngest records
     LabelIndexes labels_;
     // Vertex -> its labels, where there are many labels and a query has a variable predicate.
     std::unique_ptr<Adjacency> labels_by_[2];
+    std::uint64_t forget_at_ = kIdsForgotten;
 };
 
 }  // namespace penstock

@@ -14,9 +14,9 @@ constexpr std::size_t kAhead = 8;  // keys whose slots are on their way from mem
 
 /// Calls f(record, id) for each distinct edge.
 template <class F>
-void WindowIndex::each_edge(F&& f) const {
+void WindowIndex::each_edge(F&& f) {
     for (std::uint64_t i = records_.head(); i < records_.tail(); ++i) {
-        const Record& record = records_.at(i);
+        Record& record = records_[static_cast<RecordId>(i)];
         if (record.is_edge()) f(record, static_cast<RecordId>(i));
     }
 }
@@ -24,14 +24,13 @@ void WindowIndex::each_edge(F&& f) const {
 // ---- indexes on demand
 
 Adjacency& WindowIndex::adjacency(Label label, Dir dir) {
-    const std::uint32_t number = labels_.number(label);
-    LabelIndex& index = labels_[number];
+    LabelIndex& index = labels_.of(label);
     const int d = static_cast<int>(dir);
     if (!index.by[d]) {
         index.by[d].emplace();
         if (index.edges > 0) {
-            each_edge([&](const Record& edge, RecordId id) {
-                if (edge.label == number) link(id, d);
+            each_edge([&](Record& edge, RecordId id) {
+                if (edge.label == index.number) add_link(link_of(edge, id, d), id, records_.held());
             });
         }
     }
@@ -49,8 +48,8 @@ void WindowIndex::index_all(Dir dir) {
         missing[number] = true;
         index->by[d].emplace();
     }
-    each_edge([&](const Record& edge, RecordId id) {
-        if (missing[edge.label]) link(id, d);
+    each_edge([&](Record& edge, RecordId id) {
+        if (missing[edge.label]) add_link(link_of(edge, id, d), id, records_.held());
     });
 }
 
@@ -58,20 +57,24 @@ void WindowIndex::link_vertices_to_labels(Dir dir) {
     const int d = static_cast<int>(dir);
     if (labels_by_[d]) return;
     labels_by_[d] = std::make_unique<Adjacency>();
-    for (const auto& index : labels_.all()) {
-        if (!index) continue;
-        index->by[d]->each([&](TermId vertex, auto) { labels_by_[d]->add(vertex, index->label); });
-    }
+    each_edge([&](Record& edge, RecordId id) {
+        if (edge.links & later_in(kOfVertex + d)) return;
+        add_label(link_of(edge, id, d), labels_[edge.label].label, {true, false, id}, records_.held());
+    });
 }
 
 // ---- look-ups
 
 void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) {
     Adjacency& edges = adjacency(label, dir);
+    const Held held = records_.held();
     const bool prefetch = !edges.fits_cache();
     for (std::size_t row = 0; row < keys.size(); ++row) {
-        if (prefetch && row + kAhead < keys.size()) edges.prefetch(keys[row + kAhead]);
-        const auto neighbours = edges.neighbours(keys[row]);
+        if (prefetch) {
+            if (row + kAhead < keys.size()) edges.prefetch(Adjacency::hash(keys[row + kAhead]));
+            if (row + kAhead / 2 < keys.size()) edges.prefetch_slot(Adjacency::hash(keys[row + kAhead / 2]));
+        }
+        const auto neighbours = edges.neighbours(keys[row], Adjacency::hash(keys[row]), held);
         out.rows.insert(out.rows.end(), neighbours.size(), static_cast<std::uint32_t>(row));
         out.values.insert(out.values.end(), neighbours.begin(), neighbours.end());
     }
@@ -79,8 +82,8 @@ void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Mat
 
 void WindowIndex::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                            std::span<std::uint8_t> found) {
-    if (labels_.find(label) == nullptr) return;
-    const std::uint32_t number = labels_.number(label);
+    const LabelIndex* const index = labels_.find(label);
+    if (index == nullptr) return;
     std::uint32_t hashes[kAhead];
     for (std::size_t begin = 0; begin < subjects.size(); begin += kAhead) {
         const std::size_t n = std::min(kAhead, subjects.size() - begin);
@@ -90,24 +93,26 @@ void WindowIndex::contains(std::span<const TermId> subjects, Label label, std::s
         }
         for (std::size_t i = 0; i < n; ++i) {
             const std::size_t row = begin + i;
-            found[row] |= find_edge(hashes[i], subjects[row], number, objects[row]) != nullptr;
+            found[row] |= find_edge(hashes[i], subjects[row], index->number, objects[row]) ? 1 : 0;
         }
     }
 }
 
 std::int64_t WindowIndex::latest(TermId subject, Label label, TermId object) {
-    if (labels_.find(label) == nullptr) return kNever;
-    const HashedNumber* const found =
-        find_edge(hash_edge(subject, label, object), subject, labels_.number(label), object);
-    return found == nullptr ? kNever : records_[found->number].ts;
+    const LabelIndex* const index = labels_.find(label);
+    if (index == nullptr) return kNever;
+    const Edges::Place found = find_edge(hash_edge(subject, label, object), subject, index->number, object);
+    return found ? records_[found.id()].ts : kNever;
 }
 
-std::uint64_t WindowIndex::degree(TermId vertex, Label label, Dir dir) { return adjacency(label, dir).degree(vertex); }
+std::uint64_t WindowIndex::degree(TermId vertex, Label label, Dir dir) {
+    return adjacency(label, dir).degree(vertex, records_.held());
+}
 
 void WindowIndex::vertices(Label label, Dir dir, std::vector<TermId>& out) {
     Adjacency& edges = adjacency(label, dir);
     out.reserve(out.size() + edges.vertices());
-    edges.each([&](TermId vertex, auto) { out.push_back(vertex); });
+    edges.each(records_.held(), [&](TermId vertex, auto) { out.push_back(vertex); });
 }
 
 void WindowIndex::labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
@@ -115,17 +120,24 @@ void WindowIndex::labels_of(std::span<const TermId> keys, Dir dir, std::vector<s
     index_all(dir);
     const int d = static_cast<int>(dir);
     if (!labels_by_[d] && labels_.size() > kProbedLabels) link_vertices_to_labels(dir);
+    const Held held = records_.held();
     const auto add = [&](std::size_t row, Label label) {
         rows.push_back(static_cast<std::uint32_t>(row));
         labels.push_back(label);
     };
     for (std::size_t row = 0; row < keys.size(); ++row) {
-        if (!labels_by_[d]) {
-            for (const auto& index : labels_.all()) {
-                if (index && index->by[d]->has(keys[row])) add(row, index->label);
+        const std::uint32_t hash = Adjacency::hash(keys[row]);
+        if (labels_by_[d]) {
+            for (const TermId label : labels_by_[d]->neighbours(keys[row], hash, held)) {
+                add(row, static_cast<Label>(label));
             }
-        } else {
-            for (const TermId label : labels_by_[d]->neighbours(keys[row])) add(row, static_cast<Label>(label));
+            continue;
+        }
+        for (const auto& index : labels_.all()) {
+            if (index) index->by[d]->prefetch(hash);
+        }
+        for (const auto& index : labels_.all()) {
+            if (index && index->by[d]->has(keys[row], hash, held)) add(row, index->label);
         }
     }
 }
@@ -136,21 +148,21 @@ void WindowIndex::edges(Label label, std::vector<TermId>& subjects, std::vector<
     subjects.reserve(subjects.size() + index->edges);
     objects.reserve(objects.size() + index->edges);
     if (index->edges >= records_.size() / 4) {  // the queue is denser than any index
-        const std::uint32_t number = labels_.number(label);
         each_edge([&](const Record& record, RecordId) {
-            if (record.label != number) return;
+            if (record.label != index->number) return;
             subjects.push_back(record.s);
             objects.push_back(record.o);
         });
         return;
     }
     const bool inward = index->by[1] && !index->by[0];
-    adjacency(label, inward ? Dir::In : Dir::Out).each([&](TermId vertex, std::span<const TermId> neighbours) {
-        auto& vertices = inward ? objects : subjects;
-        auto& others = inward ? subjects : objects;
-        vertices.insert(vertices.end(), neighbours.size(), vertex);
-        others.insert(others.end(), neighbours.begin(), neighbours.end());
-    });
+    adjacency(label, inward ? Dir::In : Dir::Out)
+        .each(records_.held(), [&](TermId vertex, std::span<const TermId> neighbours) {
+            auto& vertices = inward ? objects : subjects;
+            auto& others = inward ? subjects : objects;
+            vertices.insert(vertices.end(), neighbours.size(), vertex);
+            others.insert(others.end(), neighbours.begin(), neighbours.end());
+        });
 }
 
 void WindowIndex::labels(std::vector<Label>& out) const {
@@ -184,10 +196,10 @@ std::uint64_t WindowIndex::count_vertices(LabelIndex& index, Dir dir) {
     return std::clamp<std::uint64_t>(index.counted_vertices[d], 1, index.edges);
 }
 
-std::uint64_t WindowIndex::scan_vertices(const LabelIndex& index, Dir dir) const {
+std::uint64_t WindowIndex::scan_vertices(const LabelIndex& index, Dir dir) {
     std::unordered_set<TermId> distinct;
     each_edge([&](const Record& record, RecordId) {
-        if (labels_.all()[record.label].get() == &index) distinct.insert(dir == Dir::Out ? record.s : record.o);
+        if (record.label == index.number) distinct.insert(dir == Dir::Out ? record.s : record.o);
     });
     return distinct.size();
 }
