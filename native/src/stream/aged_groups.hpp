@@ -42,7 +42,7 @@ class AgedGroups {
     using Group = std::conditional_t<kBare, Bare, Filled<std::conditional_t<kBare, char, Slot>>>;
 
 public:
-    /// Where a slot is; valid until the next take() or fit().
+    /// Where a slot is; valid until the next find_or_take() or fit().
     class Place {
     public:
         Place() = default;
