@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WAIT_S = 60.0
-_START_S = 300.0  # the first node waits for its host's imports: in the emulated machine of test-rdma they take a minute or two
+_START_S = 300.0  # the first waits for its host's imports too: a minute or two in the emulated machine of test-rdma
 
 
 @dataclass(frozen=True, slots=True)
