@@ -56,7 +56,7 @@ public:
     /// Adds an edge that is not there yet; `hash` is the vertex's.
     Linked add(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId id, Held held) {
         const auto same = [vertex](Slots::Place at) { return at.slot().vertex == vertex; };
-        const auto [at, known] = slots_.find_or_take(hash, id, held, same, hash_of);
+        const auto [at, known] = slots_.find_or_take(hash, id, held, same, HashOf());
         if (!known) {
             at.slot() = {vertex, NeighbourList(neighbour)};
             return {true, false, id};
@@ -76,7 +76,7 @@ public:
         if (in_block) free(at.slot().list);
         return slots_.is_sparse();
     }
-    void fit(Held held) { slots_.fit(held, hash_of); }
+    void fit(Held held) { slots_.fit(held, HashOf()); }
     void forget_old_ids(Held held);
 
 private:
@@ -89,7 +89,9 @@ private:
     static_assert(sizeof(Slot) == 32);
     using Slots = AgedGroups<Slot>;
 
-    static std::uint32_t hash_of(Slots::Place at) { return hash(at.slot().vertex); }
+    struct HashOf {
+        std::uint32_t operator()(Slots::Place at) const { return hash(at.slot().vertex); }
+    };
     Slots::Place find(TermId vertex, std::uint32_t hash, Held held) {
         return slots_.find(hash, held, [vertex](Slots::Place at) { return at.slot().vertex == vertex; });
     }

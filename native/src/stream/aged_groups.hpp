@@ -96,7 +96,7 @@ public:
     template <class Same, class HashOf>
     Found find_or_take(std::uint32_t hash, RecordId id, Held held, Same&& same, HashOf&& hash_of) {
         if (const Place known = find(hash, held, same)) return {known, true};
-        if (size_ >= count_ * kFull) resize(count_ + count_ / 4 + 1, held, hash_of);
+        if (size_ >= count_ * kFull) resize(count_ + count_ / 2 + 1, held, hash_of);
         ++size_;
         return {put(hash, id, held), false};
     }
