@@ -71,7 +71,7 @@ public:
             Budget budget(60.0, std::size_t{1} << 30);
             ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
             RunInput input{&seed, {&source, 1}, &store_.labels(), &context, nullptr};
-            rows += plan.run(input).rows;
+            rows += plan.run(input)->rows;
             if (runs % 16 == 0) seconds = cpu_seconds() - start;
         }
         std::printf("%-44s %6zu members %9.2f us/run %8.1f ns/member %10.1f rows\n", name, members,

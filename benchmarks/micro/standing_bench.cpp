@@ -209,9 +209,9 @@ public:
                 ExprContext context{terms, budget};
                 const RunInput input{&seed, sources, &store.labels(), &context};
                 began = now_us();
-                const Table answer = plan.run(input);
+                const Answer answer = plan.run(input);
                 times->push_back(now_us() - began);
-                rows += answer.rows;
+                rows += answer->rows;
             }
         }
         std::printf("%s %9.2f %9.2f us %9.1f us a batch %10.1f rows\n", query.name, median(later(first)),

@@ -36,15 +36,21 @@ using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 struct Result {
     explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
     LocalTerms terms;
-    Table table;
+    Answer answer;
     std::vector<OperatorProfile> profile;
     std::int64_t nanos = 0;
     std::int64_t cpu_nanos = 0;
 
+    const Table& table() const { return *answer; }
     std::size_t column_of(std::uint64_t slot) const {
-        int column = slot > 0xFFFF ? -1 : table.index_of(static_cast<Slot>(slot));
+        int column = slot > 0xFFFF ? -1 : table().index_of(static_cast<Slot>(slot));
         if (column < 0) throw nb::index_error("the answer has no such slot");
         return static_cast<std::size_t>(column);
+    }
+    void sort_by(std::size_t column) {
+        if (std::ranges::is_sorted(table().columns[column])) return;
+        if (answer.use_count() != 1) answer = std::make_shared<Table>(table());
+        exec::sort_by(*answer, column);
     }
 };
 
@@ -102,7 +108,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
         auto began = std::chrono::steady_clock::now();
-        result->table = plan.run(input);
+        result->answer = plan.run(input);
         result->nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count();
         if (cpu_time) result->cpu_nanos = thread_nanos() - cpu_began;
     }
@@ -154,13 +160,13 @@ private:
 };
 
 IdsOut column(nb::handle_t<Result> self, std::size_t i) {
-    const Table& table = nb::cast<const Result&>(self).table;
+    const Table& table = nb::cast<const Result&>(self).table();
     if (i >= table.columns.size()) throw nb::index_error("the answer has no such column");
     return array_over(table.columns[i].data(), table.rows, self);
 }
 
 auto offsets(const Result& result, std::uint64_t slot, std::size_t members) {
-    const Column& column = result.table.columns[result.column_of(slot)];
+    const Column& column = result.table().columns[result.column_of(slot)];
     std::vector<std::int64_t> starts(members + 1, static_cast<std::int64_t>(column.size()));
     std::size_t member = 0;
     for (std::size_t row = 0; row < column.size(); ++row) {
@@ -222,8 +228,8 @@ void bind_exec(nb::module_& m) {
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
         .def_prop_ro(
             "slots",
-            [](const Result& r) { return std::vector<std::uint32_t>(r.table.slots.begin(), r.table.slots.end()); })
-        .def_prop_ro("rows", [](const Result& r) { return r.table.rows; })
+            [](const Result& r) { return std::vector<std::uint32_t>(r.table().slots.begin(), r.table().slots.end()); })
+        .def_prop_ro("rows", [](const Result& r) { return r.table().rows; })
         .def_prop_ro(
             "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
         .def_prop_ro("profile", &profile_of)
@@ -236,7 +242,7 @@ void bind_exec(nb::module_& m) {
         .def("offsets", &offsets, "slot"_a, "members"_a,
              "Where each member's rows begin, and their end: rows of member m are [offsets[m], offsets[m + 1]).")
         .def(
-            "sort_by", [](Result& r, std::uint64_t slot) { exec::sort_by(r.table, r.column_of(slot)); }, "slot"_a,
+            "sort_by", [](Result& r, std::uint64_t slot) { r.sort_by(r.column_of(slot)); }, "slot"_a,
             "Sorts the rows by the ids of that slot, keeping the order of equals.");
 
     nb::class_<exec::Forker>(m, "StepForker", "Runs steps of a plan on nodes.");

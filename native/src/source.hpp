@@ -66,6 +66,15 @@ public:
     virtual std::uint64_t edge_count(Label label) const { return stats(label).edges; }
     virtual std::uint64_t degree(TermId vertex, Label label, Dir dir) const = 0;
 
+    /// Another one whenever the content is another one, of whatever source; 0: this source does not say.
+    virtual std::uint64_t version() const { return 0; }
+    /// Appends, ascending, each i for which expand() may give other neighbours of keys[i] than it gave at that version;
+    /// the others' are the same, in the same order. False where nothing is known about so old a version.
+    virtual bool changed_since(std::uint64_t /*version*/, std::span<const TermId> /*keys*/, Label, Dir,
+                               std::vector<std::uint32_t>& /*rows*/) const {
+        return false;
+    }
+
     /// Latest event time (ms) of that tuple in a window; kNever where it is absent or the source is not a window.
     virtual std::int64_t latest(TermId, Label, TermId) const { return kNever; }
 };

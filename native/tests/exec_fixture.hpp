@@ -84,7 +84,7 @@ protected:
         std::vector<const Source*> sources{&graph};
         for (const MemorySource& window : windows) sources.push_back(&window);
         RunInput input{&seed, sources, &labels, &context, profile};
-        return plan.run(input);
+        return *plan.run(input);
     }
     /// Rows in the order of the answer.
     static Rows rows_of(const Table& table) {

@@ -36,7 +36,7 @@ private:
         Budget budget(30.0, 0);
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
         const std::vector<const Source*> sources{&edges};
-        return fragment_.run(RunInput{&rows, sources, &labels_, &context, nullptr, nullptr});
+        return *fragment_.run(RunInput{&rows, sources, &labels_, &context, nullptr, nullptr});
     }
     LabelTable& labels_;
     const Dictionary& dictionary_;
@@ -70,7 +70,7 @@ protected:
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
         const std::vector<const Source*> sources{&graph_};
         const Plan plan(n.plan(4, n.node("project", {{"in", root}, {"slots", ids({kX, kY, kZ})}}), ids({kX})));
-        return rows_of(plan.run(RunInput{&seed, sources, &labels, &context, nullptr, forker}));
+        return rows_of(*plan.run(RunInput{&seed, sources, &labels, &context, nullptr, forker}));
     }
     static Table starting_from(std::size_t rows) {
         Rows keys;

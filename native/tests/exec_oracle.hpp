@@ -298,11 +298,20 @@ private:
                         Solution made = base;
                         if (unify(node.at("s"), s, made) && unify(node.at("p"), p, made) &&
                             unify(node.at("o"), o, made))
-                            out.push_back(made);
+                            out.push_back(kept(node, made));
                     }
                 }
             }
         return out;
+    }
+
+    static Solution kept(const Spec& scan, Solution row) {
+        const Spec* keep = scan.find("keep");
+        if (keep == nullptr) return row;
+        std::set<std::uint64_t> slots;
+        for (const Spec& slot : keep->as_list()) slots.insert(slot.as_int());
+        std::erase_if(row, [&](const auto& cell) { return !slots.contains(cell.first); });
+        return row;
     }
 
     Solutions minus(const Spec& node, const Solutions& left, const Solutions& right) {

@@ -97,15 +97,29 @@ private:
         return in.slots.count(slot) && !in.bound.count(slot) ? -1 : static_cast<int>(slot);
     }
 
-    Draft scan(Draft in) {
+    Draft scan(Draft in, bool narrow = false) {
         int graph = graph_slot(in);
         Dict members = pattern(in, graph);
         Spec s = term(in), o = term(in), p = chance(25) ? term(in) : id(predicate());
         members.insert(members.end(), {{"s", s}, {"p", p}, {"o", o}});
         for (const Spec& t : {s, p, o}) bind(in, t);
         if (graph >= 0) bind(in, static_cast<std::uint64_t>(graph));
+        if (narrow) members.emplace_back("keep", some_slots(in));
         in.node = n_.node("scan", members);
         return in;
+    }
+
+    /// Forgets the others.
+    Spec some_slots(Draft& in) {
+        List kept;
+        for (std::uint64_t slot = 0; slot <= kMember; ++slot) {
+            if (chance(70))
+                kept.emplace_back(slot);
+            else
+                in.slots.erase(slot), in.bound.erase(slot);
+        }
+        for (std::uint64_t slot = kMember + 1; slot < next_slot_; ++slot) kept.emplace_back(slot);
+        return kept;
     }
 
     Draft path(Draft in) {
@@ -257,7 +271,7 @@ private:
             case 14:
                 return project(in);
             default:
-                return scan(in);
+                return scan(in, true);
         }
     }
 

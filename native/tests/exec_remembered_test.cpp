@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "exec/dataset.hpp"
 #include "exec/remembered.hpp"
 #include "exec_fixture.hpp"
 
@@ -30,7 +31,7 @@ protected:
         LocalTerms terms(dictionary);
         Budget budget(30.0, 0);
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
-        return plan.run(RunInput{&seed, sources, &labels, &context});
+        return *plan.run(RunInput{&seed, sources, &labels, &context});
     }
     /// One or no change of one source: few runs change anything.
     void change() {
@@ -104,15 +105,106 @@ TEST_F(StandingAnswer, is_kept_where_every_look_up_gives_the_same) {
     EXPECT_TRUE(remembered.same_seed(seed));
     EXPECT_FALSE(remembered.holds(sources, 1));
     ASSERT_TRUE(remembered.begin());
-    remembered.expanded(0, label, Dir::Out, keys, found);
-    remembered.end(answer, 1);
+    remembered.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
+    remembered.end(std::make_shared<Table>(answer), 1);
     EXPECT_TRUE(remembered.holds(sources, 1));
     EXPECT_FALSE(remembered.holds(sources, 2)) << "labels of another table";
-    EXPECT_EQ(rows_of(remembered.answer()), rows_of(answer));
+    EXPECT_EQ(rows_of(*remembered.answer()), rows_of(answer));
     source.add(5, 20, 6);
     EXPECT_TRUE(remembered.holds(sources, 1)) << "of what is not looked up";
     source.add(1, 20, 3);
     EXPECT_FALSE(remembered.holds(sources, 1));
+}
+
+/// A source that has been told what is new in it since its last version.
+class KnownSource final : public Source {
+public:
+    explicit KnownSource(LabelTable& labels) : held_(labels) {}
+    void add(TermId s, TermId p, TermId o) {
+        held_.add(s, p, o);
+        changed_.insert(s);
+    }
+    void next_version() {
+        ++version_;
+        changed_.clear();
+    }
+    std::uint64_t version() const override { return version_; }
+    bool changed_since(std::uint64_t version, std::span<const TermId> keys, Label, Dir,
+                       std::vector<std::uint32_t>& rows) const override {
+        if (version + 1 < version_) return false;
+        for (std::uint32_t i = 0; version != version_ && i < keys.size(); ++i)
+            if (changed_.contains(keys[i])) rows.push_back(i);
+        return true;
+    }
+    void expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out) const override {
+        asked += keys.size();
+        held_.expand(keys, label, dir, out);
+    }
+    void contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
+                  std::span<std::uint8_t> found) const override {
+        held_.contains(subjects, label, objects, found);
+    }
+    void vertices(Label label, Dir dir, std::vector<TermId>& out) const override { held_.vertices(label, dir, out); }
+    void labels_of(std::span<const TermId> keys, Dir dir, std::vector<std::uint32_t>& rows,
+                   std::vector<Label>& labels) const override {
+        held_.labels_of(keys, dir, rows, labels);
+    }
+    void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override {
+        held_.edges(label, subjects, objects);
+    }
+    void labels(std::vector<Label>& out) const override { held_.labels(out); }
+    LabelStats stats(Label label) const override { return held_.stats(label); }
+    std::uint64_t degree(TermId vertex, Label label, Dir dir) const override {
+        return held_.degree(vertex, label, dir);
+    }
+    mutable std::size_t asked = 0;  // keys
+
+private:
+    MemorySource held_;
+    std::set<TermId> changed_;
+    std::uint64_t version_ = 1;
+};
+
+TEST_F(StandingAnswer, asks_a_source_that_knows_what_has_changed_for_nothing_else) {
+    for (TermId o = 30; o < 70; ++o) graph.add(1, 20, o);
+    KnownSource window(labels);
+    for (TermId s = 30; s < 60; ++s) window.add(s, 21, s + 50);
+    const Spec spec =
+        n.plan(3, n.scan(n.scan(n.seed(), var(0), id(20), var(1), List{stored({0})}), var(1), id(21), var(2), first),
+               ids({0}));
+    const Plan standing(spec);
+    const Table seed = seed_table({0}, {{1}});
+    const auto rows = [&](const Plan& plan) {
+        window.asked = 0;
+        LocalTerms terms(dictionary);
+        Budget budget(30.0, 0);
+        ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
+        const std::vector<const Source*> sources{&graph, &window};
+        return rows_of(*plan.run(RunInput{&seed, sources, &labels, &context}));
+    };
+    const auto expect_keys_asked = [&](std::size_t keys) {
+        const Rows found = rows(standing);
+        EXPECT_EQ(window.asked, keys);
+        EXPECT_EQ(found, rows(Plan(spec)));
+    };
+    expect_keys_asked(40);  // the first run notes a seed
+    expect_keys_asked(40);  // and the second what it looks up
+    expect_keys_asked(0);
+    window.next_version();
+    expect_keys_asked(0);
+    window.next_version();
+    window.add(35, 21, 100);
+    expect_keys_asked(2);  // to see that it is another one, and for the answer
+    window.next_version();
+    window.add(69, 21, 101);
+    window.add(30, 21, 102);
+    expect_keys_asked(3);  // one to see it
+    window.next_version();
+    window.next_version();
+    expect_keys_asked(40);  // no longer known
+    window.next_version();
+    for (TermId s = 40; s < 60; ++s) window.add(s, 21, 103);
+    expect_keys_asked(80);  // too many
 }
 
 TEST_F(StandingAnswer, is_not_tried_for_while_look_ups_change_each_time) {
@@ -131,8 +223,8 @@ TEST_F(StandingAnswer, is_not_tried_for_while_look_ups_change_each_time) {
         ++noted;
         Matches found;
         source.expand(keys, label, Dir::Out, found);
-        remembered.expanded(0, label, Dir::Out, keys, found);
-        remembered.end(seed, 1);
+        remembered.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
+        remembered.end(std::make_shared<Table>(seed), 1);
     }
     EXPECT_LT(noted, 20);
 }

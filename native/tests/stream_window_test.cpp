@@ -69,6 +69,34 @@ TEST_F(TimeWindows, trap_18_an_edge_before_the_start_hides_none_after_it) {
     EXPECT_EQ(subjects, (std::vector{iri(1)}));
 }
 
+TEST_F(TimeWindows, say_which_lists_a_move_may_have_changed) {
+    feed({{10, 1, 7, 2}, {60, 2, 7, 3}, {110, 3, 7, 4}, {115, 1, 8, 2}, {130, 4, 7, 5}}, 1);
+    const std::vector keys{iri(1), iri(2), iri(3), iri(4), iri(5)};
+    std::vector<std::uint32_t> rows;
+    const auto changed_since = [&](std::uint64_t version) {
+        rows.clear();
+        return window.changed_since(version, keys, label, Dir::Out, rows);
+    };
+    window.advance(0, 120);
+    const std::uint64_t first = window.version();
+    EXPECT_TRUE(changed_since(first));
+    EXPECT_TRUE(rows.empty());
+    window.advance(10, 120);
+    EXPECT_FALSE(changed_since(first)) << "nobody had asked before that move";
+    const std::uint64_t second = window.version();
+    window.advance(60, 130);
+    EXPECT_TRUE(changed_since(second));
+    EXPECT_EQ(rows, (std::vector<std::uint32_t>{1, 3})) << "what expired, what came";
+    EXPECT_FALSE(changed_since(first)) << "two moves ago";
+    const std::uint64_t third = window.version();
+    window.advance(60, 140);
+    EXPECT_TRUE(changed_since(third));
+    EXPECT_TRUE(rows.empty());
+    TimeWindow other{stream};
+    other.advance(0, 120);
+    EXPECT_FALSE(other.changed_since(third, keys, label, Dir::Out, rows)) << "another window's";
+}
+
 TEST_F(TimeWindows, answer_for_what_they_do_not_hold) {
     EXPECT_TRUE(expand(window, iri(1), label, Dir::Out).empty());
     EXPECT_EQ(window.stats(12345).edges, 0u);

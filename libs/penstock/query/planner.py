@@ -28,6 +28,7 @@ from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.planning.cardinality import CountKey, Counts, Estimator
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import term_spec
+from penstock.query.planning.narrowing import narrowed
 from penstock.query.planning.patterns import join
 from penstock.query.scope import occurring, visible
 from penstock.query.templates import Template
@@ -108,6 +109,9 @@ def plan(
     body = join(context, _with_unique_names(query.algebra), context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
     roots = _factors(context, query, body)
+    shown = frozenset(slot for _, slot in outputs).union(seed[:1] if grouped else ())
+    if query.form in (Form.SELECT, Form.ASK):
+        root, *roots = (narrowed(each, shown) for each in (root, *roots))
     specs = [{"slots": context.slots, "seed": seed, "root": r, "subplans": context.subplans} for r in (root, *roots)]
     return PhysicalPlan(
         specs[0],

@@ -26,8 +26,25 @@ void Collected::reserve(std::size_t rows) {
     capacity_ = grown;
 }
 
+/// Takes the columns as they are, but for such as are far larger than what they hold.
+void Collected::take_first(Table& rows) {
+    charge_.set(run_->budget(), rows.rows * sizeof(TermId) * table_.columns.size());
+    capacity_ = rows.rows;
+    for (std::size_t c = 0; c < table_.columns.size(); ++c) {
+        if (rows.columns[c].capacity() <= 2 * rows.rows)
+            std::swap(table_.columns[c], rows.columns[c]);
+        else
+            table_.columns[c] = rows.columns[c];
+    }
+    table_.rows = rows.rows;
+}
+
 bool Collected::push(Table& rows) {
     run_->work(rows.rows);
+    if (table_.rows == 0 && rows.rows > capacity_) {
+        take_first(rows);
+        return true;
+    }
     reserve(table_.rows + rows.rows);
     for (std::size_t c = 0; c < table_.columns.size(); ++c)
         append(table_.columns[c], rows.columns[c].data(), rows.rows);

@@ -21,6 +21,7 @@ public:
 
 private:
     void reserve(std::size_t rows);
+    void take_first(Table& rows);
     Run* run_ = nullptr;
     Table table_;
     std::size_t capacity_ = 0;

@@ -58,9 +58,9 @@ Plan::~Plan() = default;
 std::size_t Plan::slots() const { return impl_->slots; }
 const std::vector<Slot>& Plan::seed() const { return impl_->seed; }
 
-Table Plan::run(const RunInput& input) const {
+Answer Plan::run(const RunInput& input) const {
     auto program = impl_->take();
-    Table answer = program->run(input);  // where it throws, the program goes with what its operators held
+    Answer answer = program->run(input);  // where it throws, the program goes with what its operators held
     impl_->give_back(std::move(program));
     return answer;
 }

@@ -39,7 +39,7 @@ class Plan {
 public:
     explicit Plan(const Spec& spec);  // throws Error where the spec is malformed
     ~Plan();
-    Table run(const RunInput& input) const;
+    Answer run(const RunInput& input) const;
     std::size_t slots() const;
     const std::vector<Slot>& seed() const;  // slots of the seed table's columns
 

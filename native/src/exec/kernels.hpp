@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
 #include <span>
 
 #include "exec/table.hpp"
@@ -19,9 +20,9 @@ inline std::uint64_t combine(std::uint64_t hash, TermId id) {
 
 /// out gets `from[rows[i]]` for each i behind what it holds.
 inline void gather(const Column& from, std::span<const std::uint32_t> rows, Column& out) {
-    std::size_t base = out.size();
-    out.resize(base + rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) out[base + i] = from[rows[i]];
+    // Inserted, not written over zeros.
+    const auto values = std::views::transform(rows, [&](std::uint32_t row) -> const TermId& { return from[row]; });
+    out.insert(out.end(), values.begin(), values.end());
 }
 inline void append(Column& out, const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); }
 inline void append_same(Column& out, TermId value, std::size_t n) { out.insert(out.end(), n, value); }

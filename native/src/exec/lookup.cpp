@@ -26,6 +26,14 @@ void drop_duplicates(Matches& matches, std::size_t from) {
     matches.rows.resize(matches.values.size());
 }
 
+/// With what the last run noted, where it did.
+void look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
+    Remembered* const remembered = run.remembered;
+    if (remembered == nullptr || !remembered->recall(edges, dir, keys, found))
+        edges.source->expand(keys, edges.label, dir, found);
+    if (remembered != nullptr) remembered->expanded(edges, dir, keys, found);
+}
+
 }  // namespace
 
 void Lookup::expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir, Matches& found) {
@@ -94,18 +102,14 @@ void Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span
                              Matches& found) {
     run.work(keys.size());
     if (group.size() == 1) {
-        group[0].source->expand(keys, group[0].label, dir, found);
-        if (run.remembered != nullptr)
-            run.remembered->expanded(group[0].source_number, group[0].label, dir, keys, found);
+        look_up(run, group[0], keys, dir, found);
         return;
     }
     if (parts_.size() < group.size()) parts_.resize(group.size());
     std::size_t filled = 0;
     for (const EdgeSet& set : group) {
         parts_[filled].clear();
-        set.source->expand(keys, set.label, dir, parts_[filled]);
-        if (run.remembered != nullptr)
-            run.remembered->expanded(set.source_number, set.label, dir, keys, parts_[filled]);
+        look_up(run, set, keys, dir, parts_[filled]);
         filled += !parts_[filled].rows.empty();
     }
     if (filled == 1) std::swap(found, parts_[0]);
@@ -140,7 +144,7 @@ void Lookup::contains(Run& run, std::span<const EdgeSet> group, std::span<const 
     for (const EdgeSet& set : group) set.source->contains(subjects, set.label, objects, found);
     if (run.remembered == nullptr) return;
     if (group.size() == 1)
-        run.remembered->tested(group[0].source_number, group[0].label, subjects, objects, found);
+        run.remembered->tested(group[0], subjects, objects, found);
     else
         run.remembered->give_up();  // which of them has it was not asked
 }

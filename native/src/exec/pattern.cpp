@@ -19,24 +19,40 @@ constexpr auto kRowNumbers = [] {
 
 }  // namespace
 
-PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot)
+PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot,
+                                 const std::vector<Slot>* keep)
     : Unary(std::move(in)) {
-    schema_ = in_->schema();
-    std::size_t carried = schema_.slots.size();
+    const Schema& from = in_->schema();
+    const auto kept = [keep](Slot slot) {
+        return keep == nullptr || std::find(keep->begin(), keep->end(), slot) != keep->end();
+    };
+    for (std::size_t c = 0; c < from.slots.size(); ++c) {
+        if (!kept(from.slots[c])) continue;
+        carried_.push_back(c);
+        schema_.add(from.slots[c], from.nullable[c] != 0);
+    }
+    Few<FreePosition, kPositions> free;
     auto bind_end = [&](const TermRef& ref, Position position) {
         End end;
         if (!ref.variable) {
             end.constant = ref.id;
             return end;
         }
-        int column = schema_.index_of(ref.slot);
-        if (column >= 0 && static_cast<std::size_t>(column) < carried) {
-            end.column = column;
-            if (schema_.nullable[static_cast<std::size_t>(column)]) bound_columns_.push_back(column);
-        } else if (column >= 0) {  // the variable of an earlier position
-            for (const NewColumn& made : new_columns_)
-                if (made.column == static_cast<std::size_t>(column)) equal_.push_back({made.position, position});
-        } else {
+        end.column = from.index_of(ref.slot);
+        if (end.column >= 0) {
+            if (from.nullable[static_cast<std::size_t>(end.column)]) bound_columns_.push_back(end.column);
+            if (int bound = schema_.index_of(ref.slot); bound >= 0)
+                schema_.nullable[static_cast<std::size_t>(bound)] = 0;
+            return end;
+        }
+        const auto same =
+            std::find_if(free.begin(), free.end(), [&](auto earlier) { return earlier.slot == ref.slot; });
+        if (same != free.end()) {
+            equal_.push_back({same->position, position});
+            return end;
+        }
+        free.push_back({position, ref.slot});
+        if (kept(ref.slot)) {
             new_columns_.push_back({position, schema_.slots.size()});
             schema_.add(ref.slot, false);
         }
@@ -46,7 +62,6 @@ PatternOperator::PatternOperator(OperatorPtr in, const TermRef& s, const TermRef
     if (p != nullptr) p_ = bind_end(*p, P);
     o_ = bind_end(o, O);
     if (graph_slot >= 0) g_ = bind_end({true, static_cast<Slot>(graph_slot), 0}, G);
-    for (int column : bound_columns_) schema_.nullable[static_cast<std::size_t>(column)] = 0;
     schema_.shape(table_);
 }
 
@@ -101,11 +116,10 @@ MatchBatch PatternOperator::only_equal(const MatchBatch& batch) {
 bool PatternOperator::emit(const MatchBatch& batch) { return append(equal_.empty() ? batch : only_equal(batch)); }
 
 bool PatternOperator::append(MatchBatch batch) {
-    std::size_t carried = table_.columns.size() - new_columns_.size();
     while (!batch.rows.empty()) {
         std::size_t n = std::min(batch.rows.size(), kMorsel - table_.rows);
         auto rows = batch.rows.first(n);
-        for (std::size_t c = 0; c < carried; ++c) gather(input_->columns[c], rows, table_.columns[c]);
+        for (std::size_t c = 0; c < carried_.size(); ++c) gather(input_->columns[carried_[c]], rows, table_.columns[c]);
         for (const NewColumn& made : new_columns_) {
             Column& column = table_.columns[made.column];
             if (made.position == S)

@@ -25,8 +25,9 @@ class PatternOperator : public Unary {
 protected:
     enum Position : std::uint8_t { S, P, O, G };
 
-    /// `p` is null for paths.
-    PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot);
+    /// `p` is null for paths. Where there is a `keep`, other slots are left out of the output.
+    PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot,
+                    const std::vector<Slot>* keep = nullptr);
 
     /// One end or the predicate of the pattern: bound by a column of the input, constant, or free.
     struct End {
@@ -59,6 +60,10 @@ private:
         Position position;
         std::size_t column;
     };
+    struct FreePosition {
+        Position position;
+        Slot slot;
+    };
     static constexpr std::size_t kPositions = 4;
     bool append(MatchBatch batch);
     MatchBatch only_equal(const MatchBatch& batch);
@@ -67,8 +72,9 @@ private:
 
     const Table* input_ = nullptr;
     Table table_;
+    std::vector<std::size_t> carried_;  // input columns that the first ones of the output are
     Few<NewColumn, kPositions> new_columns_;
-    Few<int, kPositions> bound_columns_;                    // nullable columns that must be bound
+    Few<int, kPositions> bound_columns_;                    // nullable input columns that must be bound
     Few<std::pair<Position, Position>, kPositions> equal_;  // free positions with the same variable
     std::vector<std::uint32_t> order_, kept_rows_, product_rows_;
     Column kept_s_, kept_o_, product_s_, product_o_;

@@ -55,7 +55,7 @@ private:
 
 Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), sub_plans_(compiler_.take_sub_plans()) {}
 
-Table Program::run(const RunInput& input) {
+Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
     bool note = false;
     // A profile is asked for to see operators at work, and what nodes do is not looked up here.
@@ -85,7 +85,7 @@ Table Program::run(const RunInput& input) {
     root_->run(run, answer_);
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
     if (profiler) add_profile(*profiler, *input.profile);
-    Table answer = answer_.take();
+    auto answer = std::make_shared<Table>(answer_.take());
     if (note) remembered_.end(answer, input.labels->identity());
     return answer;
 }

@@ -14,7 +14,7 @@ class Program {
 public:
     explicit Program(const Spec& plan);
     /// After an exception the program must not be used again: its operators may hold half of something.
-    Table run(const RunInput& input);
+    Answer run(const RunInput& input);
 
 private:
     void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);

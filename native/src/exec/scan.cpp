@@ -10,8 +10,9 @@ namespace {
 
 class Scan final : public PatternOperator {
 public:
-    Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset)
-        : PatternOperator(std::move(in), s, &p, o, graph_slot), dataset_(dataset, graph_slot >= 0) {}
+    Scan(OperatorPtr in, const TermRef& s, const TermRef& p, const TermRef& o, int graph_slot, const Spec& dataset,
+         const std::vector<Slot>* keep)
+        : PatternOperator(std::move(in), s, &p, o, graph_slot, keep), dataset_(dataset, graph_slot >= 0) {}
 
 private:
     using Rows = std::span<const std::uint32_t>;
@@ -151,8 +152,11 @@ private:
 }  // namespace
 
 OperatorPtr make_scan(const Spec& spec, Compiler& compiler) {
+    std::vector<Slot> keep;
+    if (const Spec* slots = spec.find("keep")) keep = compiler.slot_list(*slots);
     return std::make_unique<Scan>(compiler.child(spec, "in"), compiler.term(spec.at("s")), compiler.term(spec.at("p")),
-                                  compiler.term(spec.at("o")), compiler.slot_at(spec, "graph"), spec.at("dataset"));
+                                  compiler.term(spec.at("o")), compiler.slot_at(spec, "graph"), spec.at("dataset"),
+                                  spec.find("keep") != nullptr ? &keep : nullptr);
 }
 
 }  // namespace penstock::exec

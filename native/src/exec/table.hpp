@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "rdf/term.hpp"
@@ -29,5 +30,8 @@ struct Table {
         return i < 0 ? nullptr : &columns[static_cast<std::size_t>(i)];
     }
 };
+
+/// The rows of a run. Where another run may give the same ones, it has them too: to be changed only while nobody has.
+using Answer = std::shared_ptr<Table>;
 
 }  // namespace penstock

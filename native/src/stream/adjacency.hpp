@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "source.hpp"
 #include "stream/aged_groups.hpp"
 #include "stream/hash.hpp"
 #include "stream/neighbour_list.hpp"
+#include "stream/touched.hpp"
 
 namespace penstock {
 
@@ -52,6 +54,16 @@ public:
     void each(Held held, F&& f) {
         slots_.each([&](auto at) { f(at.slot().vertex, at.slot().list.values(held)); });
     }
+
+    /// Notes from now on whose lists change; the owner says of which, by touch(), and by which move.
+    Touched& watch(std::uint64_t version) {
+        if (!touched_) touched_ = std::make_unique<Touched>(version);
+        return *touched_;
+    }
+    void touch(std::uint32_t hash, std::uint64_t move) {
+        if (touched_) touched_->add(hash, move);
+    }
+    bool is_watched() const { return touched_ != nullptr; }
 
     /// Adds an edge that is not there yet; `hash` is the vertex's.
     Linked add(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId id, Held held) {
@@ -100,6 +112,7 @@ private:
 
     Slots slots_;
     std::size_t list_bytes_ = 0;
+    std::unique_ptr<Touched> touched_;  // where somebody asks for it
 };
 
 }  // namespace penstock

@@ -60,6 +60,7 @@ void CountWindow::advance(std::uint64_t position) {
     if (position > counted_) throw Error("a count window cannot move beyond what it has taken in");
     const std::uint64_t start = minus(position, size_);
     const RecordQueue& held = index_->records();  // sequence number n = position n + 1
+    index_->begin_move();
     if (start >= held.tail())
         index_->clear(start);
     else

@@ -14,6 +14,7 @@ void TimeWindow::advance(std::int64_t start, std::int64_t end) {
     if (end >= kFirstTime && stream_.closed() < batch_of(end, stream_.batch_ms())) {
         throw Error("a window cannot move to " + std::to_string(end) + ": that batch is still open");
     }
+    index_->begin_move();
     index_->expire(index_->records().first_after(start));
     const std::int64_t after = std::max(start, end_);
     start_ = start;

@@ -40,6 +40,8 @@ public:
     std::uint64_t edge_count(Label) const final;
     std::uint64_t degree(TermId, Label, Dir) const final;
     std::int64_t latest(TermId, Label, TermId) const final;
+    std::uint64_t version() const final;
+    bool changed_since(std::uint64_t, std::span<const TermId>, Label, Dir, std::vector<std::uint32_t>&) const final;
 
 protected:
     explicit Window(const SliceSource& stream);

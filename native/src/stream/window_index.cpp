@@ -2,6 +2,7 @@
 #include "stream/window_index.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,13 @@ WindowIndex::Edges::Place WindowIndex::find_edge(std::uint32_t hash, TermId subj
 }
 
 void WindowIndex::reserve(std::size_t tuples) { edges_.reserve(edges_.size() + tuples, records_.held(), edge_hash()); }
+
+void WindowIndex::begin_move() {
+    // Distinct among all windows; nothing is published by it.
+    static std::atomic<std::uint64_t> last = 0;
+    before_ = version_;
+    version_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::size_t end) {
     if (records_.size() + (end - begin) > RecordQueue::kMaxRecords) {
@@ -92,6 +100,7 @@ void WindowIndex::add_links(const Arrivals& arrivals) {
 void WindowIndex::add_link(const Link& link, RecordId old, Held held) {
     const auto linked = old == link.id ? link.by->add(link.vertex, link.hash, link.neighbour, link.id, held)
                                        : link.by->refresh(link.vertex, link.hash, link.neighbour, old, link.id, held);
+    link.by->touch(link.hash, version_);
     note(link.id, kOfVertex + link.dir, linked);
     if (labels_by_[link.dir]) add_label(link, labels_[records_[link.id].label].label, linked, held);
 }
@@ -146,7 +155,9 @@ bool WindowIndex::leave(std::span<const Record> records, RecordId first) {
         hashes[i] = hash_edge(edge.s, index.label, edge.o);
         edges_.prefetch(hashes[i]);
         for (int dir = 0; dir < 2; ++dir) {
-            if (!index.by[dir] || (edge.links & later_in(kOfVertex + dir))) continue;
+            if (!index.by[dir]) continue;
+            if (index.by[dir]->is_watched()) index.by[dir]->touch(Adjacency::hash(vertex(edge, dir)), version_);
+            if (edge.links & later_in(kOfVertex + dir)) continue;
             const auto add = [&](Adjacency& by, unsigned list) {
                 const std::uint32_t hash = Adjacency::hash(vertex(edge, dir));
                 by.prefetch(hash);

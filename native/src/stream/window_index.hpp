@@ -26,6 +26,8 @@ public:
     std::size_t distinct() const { return edges_.size(); }
     std::size_t bytes() const;
 
+    /// What is added and expires from now on is a move of its own.
+    void begin_move();
     /// Adds rows [begin, end) of the slice, which are not older than what is there.
     void add(const Stream::SliceView& slice, std::size_t begin, std::size_t end);
     /// Room for so many more tuples.
@@ -47,6 +49,9 @@ public:
     std::uint64_t edge_count(Label label);
     std::uint64_t degree(TermId vertex, Label label, Dir dir);
     std::int64_t latest(TermId subject, Label label, TermId object);
+    std::uint64_t version() const { return version_; }
+    bool changed_since(std::uint64_t version, std::span<const TermId> keys, Label label, Dir dir,
+                       std::vector<std::uint32_t>& rows);
 
 private:
     static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
@@ -113,6 +118,7 @@ private:
     // Vertex -> its labels, where there are many labels and a query has a variable predicate.
     std::unique_ptr<Adjacency> labels_by_[2];
     std::uint64_t forget_at_ = kIdsForgotten;
+    std::uint64_t version_ = 0, before_ = 0;  // that which the last move has led to, and the one before
 };
 
 }  // namespace penstock

@@ -80,6 +80,16 @@ void WindowIndex::expand(std::span<const TermId> keys, Label label, Dir dir, Mat
     }
 }
 
+bool WindowIndex::changed_since(std::uint64_t version, std::span<const TermId> keys, Label label, Dir dir,
+                                std::vector<std::uint32_t>& rows) {
+    if (version == version_) return true;
+    const Touched& touched = adjacency(label, dir).watch(version_);
+    if (version != before_ || !touched.knows(version_)) return false;
+    for (std::size_t row = 0; row < keys.size(); ++row)
+        if (touched.may_have(Adjacency::hash(keys[row]), version_)) rows.push_back(static_cast<std::uint32_t>(row));
+    return true;
+}
+
 void WindowIndex::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                            std::span<std::uint8_t> found) {
     const LabelIndex* const index = labels_.find(label);

@@ -225,3 +225,35 @@ def test_exists_under_an_unbound_cell_sees_what_is_bound_and_compares_the_rest()
     physical = compile_(select(Filter(rows, Exists(inner, negated=False)), "x"))
     semijoin = physical.spec["root"]["in"]
     assert operators(semijoin["inner"]) == ["outer", "scan", "filter", "filter"]
+
+
+def test_columns_that_nobody_reads_end_at_the_last_scan_that_does():
+    catalogue = MadeUpCatalogue({(0, "a"): (10, 10, 10), (0, "b"): (100, 100, 100), (0, "c"): (1000, 1000, 1000)})
+    physical = compile_(select(bgp("?x a ?y", "?y b ?z", "?z c ?w"), "w"), catalogue)
+    a, b, c = scans(physical)
+    (w,) = (slot for _, slot in physical.outputs)
+    assert [step["p"]["id"] for step in (a, b, c)] == [catalogue.term_id(term(name)) for name in "abc"]
+    y, z = b["s"]["var"], c["s"]["var"]
+    assert [step["keep"] for step in (a, b, c)] == [sorted({y, z, w}), sorted({z, w}), [w]]
+
+
+def test_parameters_of_a_group_end_where_they_are_looked_up():
+    query = select(Bgp((triple("?x a <alice>"),)), "x")
+    template, _ = parametrise(query)
+    physical = plan(template, MadeUpCatalogue(), grouped=True)
+    (step,) = scans(physical)
+    shown = [physical.member, dict(physical.outputs)["x"]]
+    assert physical.spec["root"]["slots"] == shown
+    assert step["keep"] == sorted(shown)
+    assert physical.parameters[0] not in step["keep"]
+
+
+def test_a_filter_that_tests_a_pattern_is_given_all_columns():
+    catalogue = MadeUpCatalogue()
+    tested = Filter(bgp("?x a ?y"), Exists(bgp("?y b ?z"), False))
+    (step,) = (step for step in scans(compile_(select(tested, "x"), catalogue)) if step["p"]["id"])
+    assert "keep" not in step
+    compared = Filter(bgp("?x a ?y"), Call("=", (Variable("y"), term("b"))))
+    physical = compile_(select(compared, "x"), catalogue)
+    (step,) = scans(physical)
+    assert step["keep"] == sorted({dict(physical.outputs)["x"], step["o"]["var"]})
