@@ -12,7 +12,7 @@ import statistics
 import threading
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.core_time import core_times
 from benchmarks.harness import LeftOutError, Row, Spent, calibrate, check
@@ -26,10 +26,20 @@ if TYPE_CHECKING:
     from benchmarks.macro.sample import Feed
 
 COMMAND = "python -m benchmarks two_threads"
-RATE, LAP_BATCHES, LAPS = 20, 330, 16
-TURNS, TURN_SECONDS = 4, 0.25
+RATE, LAP_BATCHES = 20, 330
 _SHIFT = 10_000_000
 _TRIES = 3
+
+
+class Size(NamedTuple):
+    """How long each setting runs; the laps of the sample are what there is to inject in all turns together."""
+
+    laps: int
+    turns: int
+    turn_s: float
+
+
+WHOLE, TINY = Size(40, 6, 0.1), Size(2, 1, 0.01)
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
@@ -46,15 +56,15 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
         ("short", f"SELECT ?f WHERE {{ ?u {owner} {person} . ?u {knows} ?f }}"),
         ("long", f"SELECT (COUNT(*) AS ?n) WHERE {{ ?a {knows} ?b . ?b {knows} ?c }}"),
     ):
-        yield from _pair(sample, name, text, allowed, laps=1 if tiny else LAPS, turns=1 if tiny else TURNS)
+        yield from _pair(sample, name, text, allowed, TINY if tiny else WHOLE)
 
 
-def _pair(sample: Sample, name: str, text: str, allowed: float, *, laps: int, turns: int) -> Iterator[Row]:
+def _pair(sample: Sample, name: str, text: str, allowed: float, size: Size) -> Iterator[Row]:
     expected = _expected(sample)[name]
     events = sample.events(RATE, LAP_BATCHES * BATCH_MS)
     lap_ms = LAP_BATCHES * BATCH_MS
     with sample.open() as engine, core_times() as seen:
-        feeds = [events.encoded(engine, shift=(lap + 1) * _SHIFT, later_ms=lap * lap_ms) for lap in range(laps)]
+        feeds = [events.encoded(engine, shift=(lap + 1) * _SHIFT, later_ms=lap * lap_ms) for lap in range(size.laps)]
         feeds[0].begin()
         injection = _injection(engine, feeds)
 
@@ -65,11 +75,11 @@ def _pair(sample: Sample, name: str, text: str, allowed: float, *, laps: int, tu
 
         ask()
         times: dict[str, list[Spent]] = defaultdict(list)
-        for _ in range(turns):
+        for _ in range(size.turns):
             for setting, chosen in (("alone", (injection,)), ("alone", (ask,)), ("both", (injection, ask))):
                 executions = next(iter(seen.values()))
                 before = len(executions.wall)
-                for call, took in zip(chosen, _at_once(*chosen), strict=True):
+                for call, took in zip(chosen, _at_once(size.turn_s, *chosen), strict=True):
                     times[f"{'injection' if call is injection else 'query'} {setting}"].append(took)
                 if ask in chosen:
                     core = (statistics.median(part[before:]) for part in (executions.wall, executions.cpu))
@@ -121,7 +131,7 @@ def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]
     def inject() -> None:
         batch, cut = next(batches, (0, None))
         if cut is None:
-            raise _ExhaustedError
+            raise _ExhaustedError(f"more than {len(cuts)} batches were injected: the laps are too few")
         feeds[0].push_cut(cut)
         engine.advance(None, BATCH_MS * batch)
 
@@ -129,10 +139,10 @@ def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]
 
 
 class _ExhaustedError(Exception):
-    """There is no batch left."""
+    """There is no batch left: a turn without injection would say nothing, and look as if it cost nothing."""
 
 
-def _at_once(*calls: Callable[[], None]) -> list[Spent]:
+def _at_once(turn_s: float, *calls: Callable[[], None]) -> list[Spent]:
     """Repeat each call on a thread of its own for a turn; means of a call of each."""
     took, errors = [Spent(0, 0)] * len(calls), []
     start = threading.Barrier(len(calls))
@@ -141,15 +151,13 @@ def _at_once(*calls: Callable[[], None]) -> list[Spent]:
         start.wait()
         began, cpu, done = time.perf_counter(), time.thread_time(), 0
         try:
-            while time.perf_counter() - began < TURN_SECONDS:
+            while time.perf_counter() - began < turn_s:
                 calls[i]()
                 done += 1
-        except _ExhaustedError:
-            pass
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             errors.append(error)
         wall, cpu = time.perf_counter() - began, time.thread_time() - cpu
-        took[i] = Spent(wall / max(done, 1) * 1e6, cpu / max(done, 1) * 1e6)
+        took[i] = Spent(wall / max(done, 1) * 1e6, cpu / max(done, 1) * 1e6)  # none was done where it failed
 
     threads = [threading.Thread(target=loop, args=(i,)) for i in range(len(calls))]
     for thread in threads:
