@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.query.planning.context import Spec
 
 # Operators that hand all columns on, and whose rows are the same with fewer of those that the answer does not show.
 _HANDING_ON = frozenset(("slice", "distinct", "reduced"))
+_MAX_STEPS = 64  # further down everything is handed on: what is read grows with each, and so would their lists
 
 
 def narrowed(root: Spec, shown: frozenset[int]) -> Spec:
@@ -27,27 +26,37 @@ def narrowed(root: Spec, shown: frozenset[int]) -> Spec:
 
 
 def _keeping(node: Spec, wanted: frozenset[int]) -> Spec:
+    """The same rows with the columns that are wanted; others may be among them."""
+    steps: list[Spec] = []
+    while len(steps) < _MAX_STEPS and (read := _read(node)) is not None:
+        steps.append({**node, "keep": sorted(wanted)} if node["op"] == "scan" else node)
+        wanted |= read
+        node = node["in"]
+    for step in reversed(steps):
+        node = {**step, "in": node}
+    return node
+
+
+def _read(node: Spec) -> frozenset[int] | None:
+    """The slots that an operator of one input reads or binds; None where that is not plain to see."""
     match node["op"]:
         case "scan":
-            read = frozenset(_slots([node["s"], node["p"], node["o"]])) | {node.get("graph", -1)} - {-1}
-            return {**node, "in": _keeping(node["in"], wanted | read), "keep": sorted(wanted)}
-        case "filter" | "extend" if not _tests_patterns(node["expr"]):
-            return {**node, "in": _keeping(node["in"], wanted | frozenset(_slots(node["expr"])))}
+            graph = frozenset((node["graph"],)) if "graph" in node else frozenset[int]()
+            return graph.union(term["var"] for term in (node["s"], node["p"], node["o"]) if "var" in term)
+        case "filter" | "extend":
+            return _variables(node["expr"])
         case _:
-            return node
+            return None
 
 
-def _slots(spec: Any) -> Iterator[int]:
-    """The variables of terms or of an expression."""
-    if isinstance(spec, list):
-        for item in spec:
-            yield from _slots(item)
-    elif isinstance(spec, dict):
-        if "var" in spec:
-            yield spec["var"]
-        for value in spec.values():
-            yield from _slots(value)
-
-
-def _tests_patterns(expression: Spec) -> bool:
-    return "exists" in expression or any(_tests_patterns(argument) for argument in expression.get("args", ()))
+def _variables(expression: Spec) -> frozenset[int] | None:
+    """Those of an expression; None where it tests patterns, whose variables are elsewhere."""
+    found, parts = set[int](), [expression]
+    while parts:
+        part: dict[str, Any] = parts.pop()
+        if "exists" in part:
+            return None
+        if "var" in part:
+            found.add(part["var"])
+        parts += part.get("args", ())
+    return frozenset(found)
