@@ -1,8 +1,9 @@
 """Injection on one thread, one-shot queries on another: how much each slows the other, in one process.
 
 What two busy cores lose by themselves is measured first, by one and by two copies of calibrate.c. Then, in turns:
-injection alone, queries alone, both. The injected vertices are none that the queries can reach, so that every answer is
-known however far injection has come.
+injection alone, queries alone, both; and the same once more with injection at the stream's own rate, a batch each 100 ms,
+in place of a loop without pause. The injected vertices are none that the queries can reach, so that every answer is known
+however far injection has come.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.core_time import core_times
-from benchmarks.harness import LeftOutError, Row, Spent, calibrate, check
+from benchmarks.harness import LeftOutError, Row, Spent, calibrate, check, spent
 from benchmarks.macro.sample import BATCH_MS, Sample, iri
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ class Size(NamedTuple):
     laps: int
     turns: int
     turn_s: float
+    paced_s: float  # of a turn in which batches come at their rate
 
 
-WHOLE, TINY = Size(40, 6, 0.1), Size(2, 1, 0.01)
+WHOLE, TINY = Size(40, 6, 0.1, 1.0), Size(2, 1, 0.01, 0.2)
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
@@ -84,10 +86,18 @@ def _pair(sample: Sample, name: str, text: str, allowed: float, size: Size) -> I
                 if ask in chosen:
                     core = (statistics.median(part[before:]) for part in (executions.wall, executions.cpu))
                     times[f"core {setting}"].append(Spent(*core))
+            for setting, others in (("alone", ()), ("both", (ask,))):
+                paced = _Paced(injection)
+                _, *queries = _at_once(size.paced_s, paced, *others)
+                times[f"paced {setting}"].append(_medians(paced.took))
+                times[f"beside paced {setting}"] += queries or times["query alone"][-1:]
+    queries, slowly = f"{name} one-shot queries", f"a batch in {BATCH_MS} ms"
     for what, title in (
-        ("injection", f"Injection at x{RATE} beside {name} one-shot queries against alone"),
-        ("query", f"{name.capitalize()} one-shot queries beside injection against alone, through Python"),
-        ("core", f"{name.capitalize()} one-shot queries beside injection against alone, in the core, p50"),
+        ("injection", f"Injection at x{RATE} beside {queries} against alone"),
+        ("query", f"{queries.capitalize()} beside injection against alone, through Python"),
+        ("core", f"{queries.capitalize()} beside injection against alone, in the core, p50"),
+        ("paced", f"Injection at x{RATE}, {slowly}, beside {queries} against alone"),
+        ("beside paced", f"{queries.capitalize()} beside injection of {slowly} against alone, through Python"),
     ):
         one, two = (_medians(times[f"{what} {setting}"]) for setting in ("alone", "both"))
         yield Row(
@@ -136,6 +146,21 @@ def _injection(engine: penstock.Engine, feeds: list[Feed]) -> Callable[[], None]
         engine.advance(None, BATCH_MS * batch)
 
     return inject
+
+
+class _Paced:
+    """Calls at the rate of batches, and what each took by itself."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._due = time.perf_counter()
+        self.took: list[Spent] = []
+
+    def __call__(self) -> None:
+        """Wait until the next batch is due, and take it in."""
+        self._due += BATCH_MS / 1000
+        time.sleep(max(0.0, self._due - time.perf_counter()))
+        self.took.append(spent(self._call))
 
 
 class _ExhaustedError(Exception):
