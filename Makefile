@@ -93,7 +93,7 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-bench.txt
 	@touch $@
 
-bench: setup $(VENV)/.bench ## All benchmarks; writes benchmarks/results (half an hour; BENCH=lsbench: one, nothing written)
+bench: setup $(VENV)/.bench $(VENV)/.spark ## All benchmarks; writes benchmarks/results (half an hour; BENCH=lsbench: one, nothing written)
 	PYTHON=$(PY) $(PY) -m benchmarks $(BENCH)
 
 wheel: $(VENV)/.tools ## A wheel in dist/

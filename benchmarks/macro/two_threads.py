@@ -1,9 +1,9 @@
 """Injection on one thread, one-shot queries on another: how much each slows the other, in one process.
 
 What two busy cores lose by themselves is measured first, by one and by two copies of calibrate.c. Then, in turns:
-injection alone, queries alone, both; and the same once more with injection at the stream's own rate, a batch each 100 ms,
-in place of a loop without pause. The injected vertices are none that the queries can reach, so that every answer is known
-however far injection has come.
+injection alone, queries alone, both; and the same once more with injection at the stream's own rate, a batch each
+100 ms, in place of a loop without pause. The injected vertices are none that the queries can reach, so that every
+answer is known however far injection has come.
 """
 
 from __future__ import annotations
