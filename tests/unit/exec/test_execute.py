@@ -78,6 +78,25 @@ def test_columns_outlive_their_result(world: World) -> None:
     assert not column.flags.writeable
 
 
+def test_sorting_an_answer_that_stands_leaves_that_of_other_runs_as_it_is(world: World) -> None:
+    spec = {"slots": 4, "seed": [0, 1], "root": world.scan({"var": 1}, {"var": 2}), "subplans": []}
+    plan, seed = native.Plan(spec), [np.array([0], np.uint64), np.array([world.a], np.uint64)]
+    s, p, o = (np.array([term], np.uint64) for term in (world.a, world.knows, world.a))
+    world.store.commit(s, p, o, np.zeros(1, np.uint64))  # the least id comes last
+
+    def run() -> native.Result:
+        return native.execute(plan, world.store, world.dictionary, [world.store.view()], seed)
+
+    run(), run()  # the first notes a seed, the second what it looks up
+    first, second = run(), run()
+    before = second.column(2).tolist()
+    assert before != sorted(before)
+    first.sort_by(2)
+    assert first.column(2).tolist() == sorted(before)
+    assert second.column(2).tolist() == before
+    assert run().column(2).tolist() == before
+
+
 def test_terms_that_an_evaluation_makes_live_with_its_result(world: World) -> None:
     text = "a text that is too long for an inline literal"
     call = {"call": "concat", "args": [{"id": world.string(text)}, {"id": world.string("!")}]}
