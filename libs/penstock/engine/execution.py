@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # executions spent on finding which member of a group exceeds its budget
 _MAX_RETRIES = 3  # of an evaluation that a node's end interrupted
-_LEAST_S = 1e-6  # 0 would mean: no limit
+_LEAST_S = 1e-9  # over at the first look at the clock; 0 would mean: no limit
 
 
 class Execution:
