@@ -131,11 +131,11 @@ def _play(
         feed = events.encoded(engine)
         queries = {name: engine.register(text) for name, text in texts.items()}
         feed.begin()
-        feed.play(0, windows * BATCH_MS)
-        rows = {
-            name: [len(evaluation.answer) for evaluation in query.poll()]  # type: ignore[arg-type]
-            for name, query in queries.items()
-        }
+        rows: dict[str, list[int]] = {name: [] for name in queries}
+        for batch in range(windows):
+            feed.play(batch * BATCH_MS, (batch + 1) * BATCH_MS)
+            for name, query in queries.items():
+                rows[name] += [len(evaluation.answer) for evaluation in query.poll()]  # type: ignore[arg-type]
     cost, taken = clock_cost_us(engine._runtime.core), {}
     for name, query in queries.items():
         plan = query._member.group.plan

@@ -86,11 +86,11 @@ private:
             i = probe_.group(i, sets_, rows_);
             keys_.clear();
             for (std::uint32_t row : rows_) keys_.push_back(subjects_[row]);
-            lookup_.expand(*run_, sets_, keys_, Dir::Out, matches_);
-            for (std::size_t m = 0; m < matches_.rows.size(); ++m) {
-                std::uint32_t row = rows_[matches_.rows[m]];
-                triples_.add(*run_, members_[row], subjects_[row], sets_[0].predicate, matches_.values[m]);
-                if (tag_of(matches_.values[m]) == Tag::Blank) add_resource(members_[row], matches_.values[m]);
+            const Matches& found = lookup_.expand(*run_, sets_, keys_, Dir::Out, matches_);
+            for (std::size_t m = 0; m < found.rows.size(); ++m) {
+                std::uint32_t row = rows_[found.rows[m]];
+                triples_.add(*run_, members_[row], subjects_[row], sets_[0].predicate, found.values[m]);
+                if (tag_of(found.values[m]) == Tag::Blank) add_resource(members_[row], found.values[m]);
             }
         }
     }

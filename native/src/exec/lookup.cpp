@@ -26,27 +26,30 @@ void drop_duplicates(Matches& matches, std::size_t from) {
     matches.rows.resize(matches.values.size());
 }
 
-/// With what the last run noted, where it did.
-void look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
+/// Returns what the last run noted, where it did and that is known to hold; else `found`, to which it is appended.
+const Matches& look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
     Remembered* const remembered = run.remembered;
-    if (remembered == nullptr || !remembered->recall(edges, dir, keys, found))
-        edges.source->expand(keys, edges.label, dir, found);
+    if (remembered != nullptr)
+        if (const Matches* noted = remembered->recall(edges, dir, keys)) return *noted;
+    edges.source->expand(keys, edges.label, dir, found);
     if (remembered != nullptr) remembered->expanded(edges, dir, keys, found);
+    return found;
 }
 
 }  // namespace
 
-void Lookup::expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir, Matches& found) {
-    found.clear();
+const Matches& Lookup::expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
+                              Matches& buffer) {
+    buffer.clear();
     if (keys.size() > 1 && fold_keys(run, group, keys)) {
         folded_.clear();
-        expand_distinct(run, group, distinct_keys_, dir, folded_);
-        unfold(folded_, found);
-        charge(run, bytes_of(found) + bytes_of(folded_));
-    } else {
-        expand_distinct(run, group, keys, dir, found);
-        charge(run, bytes_of(found));
+        unfold(expand_distinct(run, group, distinct_keys_, dir, folded_), buffer);
+        charge(run, bytes_of(buffer) + bytes_of(folded_));
+        return buffer;
     }
+    const Matches& found = expand_distinct(run, group, keys, dir, buffer);
+    charge(run, bytes_of(found));
+    return found;
 }
 
 void Lookup::charge(Run& run, std::size_t bytes) {
@@ -98,22 +101,21 @@ void Lookup::unfold(const Matches& folded, Matches& found) {
     }
 }
 
-void Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
-                             Matches& found) {
+const Matches& Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
+                                       Matches& buffer) {
     run.work(keys.size());
-    if (group.size() == 1) {
-        look_up(run, group[0], keys, dir, found);
-        return;
-    }
+    if (group.size() == 1) return look_up(run, group[0], keys, dir, buffer);
     if (parts_.size() < group.size()) parts_.resize(group.size());
     std::size_t filled = 0;
     for (const EdgeSet& set : group) {
-        parts_[filled].clear();
-        look_up(run, set, keys, dir, parts_[filled]);
-        filled += !parts_[filled].rows.empty();
+        Matches& part = parts_[filled];
+        part.clear();
+        if (const Matches& found = look_up(run, set, keys, dir, part); &found != &part) part = found;
+        filled += !part.rows.empty();
     }
-    if (filled == 1) std::swap(found, parts_[0]);
-    if (filled > 1) merge(filled, found);
+    if (filled == 1) std::swap(buffer, parts_[0]);
+    if (filled > 1) merge(filled, buffer);
+    return buffer;
 }
 
 /// Union of the first parts_, each ascending by row: duplicates can only come from different parts.

@@ -15,9 +15,11 @@ namespace penstock::exec {
 /// Look-ups in one group of edge sets (equal predicate and graph). Keeps its buffers from call to call.
 class Lookup {
 public:
-    /// found = (index of the key, neighbour), ascending by index; a neighbour that several sets give comes once per
-    /// key. Equal keys are looked up once where that bounds the work.
-    void expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir, Matches& found);
+    /// Returns (index of the key, neighbour), ascending by index; a neighbour that several sets give comes once per
+    /// key. Equal keys are looked up once where that bounds the work. They are in `buffer` (what it had is gone), or
+    /// noted elsewhere until the run ends.
+    const Matches& expand(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
+                          Matches& buffer);
     /// found[i] = 1 where some set holds (subjects[i], objects[i]).
     void contains(Run& run, std::span<const EdgeSet> group, std::span<const TermId> subjects,
                   std::span<const TermId> objects, std::vector<std::uint8_t>& found);
@@ -27,8 +29,8 @@ public:
     void release(Run& run);
 
 private:
-    void expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
-                         Matches& found);
+    const Matches& expand_distinct(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys, Dir dir,
+                                   Matches& buffer);
     void merge(std::size_t sets, Matches& found);
     bool fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys);
     void unfold(const Matches& folded, Matches& found);

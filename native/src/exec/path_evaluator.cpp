@@ -56,7 +56,8 @@ void PathEvaluator::step(const PathExpression& path, std::span<const TermId> key
 void PathEvaluator::link(TermId predicate, std::span<const TermId> keys, Dir dir, Matches& found) {
     sets_.clear();
     dataset_.resolve(*run_, predicate, graph_, sets_);
-    if (!sets_.empty()) lookup_.expand(*run_, sets_, keys, dir, found);
+    if (sets_.empty()) return;
+    if (const Matches& linked = lookup_.expand(*run_, sets_, keys, dir, found); &linked != &found) found = linked;
 }
 
 /// What a part begins at is a variable of its own, unless it is the first or cannot be anything but a node of the
@@ -165,9 +166,9 @@ void PathEvaluator::negated(const std::vector<TermId>& excluded, std::span<const
         if (std::binary_search(excluded.begin(), excluded.end(), sets[0].predicate)) continue;
         nodes.clear();
         for (std::uint32_t row : rows) nodes.push_back(keys[row]);
-        lookup_.expand(*run_, sets, nodes, dir, part);
-        for (std::uint32_t row : part.rows) found.rows.push_back(rows[row]);
-        found.values.insert(found.values.end(), part.values.begin(), part.values.end());
+        const Matches& linked = lookup_.expand(*run_, sets, nodes, dir, part);
+        for (std::uint32_t row : linked.rows) found.rows.push_back(rows[row]);
+        found.values.insert(found.values.end(), linked.values.begin(), linked.values.end());
     }
 }
 

@@ -28,10 +28,7 @@ bool Remembered::begin() {
         --pause_;
         return false;
     }
-    turn_ ^= 1;
-    notes().count = 0;
-    notes().ids.clear();
-    notes().rows.clear();
+    next_ = 0;
     noting_ = true;
     return true;
 }
@@ -40,23 +37,41 @@ template <class Rows, class Found>
 void Remembered::add(Kind kind, std::uint32_t source, std::uint64_t version, Label label, Dir dir,
                      std::span<const TermId> keys, const Rows& rows, const Found& found) {
     if (!noting_) return;
-    Notes& to = notes();
-    if (to.count == kSteps || keys.size() + found.size() > kIds - to.ids.size() || source > 0xFFFF) {
+    const bool known = asked_next(kind, source, label, dir, keys);
+    if (!known) cut();
+    if (next_ == kSteps || keys_.size() + (known ? 0 : keys.size()) + found.size() > kIds || source > 0xFFFF) {
         noting_ = false;
         return;
     }
-    to.steps[to.count++] = {version,
+    if (!known) {
+        steps_[count_++] = {version,
                             label,
                             static_cast<std::uint16_t>(source),
-                            static_cast<std::uint16_t>(to.ids.size()),
+                            static_cast<std::uint16_t>(keys_.size()),
                             static_cast<std::uint16_t>(keys.size()),
-                            static_cast<std::uint16_t>(found.size()),
                             kind,
                             dir};
-    to.ids.insert(to.ids.end(), keys.begin(), keys.end());
-    to.rows.resize(to.ids.size());
-    to.ids.insert(to.ids.end(), found.begin(), found.end());
-    to.rows.insert(to.rows.end(), rows.begin(), rows.end());
+        keys_.insert(keys_.end(), keys.begin(), keys.end());
+    }
+    steps_[next_].version = version;
+    found_[next_].rows.assign(rows.begin(), rows.end());
+    found_[next_].values.assign(found.begin(), found.end());
+    ++next_;
+}
+
+/// Whether the next step of the run before was the same look-up.
+bool Remembered::asked_next(Kind kind, std::uint32_t source, Label label, Dir dir, std::span<const TermId> keys) const {
+    if (next_ >= count_) return false;
+    const Step& step = steps_[next_];
+    return step.kind == kind && step.source == source && step.label == label && step.dir == dir &&
+           std::ranges::equal(this->keys(step), keys);
+}
+
+/// Forgets the steps of the run before from the next one on.
+void Remembered::cut() {
+    if (next_ == count_) return;
+    keys_.resize(steps_[next_].at);
+    count_ = next_;
 }
 
 void Remembered::expanded(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, const Matches& found) {
@@ -76,7 +91,10 @@ void Remembered::probed(std::uint32_t source, Dir dir, std::span<const TermId> k
 void Remembered::end(const Answer& answer, std::uint64_t labels) {
     if (!noting_ || answer->rows * answer->columns.size() > kCells) {
         pause_ = 1u << kLongestPauseBits;
+        for (Matches& found : found_) found = Matches();
+        matches_ = Matches();
     } else {
+        cut();
         answer_ = answer;
         labels_ = labels;
     }
@@ -86,94 +104,92 @@ void Remembered::end(const Answer& answer, std::uint64_t labels) {
 bool Remembered::holds(std::span<const Source* const> sources, std::uint64_t labels) {
     recalls_ = labels_ != 0 && labels_ == labels;
     if (!recalls_) return false;
-    Notes& noted = notes();
-    for (same_ = 0; same_ < noted.count; ++same_) {
-        Step& step = noted.steps[same_];
-        if (step.source >= sources.size() || !again(step, *sources[step.source])) break;
-        step.version = sources[step.source]->version();
+    labels_ = 0;  // until all is known to be the same: what throws leaves notes behind that the answer is not of
+    for (same_ = 0; same_ < count_; ++same_) {
+        const Step& step = steps_[same_];
+        if (step.source >= sources.size() || !again(same_, *sources[step.source])) break;
     }
-    const bool same = same_ == noted.count;
+    const bool same = same_ == count_;
     misses_ = same ? 0 : std::min(misses_ + 1, kHabit + kLongestPauseBits);
     pause_ = misses_ <= kHabit ? 0 : 1u << (misses_ - kHabit);
+    if (same) labels_ = labels;
     return same;
 }
 
-bool Remembered::again(const Step& step, const Source& source) {
-    const auto keys = notes().keys(step), found = notes().found(step);
-    const auto rows = notes().rows_found(step);
+bool Remembered::again(std::size_t number, const Source& source) {
+    const Step& step = steps_[number];
+    const Matches& found = found_[number];
     switch (step.kind) {
         case Kind::Expand:
-            return expands_again(step, source);
+            return bring_up(number, source);
         case Kind::Labels:
             matches_.clear();
             found_labels_.clear();
-            source.labels_of(keys, step.dir, matches_.rows, found_labels_);
-            return std::ranges::equal(matches_.rows, rows) && std::ranges::equal(found_labels_, found);
+            source.labels_of(keys(step), step.dir, matches_.rows, found_labels_);
+            return std::ranges::equal(matches_.rows, found.rows) && std::ranges::equal(found_labels_, found.values);
         case Kind::Contains:
-            flags_.assign(found.size(), 0);
-            source.contains(keys, step.label, found, flags_);
-            return std::ranges::equal(flags_, rows);
+            flags_.assign(found.values.size(), 0);
+            source.contains(keys(step), step.label, found.values, flags_);
+            return std::ranges::equal(flags_, found.rows);
     }
     return false;
 }
 
-/// Whether the source knows which keys may give something else now, and they are few: these are changed_.
-bool Remembered::few_changed(const Step& step, const Source& source, std::span<const TermId> keys) {
+/// Notes what an expansion gives now. Whether that is what it gave.
+bool Remembered::bring_up(std::size_t number, const Source& source) {
+    Step& step = steps_[number];
     changed_.clear();
-    few_ = step.version != 0 && source.changed_since(step.version, keys, step.label, step.dir, changed_) &&
-           changed_.size() <= keys.size() / 4;
-    return few_;
+    bool same = true;
+    if (step.version != 0 && source.changed_since(step.version, keys(step), step.label, step.dir, changed_) &&
+        changed_.size() <= step.keys / 4u) {
+        for (const std::uint32_t key : changed_) {
+            matches_.clear();
+            source.expand(keys(step).subspan(key, 1), step.label, step.dir, matches_);
+            same &= patch(found_[number], key);
+        }
+    } else {
+        same = look_up_again(number, source);
+    }
+    step.version = source.version();
+    return same;
 }
 
-bool Remembered::expands_again(const Step& step, const Source& source) {
-    const auto keys = notes().keys(step), found = notes().found(step);
-    const auto rows = notes().rows_found(step);
+bool Remembered::look_up_again(std::size_t number, const Source& source) {
+    const Step& step = steps_[number];
+    Matches& found = found_[number];
     matches_.clear();
-    if (!few_changed(step, source, keys)) {
-        source.expand(keys, step.label, step.dir, matches_);
-        return std::ranges::equal(matches_.rows, rows) && std::ranges::equal(matches_.values, found);
-    }
-    for (const std::uint32_t key : changed_) {
-        matches_.clear();
-        source.expand(keys.subspan(key, 1), step.label, step.dir, matches_);
-        const auto [first, last] = std::equal_range(rows.begin(), rows.end(), key);
-        if (!std::equal(matches_.values.begin(), matches_.values.end(), found.begin() + (first - rows.begin()),
-                        found.begin() + (last - rows.begin())))
-            return false;
-    }
-    return true;
+    source.expand(keys(step), step.label, step.dir, matches_);
+    if (matches_.rows == found.rows && matches_.values == found.values) return true;
+    std::swap(matches_, found);
+    return false;
 }
 
-bool Remembered::recall(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, Matches& found) {
-    const std::size_t number = notes().count;
-    if (!noting_ || !recalls_ || number >= last_notes().count) return false;
-    const Step& step = last_notes().steps[number];
-    if (step.kind != Kind::Expand || step.source != edges.source_number || step.label != edges.label ||
-        step.dir != dir || !std::ranges::equal(last_notes().keys(step), keys))
-        return false;
-    std::span<const std::uint32_t> changed;
-    if (number >= same_) {
-        if (number == same_ ? !few_ : !few_changed(step, *edges.source, keys)) return false;
-        changed = changed_;
+/// Puts what one key has now, matches_, in place of what it had. Whether that is the same.
+bool Remembered::patch(Matches& found, std::uint32_t key) {
+    const auto [first, last] = std::equal_range(found.rows.begin(), found.rows.end(), key);
+    const auto at = first - found.rows.begin();
+    const auto had = last - first, has = std::ssize(matches_.values);
+    const auto values = found.values.begin() + at;
+    if (had == has && std::equal(matches_.values.begin(), matches_.values.end(), values)) return true;
+    const auto kept = std::min(had, has);
+    std::copy_n(matches_.values.begin(), kept, values);
+    if (had > has) {
+        found.rows.erase(first + kept, last);
+        found.values.erase(values + kept, values + had);
+    } else {
+        found.rows.insert(last, static_cast<std::size_t>(has - had), key);
+        found.values.insert(values + had, matches_.values.begin() + kept, matches_.values.end());
     }
-    const auto values = last_notes().found(step);
-    const auto rows = last_notes().rows_found(step);
-    auto from = rows.begin();
-    const auto copy = [&](auto until) {
-        found.rows.insert(found.rows.end(), from, until);
-        found.values.insert(found.values.end(), values.begin() + (from - rows.begin()),
-                            values.begin() + (until - rows.begin()));
-    };
-    for (const std::uint32_t key : changed) {
-        const auto [first, last] = std::equal_range(from, rows.end(), key);
-        copy(first);
-        const auto before = static_cast<std::ptrdiff_t>(found.rows.size());
-        edges.source->expand(keys.subspan(key, 1), edges.label, dir, found);
-        std::fill(found.rows.begin() + before, found.rows.end(), key);
-        from = last;
-    }
-    copy(rows.end());
-    return true;
+    return false;
+}
+
+const Matches* Remembered::recall(const EdgeSet& edges, Dir dir, std::span<const TermId> keys) {
+    if (!noting_ || !recalls_ || !asked_next(Kind::Expand, edges.source_number, edges.label, dir, keys)) return nullptr;
+    if (next_ > same_) bring_up(next_, *edges.source);
+    const Matches& found = found_[next_];
+    if (keys_.size() + found.values.size() > kIds) noting_ = false;
+    ++next_;
+    return &found;
 }
 
 }  // namespace penstock::exec

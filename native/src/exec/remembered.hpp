@@ -27,9 +27,9 @@ public:
     bool same_seed(const Table& seed);
     /// A run with the seed of the one before is about to look up anew: whether its look-ups should be noted.
     bool begin();
-    /// The neighbours of keys as the last run noted them, those that have changed since looked up; false where that is
-    /// not known. To be noted as if looked up.
-    bool recall(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, Matches& found);
+    /// The neighbours of keys as the last run noted them, brought up to date and noted again; null where that is not
+    /// known. They stay until the next run.
+    const Matches* recall(const EdgeSet& edges, Dir dir, std::span<const TermId> keys);
     void expanded(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, const Matches& found);
     void tested(const EdgeSet& edges, std::span<const TermId> subjects, std::span<const TermId> objects,
                 std::span<const std::uint8_t> found);
@@ -40,12 +40,14 @@ public:
     /// The run is over.
     void end(const Answer& answer, std::uint64_t labels);
 
-    /// Whether every look-up gives what it gave, over a label table of that identity.
+    /// Whether every look-up gives what it gave, over a label table of that identity. The first that does not is noted
+    /// as it is now, where it is an expansion.
     bool holds(std::span<const Source* const> sources, std::uint64_t labels);
     const Answer& answer() const { return answer_; }
 
 private:
-    static constexpr std::size_t kSteps = 8, kIds = 1024;
+    static constexpr std::size_t kSteps = 8;
+    static constexpr std::size_t kIds = 1024;    // of all keys and of what a step has found
     static constexpr std::size_t kCells = 2048;  // of an answer
     static constexpr std::uint32_t kHabit = 6;   // look-ups that change so often in a row do so nearly always
     static constexpr std::uint32_t kLongestPauseBits = 6;
@@ -54,45 +56,35 @@ private:
         std::uint64_t version;  // of the source that gave this, or gave it again
         Label label;
         std::uint16_t source;
-        std::uint16_t at, keys, found;  // where in the notes, and how many of each
+        std::uint16_t at, keys;  // where in keys_, and how many
         Kind kind;
         Dir dir;
     };
-    /// The look-ups of one run.
-    struct Notes {
-        std::size_t count = 0;
-        std::array<Step, kSteps> steps;
-        std::vector<TermId> ids;          // of each step the keys, then what was found
-        std::vector<std::uint16_t> rows;  // beside what was found: the index of its key
-
-        std::span<const TermId> keys(const Step& step) const { return std::span(ids).subspan(step.at, step.keys); }
-        std::span<const TermId> found(const Step& step) const {
-            return std::span(ids).subspan(step.at + step.keys, step.found);
-        }
-        std::span<const std::uint16_t> rows_found(const Step& step) const {
-            return std::span(rows).subspan(step.at + step.keys, step.found);
-        }
-    };
+    std::span<const TermId> keys(const Step& step) const { return std::span(keys_).subspan(step.at, step.keys); }
     /// Rows: beside what was found.
     template <class Rows, class Found>
     void add(Kind kind, std::uint32_t source, std::uint64_t version, Label label, Dir dir, std::span<const TermId> keys,
              const Rows& rows, const Found& found);
-    Notes& notes() { return both_[turn_]; }
-    const Notes& last_notes() const { return both_[1 - turn_]; }
-    bool again(const Step& step, const Source& source);
-    bool expands_again(const Step& step, const Source& source);
-    bool few_changed(const Step& step, const Source& source, std::span<const TermId> keys);
+    bool asked_next(Kind kind, std::uint32_t source, Label label, Dir dir, std::span<const TermId> keys) const;
+    void cut();
+    bool again(std::size_t number, const Source& source);
+    bool bring_up(std::size_t number, const Source& source);
+    bool look_up_again(std::size_t number, const Source& source);
+    bool patch(Matches& found, std::uint32_t key);
 
     // What a run that changes nothing reads, side by side.
     std::uint64_t labels_ = 0;  // identity of the table that the steps' labels belong to; 0: nothing is remembered
     std::uint32_t misses_ = 0;  // attempts in a row in which a look-up gave something else
     std::uint32_t pause_ = 0;   // runs until the next attempt: look-ups that change all the time are not noted
-    std::size_t same_ = 0;      // of the last notes' steps, so many give the same as they did
+    std::size_t count_ =
+        0;  // steps that are noted; while a run is noted, those of the run before that it may recall too
+    std::size_t next_ = 0;  // of the run that is noted
+    std::size_t same_ = 0;  // so many steps were looked at, and are up to date
     bool noting_ = false;
-    bool few_ = false;      // what few_changed() said last: of the first of them that does not, changed_ is known
-    bool recalls_ = false;  // from the last notes
-    std::uint8_t turn_ = 0;
-    std::array<Notes, 2> both_;
+    bool recalls_ = false;  // from the last run
+    std::array<Step, kSteps> steps_;
+    std::vector<TermId> keys_;           // of all steps, one behind the other
+    std::array<Matches, kSteps> found_;  // of each step; of a test the objects, and 1 beside those that were found
     std::vector<Column> seed_;
     Answer answer_;
     Matches matches_;

@@ -96,10 +96,10 @@ private:
             return emit_product(rows, subjects_.size(), batch);
         }
         bool out = s_.constant != 0;
-        lookup_.expand(*run_, group, std::span(out ? &s_.constant : &o_.constant, 1), out ? Dir::Out : Dir::In,
-                       matches_);
-        (out ? batch.o : batch.s) = matches_.values.data();
-        return emit_product(rows, matches_.values.size(), batch);
+        const Matches& found = lookup_.expand(*run_, group, std::span(out ? &s_.constant : &o_.constant, 1),
+                                              out ? Dir::Out : Dir::In, matches_);
+        (out ? batch.o : batch.s) = found.values.data();
+        return emit_product(rows, found.values.size(), batch);
     }
 
     /// At least one end comes from the row.
@@ -116,11 +116,15 @@ private:
             return emit(batch);
         }
         bool out = !s_.free();
-        lookup_.expand(*run_, group, cells(out ? s_ : o_, rows, keys_), out ? Dir::Out : Dir::In, matches_);
-        if (rows.data() != all_rows().data())
-            for (std::uint32_t& row : matches_.rows) row = rows[row];
-        batch.rows = matches_.rows;
-        (out ? batch.o : batch.s) = matches_.values.data();
+        const Matches& found =
+            lookup_.expand(*run_, group, cells(out ? s_ : o_, rows, keys_), out ? Dir::Out : Dir::In, matches_);
+        batch.rows = found.rows;
+        if (rows.data() != all_rows().data()) {
+            found_rows_.clear();
+            for (const std::uint32_t row : found.rows) found_rows_.push_back(rows[row]);
+            batch.rows = found_rows_;
+        }
+        (out ? batch.o : batch.s) = found.values.data();
         return emit(batch);
     }
 
@@ -144,7 +148,7 @@ private:
     Dataset dataset_;
     LabelProbe probe_;
     std::vector<EdgeSet> sets_;
-    std::vector<std::uint32_t> found_keys_;
+    std::vector<std::uint32_t> found_keys_, found_rows_;
     std::vector<std::uint8_t> found_;
     Column keys_, subjects_, objects_;
 };
