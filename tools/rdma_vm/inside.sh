@@ -3,7 +3,10 @@
 export PATH=$(cat /vm/path):/usr/sbin:/sbin HOME=~root
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs tmpfs /dev/shm
-mount -t tmpfs tmpfs /tmp
+case $(cat /vm/directory)/ in
+  /tmp/*) ;; # it stays in sight; what is written there lies in memory, too
+  *) mount -t tmpfs tmpfs /tmp ;;
+esac
 mount -t devpts devpts /dev/pts
 ln -sfn /proc/self/fd /dev/fd
 ulimit -l unlimited
@@ -30,8 +33,7 @@ ip rule add pref 30 lookup local
 ip rule del pref 0
 
 echo "up after $(cut -d' ' -f1 /proc/uptime) s" > /vm/log
-cd "$(cat /vm/directory)" || exit 1
-bash -c "$(cat /vm/command)" > /dev/ttyS0 2>&1 < /dev/null
+(cd "$(cat /vm/directory)" && bash -c "$(cat /vm/command)") > /dev/ttyS0 2>&1 < /dev/null
 echo $? > /vm/status
 echo "done after $(cut -d' ' -f1 /proc/uptime) s" >> /vm/log
 sync
