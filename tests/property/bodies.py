@@ -252,7 +252,9 @@ class BodyMaker:
         free = [n for n in "abc" if n not in scope.kinds]
         nodes, numbers = [n for n in scope.of("node") if n in "abcgh"], scope.of("number")
         if rng.random() < 0.2:
-            var = P.Var("t") if "t" not in scope.kinds else self.new("t")
+            var = P.Var("t")
+            while var.name in scope.kinds:  # one that literals have, too
+                var = self.new("t")
             start = rng.choice(['a "quo', "a rather long text, "])
             expr: P.Expr = P.Call("CONCAT", (ox.Literal(start), ox.Literal(rng.choice(['ted"', "ted"]))))
             scope.kinds[var.name] = "text"

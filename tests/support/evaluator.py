@@ -314,6 +314,13 @@ def _text(term: Term) -> str:
     raise ExpressionError
 
 
+def _iri(text: str) -> Term:
+    try:
+        return ox.NamedNode(text)
+    except ValueError as error:  # there are characters that no IRI has
+        raise ExpressionError from error
+
+
 def _true(expr: P.Expr, row: Solution, data: Data, active: Content) -> bool:
     try:
         return _boolean(_value(expr, row, data, active))
@@ -386,7 +393,7 @@ def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], 
                 raise ExpressionError
             return ox.Literal(terms[0].value)
         case "IRI":
-            return terms[0] if isinstance(terms[0], ox.NamedNode) else ox.NamedNode(_text(terms[0]))
+            return terms[0] if isinstance(terms[0], ox.NamedNode) else _iri(_text(terms[0]))
         case "STRLEN":
             return integer(len(_text(terms[0])))
         case "CONTAINS":
