@@ -76,10 +76,9 @@ private:
     std::uint64_t labels_ = 0;  // identity of the table that the steps' labels belong to; 0: nothing is remembered
     std::uint32_t misses_ = 0;  // attempts in a row in which a look-up gave something else
     std::uint32_t pause_ = 0;   // runs until the next attempt: look-ups that change all the time are not noted
-    std::size_t count_ =
-        0;  // steps that are noted; while a run is noted, those of the run before that it may recall too
-    std::size_t next_ = 0;  // of the run that is noted
-    std::size_t same_ = 0;  // so many steps were looked at, and are up to date
+    std::size_t count_ = 0;     // steps that are noted; of the run before, too, while one is noted that may recall them
+    std::size_t next_ = 0;      // of the run that is noted
+    std::size_t same_ = 0;      // so many steps were looked at, and are up to date
     bool noting_ = false;
     bool recalls_ = false;  // from the last run
     std::array<Step, kSteps> steps_;

@@ -67,8 +67,7 @@ public:
 
     /// Adds an edge that is not there yet; `hash` is the vertex's.
     Linked add(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId id, Held held) {
-        const auto same = [vertex](Slots::Place at) { return at.slot().vertex == vertex; };
-        const auto [at, known] = slots_.find_or_take(hash, id, held, same, HashOf());
+        const auto [at, known] = slots_.find_or_take(hash, id, held, IsOf{vertex}, HashOf());
         if (!known) {
             at.slot() = {vertex, NeighbourList(neighbour)};
             return {true, false, id};
@@ -104,9 +103,11 @@ private:
     struct HashOf {
         std::uint32_t operator()(Slots::Place at) const { return hash(at.slot().vertex); }
     };
-    Slots::Place find(TermId vertex, std::uint32_t hash, Held held) {
-        return slots_.find(hash, held, [vertex](Slots::Place at) { return at.slot().vertex == vertex; });
-    }
+    struct IsOf {
+        TermId vertex;
+        bool operator()(Slots::Place at) const { return at.slot().vertex == vertex; }
+    };
+    Slots::Place find(TermId vertex, std::uint32_t hash, Held held) { return slots_.find(hash, held, IsOf{vertex}); }
     void add_to_block(NeighbourList& list, TermId neighbour, RecordId id, RecordId youngest, Held held);
     void free(NeighbourList& list);
 

@@ -18,10 +18,7 @@ std::size_t WindowIndex::bytes() const {
 
 WindowIndex::Edges::Place WindowIndex::find_edge(std::uint32_t hash, TermId subject, std::uint32_t label,
                                                  TermId object) {
-    return edges_.find(hash, records_.held(), [&](Edges::Place at) {
-        const Record& record = records_[at.id()];
-        return record.s == subject && record.o == object && record.label == label;
-    });
+    return edges_.find(hash, records_.held(), has_edge(subject, label, object));
 }
 
 void WindowIndex::reserve(std::size_t tuples) { edges_.reserve(edges_.size() + tuples, records_.held(), edge_hash()); }
@@ -70,10 +67,7 @@ void WindowIndex::add_edges(Arrivals& arrivals) {
     for (std::size_t i = 0; i < arrivals.records.size(); ++i) {
         const Record& edge = arrivals.records[i];
         const RecordId id = arrivals.first + static_cast<RecordId>(i);
-        const auto same = [&](Edges::Place at) {
-            const Record& other = records_[at.id()];
-            return other.s == edge.s && other.o == edge.o && other.label == edge.label;
-        };
+        const auto same = has_edge(edge.s, edge.label, edge.o);
         const auto [at, known] = edges_.find_or_take(arrivals.hashes[i], id, arrivals.held, same, edge_hash());
         arrivals.old[i] = id;
         if (known) {  // it has come again

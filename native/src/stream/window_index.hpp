@@ -90,6 +90,13 @@ private:
             return hash_edge(edge.s, labels_.all()[edge.label]->label, edge.o);
         };
     }
+    /// Whether a place is that of an edge.
+    auto has_edge(TermId subject, std::uint32_t label, TermId object) const {
+        return [=, this](Edges::Place at) {
+            const Record& record = records_[at.id()];
+            return record.s == subject && record.o == object && record.label == label;
+        };
+    }
     Edges::Place find_edge(std::uint32_t hash, TermId subject, std::uint32_t label, TermId object);
     void write(Arrivals& arrivals, const Stream::SliceView& slice, std::size_t row);
     void add_edges(Arrivals& arrivals);
