@@ -100,6 +100,8 @@ class Evaluator:
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
+        if isinstance(rows, Product) and not len(rows.present):
+            rows = rows.rows()  # none: what one factor has is in no answer, and nothing would keep its terms
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held
         lease = None

@@ -155,6 +155,19 @@ def test_only_the_guilty_member_errs(make_bench):
     assert [len(e.answer) for e in (evaluations[0], evaluations[1], evaluations[3])] == [4, 0, 0]
 
 
+def test_an_answer_without_rows_can_be_read_when_what_one_factor_had_is_forgotten(bench):
+    bench.declare("s", timing="all")
+    query = bench.register(BOTH, "s RANGE 100ms", select="SELECT ?y ?a ?x ?b")
+    for batch in range(200):
+        bench.push("s", 100 * batch + 50, f"a{batch} left x{batch}")
+    bench.advance("s", 20_000)
+    assert bench.engine.stats()["terms_forgotten"] > 100
+    evaluations = query.poll()
+    assert len(evaluations) == 200
+    assert not any(list(evaluation.answer) for evaluation in evaluations)
+    assert not any(map(kept, evaluations))
+
+
 def test_explain_says_that_factors_are_kept(bench, query):
     fill(bench, 3, 2)
     one(query)
