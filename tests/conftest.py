@@ -19,7 +19,9 @@ _MANY_ADDRESSES = 16 << 40  # bytes, of the 128 TiB that a process has
 
 @pytest.fixture(autouse=True)
 def _addresses_are_given_back():
-    """An engine's stores reserve a terabyte each, and lie in cycles: left to the collector, tests can run out of it."""
+    """An engine's stores reserve a terabyte each, and lie in cycles until it is closed: left to the collector, tests can
+    run out of it.
+    """
     yield
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     if pages * resource.getpagesize() > _MANY_ADDRESSES:

@@ -130,5 +130,6 @@ class Cohort:
             if isinstance(window, SlidingWindow):
                 pool.release(window)
         self.windows = ()
+        self.pace = self.predecessor = None
         self._all.clear()
         self._members = None

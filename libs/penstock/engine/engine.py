@@ -6,10 +6,12 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -313,7 +315,7 @@ class Engine:
 
     def close(self) -> None:
         """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
-        with self._lock:
+        with ExitStack() as unlocked, self._lock:
             if self._closed:
                 return
             kept = False
@@ -323,10 +325,9 @@ class Engine:
                 kept = True
             finally:
                 self._closed = True
+                for member in self._runtime.end():
+                    unlocked.callback(member.inbox.end)  # it wakes users' code
                 self._release(clean=kept)
-                members = list(self._runtime.registry.members.values())
-        for member in members:
-            member.inbox.end()
 
     def __enter__(self) -> Self:
         return self
@@ -359,7 +360,7 @@ class Engine:
 
     def _handle(self, member: Member) -> Query:
         if member.handle is None:
-            member.handle = Query(member, self._stop)
+            member.handle = Query(member, WeakMethod(self._stop))
         return member.handle
 
     def _stop(self, member: Member) -> None:

@@ -119,3 +119,11 @@ class Group:
             self.main = None
         else:
             del self.apart[cohort.point]
+
+    def end(self) -> LiveStream | None:
+        """Let go of streams and plan: stopped queries, which their users may hold for long, lead here. Returns the
+        stream that it published.
+        """
+        published, self.publishes, self.plan = self.publishes, None, None
+        self.streams, self.by_iri = (), {}
+        return published

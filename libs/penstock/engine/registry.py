@@ -165,9 +165,10 @@ class Registry:
             return None
         self._schedule.remove(group)
         del self._groups[group.era, group.template]
-        if group.publishes is not None:
-            group.publishes.ended = True
-        return group.publishes
+        published = group.end()
+        if published is not None:
+            published.ended = True
+        return published
 
     # ---- what it holds
     def roots(self) -> Iterator[Ids]:

@@ -142,6 +142,13 @@ class Runtime:
             self.progress([ended])
         self._drop_unread()
 
+    def end(self) -> list[Member]:
+        """Let go of all queries, and nothing becomes due by that. Returns them."""
+        members = list(self.registry.members.values())
+        for member in members:
+            self.registry.remove(member)
+        return members
+
     def _drop_unread(self) -> None:
         """Forget derived streams that have ended and that nobody reads any more."""
         for stream in list(self.streams):

@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from weakref import WeakMethod
 
     from penstock.engine.blocks import Evaluation
     from penstock.engine.member import Gap, Member
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class Query:
     """A standing query. Its evaluations wait until they are polled, iterated over, or handed to subscribers.
 
-    Safe to use from any thread.
+    Safe to use from any thread. Who holds it does not hold its engine.
     """
 
-    def __init__(self, member: Member, stop: Callable[[Member], None]) -> None:
+    def __init__(self, member: Member, stop: WeakMethod[Callable[[Member], None]]) -> None:
         self._member = member
         self._stop = stop
 
@@ -109,5 +110,5 @@ class Query:
 
     def stop(self) -> None:
         """End the query. What has fired can still be polled; a stream that it published ends."""
-        if not self.stopped:
-            self._stop(self._member)
+        if not self.stopped and (stop := self._stop()) is not None:
+            stop(self._member)

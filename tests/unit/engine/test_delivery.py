@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 import penstock
 from penstock.engine.blocks import BlockLog
+from penstock.errors import StorageError
 from support.bench import rows, timeline
 
 
@@ -204,6 +208,50 @@ def test_close_stops_all_queries_and_what_fired_stays_readable(bench, query):
         bench.advance("s", 500)
     with pytest.raises(penstock.PenstockError, match="closed"):
         bench.engine.query("ASK {}")
+
+
+def test_close_ends_all_queries_even_where_nothing_could_be_kept(make_bench, tmp_path, monkeypatch):
+    bench = make_bench(data_dir=tmp_path / "data")
+    bench.declare("s")
+    query = bench.register()
+    monkeypatch.setattr("penstock.engine.engine.save", Mock(side_effect=StorageError("no space left")))
+    with pytest.raises(StorageError, match="no space"):
+        bench.engine.close()
+    assert query.stopped
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [("s RANGE 1s",), ("s TRIPLES 2",), ("s RANGE 1s", "t RANGE 2s")],
+    ids=["a time window", "a count window", "two streams"],
+)
+def test_what_a_closed_engine_held_goes_at_once_though_its_queries_are_kept(make_bench, windows):
+    bench = make_bench()
+    bench.declare("s", "t")
+    queries = [
+        bench.register("?s :p ?o", *windows),
+        bench.register("?s :p ?o", *windows, select="CONSTRUCT { ?s :q ?o }", header="REGISTER STREAM <urn:d> AS"),
+        bench.register("?s :q ?o", "d RANGE 1s"),
+    ]
+    queries[0].subscribe(lambda evaluation: None)
+    queries[2].stop()
+    for time in range(0, 5000, 500):
+        bench.push("s", time, "a p b")
+        bench.advance(None, time)
+    bench.engine.query("SELECT * { ?s ?p ?o }")
+    gc.collect()
+    gc.disable()
+    try:
+        held = [weakref.ref(stream) for stream in bench.engine._runtime.streams]
+        held += [weakref.ref(bench.engine._runtime), weakref.ref(bench.engine)]
+        bench.engine.close()
+        del bench.engine
+        assert [thing() for thing in held] == [None] * len(held)
+        assert all(query.stopped for query in queries)
+        assert {len(evaluation.answer) for evaluation in queries[1].poll()} == {1}
+    finally:
+        gc.enable()
+        bench.engine = Mock()  # whom the fixture closes
 
 
 def test_unpolled_evaluations_are_bounded(make_bench):
