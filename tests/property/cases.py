@@ -248,7 +248,7 @@ class CaseMaker:
     def derived(self) -> list[Register]:
         rng = self.rng
         clauses = self.clauses(equal_steps=True)
-        maker = BodyMaker(rng, clauses.places, **self._style())
+        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
         self.note_reads(clauses)
         iri = f"{X}stream/derived{self.names}"
         producer = self.registration(rng.choice(["STREAM", "ISTREAM"]), clauses, maker.construct(), iri)
@@ -257,7 +257,8 @@ class CaseMaker:
         reader = self.clauses(of=[stream] if rng.random() < 0.6 else [stream, rng.choice(self.streams)])
         self.note_reads(reader, {s.iri for s in self.streams})
         operator = rng.choice(["QUERY", "ISTREAM"])
-        body = BodyMaker(rng, reader.places, **self._style()).select(sorted_allowed=operator == "QUERY")
+        maker = BodyMaker(rng, reader.places, blank_nodes=self.blank_nodes, **self._style())
+        body = maker.select(sorted_allowed=operator == "QUERY")
         return [producer, self.registration(operator, reader, body)]
 
     def consumers(self) -> bool:
