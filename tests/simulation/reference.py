@@ -63,6 +63,10 @@ def content(line: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _place(event: LateEvent) -> tuple[str, int, int]:
+    return event.stream, event.partition, event.offset
+
+
 def _alone(source: Source) -> bool:
     """Whether it is plain what a stream's dispatcher takes in, and in which order."""
     return len(source.partitions) == 1 and source.begins is None
@@ -94,18 +98,23 @@ class Reference:
         self._cursor: Counter[str] = Counter()  # streams of one partition: messages taken; of several: closed until
         self._ends: dict[str, int] = {}  # of streams' last batches in the spine
         self._declared: dict[str, tuple[int, Source]] = {}  # what is in force
-        self._said_late = {(event.stream, event.partition, event.offset): event for event in late}
+        self._said_late = {_place(event): event for event in late}
         self.expected: dict[Key, dict[str, Any]] = {}
         self.wrong: list[str] = []
-        self._check_doubles(late)
+        self._late = late
 
-    def _check_doubles(self, late: Sequence[LateEvent]) -> None:
-        if len(self._said_late) < len(late):
-            self.wrong.append(f"{len(late) - len(self._said_late)} late events came twice")
+    def _check_doubles(self) -> None:
+        """Of two declarations, each may say once that what both may take in is late."""
+        sources = self._producers.declared
+        for (iri, number, offset), times in Counter(map(_place, self._late)).items():
+            both = [s for s in sources[iri] if s.taken is not None and s.span(number)[0] <= offset < s.taken[number]]
+            if times > 1 + len(both):
+                self.wrong.append(f"<{iri}>[{number}] offset {offset}: late {times} times")
 
     def play(self, tape: Sequence[Noted], shards: str) -> None:
         """Take in everything on the tape."""
         self._divide([None if noted.record.value is None else decode(noted.record.value) for noted in tape])
+        self._check_doubles()
         states: dict[str, DispatcherState] = {}
         todo: list[tuple[Any, Any, DispatcherState | None]] = []
         for noted in reversed(tape):  # a batch is followed by its stream's state, in the same transaction
@@ -156,18 +165,20 @@ class Reference:
         assert source.surely is not None
         if any(begin > sure for begin, sure in zip(source.begins, source.surely, strict=True)):
             self.wrong.append(f"<{source.iri}>: what was sent from {source.surely} on is not the new one's")
-        if declaration.wanted:
-            self._pass_over(source, declaration, _least(read, declaration.tuples_before, count))
+        self._pass_over(source, declaration, _least(read, declaration.tuples_before, count))
 
     def _pass_over(self, source: Source, declaration: StreamDeclaration, read: Sequence[int]) -> None:
-        """What adaptors had cut for an earlier one, and this one might have taken in, is nobody's (ADR 45)."""
+        """What this one might have taken in is nobody's where adaptors wrote it for nobody (no such stream was declared
+        then), or for an earlier one, which passed it over, or wants less than this one (ADR 45).
+        """
         assert source.surely is not None
-        cut, whole = set(), set()
+        passed = {(n, offset) for n, offset, _ in source.all_of(EVENT) if offset < source.surely[n]}
+        taken = set()
         for number, position, tuples in self._tuples[source.iri]:
-            if position >= read[number]:
-                places = {(number, offset) for offset in tuples.offsets.tolist() if offset < source.surely[number]}
-                (cut if 0 < tuples.wanted < declaration.wanted else whole).update(places)
-        source.passed = frozenset(cut - whole)
+            places = {(number, offset) for offset in tuples.offsets.tolist() if offset < source.surely[number]}
+            is_passed = position < read[number] or 0 < tuples.wanted < declaration.wanted
+            (passed if is_passed else taken).update(places)
+        source.passed = frozenset(passed - taken)
 
     def ask(self, text: str) -> list[str]:
         """Answer a one-shot query, once all has been played."""
