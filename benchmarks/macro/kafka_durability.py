@@ -58,7 +58,7 @@ def _rate(log: Log, how: str, queries: int, batches: int, checkpoint_every: int)
     spine.extend(batches)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         took = spine.run("e", Path(folder) if checkpoint_every else None, checkpoint_every)
-    check(spine.results(), queries * batches, f"evaluations, {how}")
+    check(spine.results(queries * batches), queries * batches, f"evaluations, {how}")
     rate = queries * batches / took.cpu_s
     wall = queries * batches / took.wall_s
     yield Row(

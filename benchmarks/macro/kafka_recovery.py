@@ -38,4 +38,5 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
                 took = spine.run("e", directory, save=False)
                 name = f"Recovery: {length:,} batches ({seconds} s, {length * spine.tuples_a_batch:,} tuples), {how}"
                 yield Row(name, took.wall_s, "s", COMMAND, clock="wall", other_clock=took.cpu_s)
-        check(spine.results(), QUERIES * spine.batches, "evaluations: none lost, none doubled")
+        evaluations = QUERIES * spine.batches
+        check(spine.results(evaluations), evaluations, "evaluations: none lost, none doubled")

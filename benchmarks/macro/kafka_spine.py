@@ -170,12 +170,14 @@ class Spine:
         streams = replica.runtime.streams  # type: ignore[attr-defined]
         return IRI in streams and (streams.get(IRI).closed_ms or 0) >= self.end_ms
 
-    def results(self) -> int:
-        """How many evaluations are committed."""
+    def results(self, expected: int) -> int:
+        """How many evaluations are committed. Kafka shows the last of them a while after a commit has returned: so many
+        are waited for.
+        """
         names = {Partition(self.topics.names.results, i): START for i in range(self.topics.result_partitions)}
         reader = self.log.reader(names)
-        count = 0
-        while messages := reader.poll(100_000, 1.0):
+        count, deadline = 0, time.monotonic() + _PATIENCE_S
+        while (messages := reader.poll(100_000, 1.0)) or (count < expected and time.monotonic() < deadline):
             count += len(messages)
         reader.close()
         return count
