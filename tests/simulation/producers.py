@@ -40,7 +40,7 @@ class Source:
 
     `begins`, `ends`: the offsets between which events are this declaration's, once the log has told; None: all others.
     `surely`: from where on they were sent after it was declared. `taken`: before where the one before may have taken
-    them in as well, and `passed` are nobody's.
+    them in as well, and `passed` are nobody's; `passed_after`: the same of the next one.
     """
 
     iri: str
@@ -52,6 +52,7 @@ class Source:
     surely: list[int] | None = None
     taken: list[int] | None = None
     passed: frozenset[tuple[int, int]] = frozenset()
+    passed_after: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def batch_ms(self) -> int:
@@ -83,10 +84,12 @@ class Source:
 
     def heard_until(self, number: int) -> int:
         """Before which offset heartbeats may be this declaration's. None is surely another one's that came before:
-        whoever writes tuples again after a crash writes them again.
+        whoever writes tuples again after a crash writes them again. Events that were nobody's by then are behind what
+        it heard, or not.
         """
         end = self.span(number)[1]
-        events = (i for i, sent in enumerate(self.partitions[number][end:], end) if sent.kind in (EVENT, FAR))
+        after = enumerate(self.partitions[number][end:], end)
+        events = (i for i, sent in after if sent.kind in (EVENT, FAR) and (number, i) not in self.passed_after)
         return next(events, len(self.partitions[number]))
 
     def beginnings(self) -> set[int]:

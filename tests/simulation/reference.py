@@ -165,9 +165,12 @@ class Reference:
         assert source.surely is not None
         if any(begin > sure for begin, sure in zip(source.begins, source.surely, strict=True)):
             self.wrong.append(f"<{source.iri}>: what was sent from {source.surely} on is not the new one's")
-        self._pass_over(source, declaration, _least(read, declaration.tuples_before, count))
+        source.passed = self._passed(source, declaration, _least(read, declaration.tuples_before, count))
+        before.passed_after = source.passed
 
-    def _pass_over(self, source: Source, declaration: StreamDeclaration, read: Sequence[int]) -> None:
+    def _passed(
+        self, source: Source, declaration: StreamDeclaration, read: Sequence[int]
+    ) -> frozenset[tuple[int, int]]:
         """What this one might have taken in is nobody's where adaptors wrote it for nobody (no such stream was declared
         then), or for an earlier one, which passed it over, or wants less than this one (ADR 45).
         """
@@ -178,7 +181,7 @@ class Reference:
             places = {(number, offset) for offset in tuples.offsets.tolist() if offset < source.surely[number]}
             is_passed = position < read[number] or 0 < tuples.wanted < declaration.wanted
             (passed if is_passed else taken).update(places)
-        source.passed = frozenset(passed - taken)
+        return frozenset(passed - taken)
 
     def ask(self, text: str) -> list[str]:
         """Answer a one-shot query, once all has been played."""
