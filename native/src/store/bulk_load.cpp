@@ -23,18 +23,17 @@ BulkLoad::BulkLoad(Store& store, const BulkOptions& options)
         throw DataError("load " + std::to_string(*options_.snapshot) + " cannot follow " + std::to_string(latest_));
     impl.refuse_while_loading();
     for (auto& seen : seen_) seen.resize(options_.shards * options_.pieces);
-    for (auto& shard : impl.shards) shard->begin(latest_ + 1, options_.source);
+    commit_.emplace(impl.shards, impl.history, latest_ + 1, options_.source);
     impl.loading = true;
 }
 
 BulkLoad::~BulkLoad() {
-    if (open_) close();
+    if (commit_) close();
 }
 
 void BulkLoad::close() {
-    for (auto& shard : store_.impl_->shards) shard->abandon();
+    commit_.reset();
     store_.impl_->loading = false;
-    open_ = false;
 }
 
 void BulkLoad::check(std::size_t bin, std::span<const Keyed> ends) const {
@@ -48,7 +47,7 @@ void BulkLoad::check(std::size_t bin, std::span<const Keyed> ends) const {
 }
 
 void BulkLoad::append(std::size_t bin, Dir dir, std::vector<Keyed>& ends) {
-    if (!open_) throw DataError("the load is over");
+    if (!commit_) throw DataError("the load is over");
     auto& seen = seen_[static_cast<int>(dir)];
     if (bin >= seen.size() || seen[bin]) throw DataError("bin " + std::to_string(bin) + " cannot be loaded (again)");
     check(bin, ends);
@@ -76,14 +75,14 @@ void BulkLoad::append(std::size_t bin, Dir dir, std::vector<Keyed>& ends) {
 void BulkLoad::append(Shard& shard, Dir dir, std::vector<Keyed>& ends) {
     fresh_.clear();
     repeated_.clear();
-    shard.append(dir, ends, &fresh_, &repeated_);
-    for (const Keyed& end : repeated_) shard.reassert(dir, end);
+    commit_->append_fresh(shard, dir, ends, fresh_, repeated_);
+    for (const Keyed& end : repeated_) commit_->reassert(shard, dir, end);
     new_edges_[static_cast<int>(dir)] += fresh_.size();
     reasserted_ += repeated_.size();
 }
 
 Snapshot BulkLoad::publish() {
-    if (!open_) throw DataError("the load is over");
+    if (!commit_) throw DataError("the load is over");
     Store::Impl& impl = *store_.impl_;
     const auto [out, in] = new_edges_;
     if (out != in && impl.whole())
@@ -93,10 +92,8 @@ Snapshot BulkLoad::publish() {
         close();
         return latest_;
     }
-    for (auto& shard : impl.shards) shard->prepare();
-    impl.publish(latest_ + 1, options_.source);
-    impl.loading = false;
-    open_ = false;
+    commit_->publish(impl.publish_logs);
+    close();
     return latest_ + 1;
 }
 

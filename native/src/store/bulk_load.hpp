@@ -10,6 +10,7 @@
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
 #include "store/store.hpp"
+#include "store/store_commit.hpp"
 
 namespace penstock {
 
@@ -59,7 +60,7 @@ private:
     Store& store_;
     BulkOptions options_;
     Snapshot latest_;
-    bool open_ = true;
+    std::optional<StoreCommit> commit_;          // until it is published or rolled back
     std::vector<bool> seen_[2];                  // by bin
     std::vector<Keyed> fresh_, repeated_, own_;  // of the bin that is taken
     std::uint64_t new_edges_[2] = {0, 0};

@@ -97,7 +97,10 @@ private:
     // stay until the end (together smaller than the newest), and what they hold for live snapshots stays right.
     struct Ring {
         explicit Ring(std::size_t capacity) : slots(capacity) {}
-        std::vector<std::atomic<CommitRecord*>> slots;  // capacity is a power of two
+        // Capacity is a power of two. A slot is stored with release once its record is complete, and loaded with
+        // acquire: the record's content is visible. It is cleared, relaxed, only below the floor, where no reader
+        // looks.
+        std::vector<std::atomic<CommitRecord*>> slots;
     };
     struct StreamCommits {
         std::int64_t released = kNever;
@@ -107,9 +110,18 @@ private:
     void reserve(Snapshot snapshot);
     void collect();
 
+    // Readers load these without the mutex; every store happens under it.
+    // latest_: release after the last word of a commit is stored, acquire in latest(). A reader that sees the number
+    // sees the words.
     std::atomic<Snapshot> latest_{0};
+    // floor_: relaxed. It only rises, and it guards nothing: a writer that reads an older value keeps records and tests
+    // positions that it need not. The records themselves are removed under the mutex, below every lease.
     std::atomic<Snapshot> floor_{1};
+    // ring_: release once the slots are copied, acquire in find(). A reader that meets snapshot s in a word has loaded
+    // the word with acquire, and the word was stored after s's record entered the ring: it finds that ring or a newer
+    // one.
     std::atomic<Ring*> ring_;
+    // bytes_: relaxed. A figure for statistics; it orders nothing.
     std::atomic<std::size_t> bytes_{0};
 
     mutable std::mutex mutex_;  // all below; also taken by every change of the above

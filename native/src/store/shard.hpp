@@ -24,8 +24,7 @@ struct Keyed {
     TermId value;
 };
 
-/// A commit to one shard goes: begin, append (out-edges), append (in-edges), reassert, prepare, take_log; then publish,
-/// or abandon at any time before. Nothing of it can be seen before publish, which cannot fail.
+/// Readers use any thread. Commits go through StoreCommit, which alone knows the order of a commit's steps.
 class Shard {
 public:
     Shard(Region region, const CommitHistory& history, std::uint32_t number);
@@ -51,6 +50,20 @@ public:
     std::uint64_t edge_count() const { return layout::load_acquire(header().edges); }
 
     // -- writing, one thread
+    /// The log of a commit that was saved, into a region that was loaded.
+    void restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
+    void set_vts(std::uint32_t stream, std::int64_t batch);
+    std::uint64_t used_bytes() const { return region_.used_bytes(); }
+    std::size_t index_bytes() const { return lists_.bytes(); }
+    /// What of the region's used bytes the next incarnation may use anew.
+    std::vector<Span> unused_spans() const;
+
+private:
+    friend class StoreCommit;
+
+    // -- the steps of a commit, in this order: begin, append (out-edges, then in-edges), reassert, prepare, make_log
+    // and publish_log; then publish, which cannot fail. abandon may replace any step after begin. No reader sees
+    // anything before publish.
     void begin(Snapshot snapshot, CommitSource source);
     /// Adds the edges' ends of one direction: ascending by (vertex, label, value), without repetition. With `fresh`,
     /// those stored already are left out and the others appended to it (`repeated` gets those of which a commit that
@@ -62,19 +75,10 @@ public:
     AppendLog make_log();
     /// Puts the log of the running commit into the region. A commit without one is skipped instead, once published.
     void publish_log(const AppendLog& log) { logs_.add(snapshot_, source_, log); }
-    /// The log of a commit that was saved, into a region that was loaded.
-    void restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();
     void abandon();
 
-    void set_vts(std::uint32_t stream, std::int64_t batch);
-    std::uint64_t used_bytes() const { return region_.used_bytes(); }
-    std::size_t index_bytes() const { return lists_.bytes(); }
-    /// What of the region's used bytes the next incarnation may use anew.
-    std::vector<Span> unused_spans() const;
-
-private:
     struct NewLabel {
         Label label;
         layout::Entry entry;

@@ -10,6 +10,7 @@
 #include "store/history.hpp"
 #include "store/shard.hpp"
 #include "store/sharding.hpp"
+#include "store/store_commit.hpp"
 #include "store/store_impl.hpp"
 #include "store/store_view.hpp"
 
@@ -101,67 +102,52 @@ void Store::Impl::refuse_while_loading() const {
     if (loading) throw DataError("a bulk load is open: nothing else can be committed");
 }
 
-void Store::Impl::reassert(const Keyed& out) {
-    shards[shard_number(out.vertex, shards.size())]->reassert(Dir::Out, out);
-    shards[shard_number(out.value, shards.size())]->reassert(Dir::In, {out.value, out.label, out.vertex});
-}
-
-void Store::Impl::prepare(std::span<const Edge> edges) {
-    std::vector<Keyed> ends, fresh, repeated;
+std::size_t Store::Impl::append(StoreCommit& commit, std::span<const Edge> edges) {
+    std::vector<Keyed> ends;
     ends.reserve(edges.size());
     for (const Edge& edge : edges) {
         check_edge(edge);
         ends.push_back({edge.subject, edge.label, edge.object});
     }
-    if (!whole()) return prepare_apart(ends);
+    return whole() ? append_whole(commit, ends) : append_part(commit, ends);
+}
+
+std::size_t Store::Impl::append_whole(StoreCommit& commit, std::vector<Keyed>& ends) {
+    std::vector<Keyed> fresh, repeated;
     fresh.reserve(ends.size());
     distribute(ends);
-    for (std::size_t i = 0; i < shards.size(); ++i) shards[i]->append(Dir::Out, by_shard[i], &fresh, &repeated);
+    for (std::size_t i = 0; i < shards.size(); ++i)
+        commit.append_fresh(*shards[i], Dir::Out, by_shard[i], fresh, repeated);
 
     // What is new at its subject is new at its object too: no second test.
     for (Keyed& end : fresh) std::swap(end.vertex, end.value);
-    new_edges = fresh.size();
+    const std::size_t changes = fresh.size() + repeated.size();
     distribute(fresh);
-    for (std::size_t i = 0; i < shards.size(); ++i) shards[i]->append(Dir::In, by_shard[i], nullptr, nullptr);
+    for (std::size_t i = 0; i < shards.size(); ++i) commit.append_new(*shards[i], Dir::In, by_shard[i]);
 
-    reasserted = repeated.size();
-    for (const Keyed& end : repeated) reassert(end);
-    for (auto& shard : shards) shard->prepare();
+    for (const Keyed& out : repeated) {
+        commit.reassert(*shards[shard_number(out.vertex, shards.size())], Dir::Out, out);
+        commit.reassert(*shards[shard_number(out.value, shards.size())], Dir::In, {out.value, out.label, out.vertex});
+    }
+    return changes;
 }
 
 /// Of each edge only one end may be here: each direction is tested by itself. All nodes come to the same result, since
 /// they have the same commits.
-void Store::Impl::prepare_apart(std::vector<Keyed>& ends) {
-    std::vector<Keyed> other = ends;
+std::size_t Store::Impl::append_part(StoreCommit& commit, std::vector<Keyed>& ends) {
+    std::vector<Keyed> other = ends, fresh, repeated;
     for (Keyed& end : other) std::swap(end.vertex, end.value);
+    std::size_t reasserted = 0;
     for (const Dir dir : {Dir::Out, Dir::In}) {
-        std::vector<Keyed> fresh;
         distribute(dir == Dir::Out ? ends : other);
-        for (auto& shard : shards) {
-            std::vector<Keyed> repeated;
-            shard->append(dir, by_shard[shard->header().shard], &fresh, &repeated);
-            for (const Keyed& end : repeated) shard->reassert(dir, end);
+        for (const auto& shard : shards) {
+            repeated.clear();
+            commit.append_fresh(*shard, dir, by_shard[shard->header().shard], fresh, repeated);
+            for (const Keyed& end : repeated) commit.reassert(*shard, dir, end);
+            reasserted += repeated.size();
         }
     }
-    for (auto& shard : shards) shard->prepare();
-}
-
-void Store::Impl::publish(Snapshot snapshot, CommitSource source) {
-    const auto store_words = [&] {
-        for (auto& shard : shards) shard->publish();
-    };
-    if (!history.can_be_excluded(source) && history.publish_unlogged(snapshot, store_words)) {
-        for (auto& shard : shards) shard->skip_log();
-        return;
-    }
-    auto record = std::make_unique<CommitRecord>(CommitRecord{snapshot, source, {}});
-    for (auto& shard : shards) {
-        record->logs.push_back(shard->make_log());
-        if (publish_logs) shard->publish_log(record->logs.back());
-    }
-    history.add(std::move(record));
-    store_words();
-    history.publish(snapshot, source);
+    return fresh.size() + reasserted;
 }
 
 Snapshot Store::commit(std::span<const Edge> edges, CommitSource source) {
@@ -179,15 +165,9 @@ void Store::apply(Snapshot snapshot, std::span<const Edge> edges, CommitSource s
 
 void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty) {
     if (snapshot == 0) throw LimitError("snapshot numbers are used up");
-    for (auto& shard : shards) shard->begin(snapshot, source);
-    try {
-        prepare(edges);
-        if (even_if_empty || new_edges + reasserted > 0) return publish(snapshot, source);
-    } catch (...) {
-        for (auto& shard : shards) shard->abandon();
-        throw;
-    }
-    for (auto& shard : shards) shard->abandon();
+    StoreCommit running(shards, history, snapshot, source);
+    const std::size_t changes = append(running, edges);
+    if (even_if_empty || changes > 0) running.publish(publish_logs);
 }
 
 // ---- the rest

@@ -11,6 +11,7 @@
 #include "store/shard.hpp"
 #include "store/sort.hpp"
 #include "store/store.hpp"
+#include "store/store_commit.hpp"
 
 namespace penstock {
 
@@ -29,21 +30,18 @@ struct Store::Impl {
     bool publish_logs = false;
     std::shared_ptr<SavedStore> saved = new_saved_store();
 
-    // The running commit
-    std::vector<std::vector<Keyed>> by_shard;
-    std::size_t new_edges = 0;
-    std::size_t reasserted = 0;
-    bool loading = false;  // a BulkLoad is open
+    std::vector<std::vector<Keyed>> by_shard;  // ends of the running commit; reused
+    bool loading = false;                      // a BulkLoad is open
 
     bool whole() const { return shards.size() == all_shards; }
     void add(Region region);
     void commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty);
     void distribute(std::vector<Keyed>& ends);
     void refuse_while_loading() const;  // DataError
-    void prepare(std::span<const Edge> edges);
-    void reassert(const Keyed& out);  // an edge, as its subject keeps it
-    void prepare_apart(std::vector<Keyed>& ends);
-    void publish(Snapshot snapshot, CommitSource source);
+    /// Add edges to a commit, and return how many ends changed the graph: with all shards here, or with some of them.
+    std::size_t append(StoreCommit& commit, std::span<const Edge> edges);
+    std::size_t append_whole(StoreCommit& commit, std::vector<Keyed>& ends);
+    std::size_t append_part(StoreCommit& commit, std::vector<Keyed>& ends);
 };
 
 /// DataError or LimitError for what cannot be stored.
