@@ -1,6 +1,6 @@
 """L1-L3 over random start constants, new ones each execution: executions a second by group size, one core.
 
-Windows stand still at one instant of LSBench. A group of n is one columnar execution over n members (DESIGN §6.2).
+Windows stand still at one instant of LSBench. A group of n is one columnar execution over n members (ADR 6).
 Every answer is delivered as the engine does it, as columns sorted by member, and each execution's rows are counted;
 the counts must equal those of brute force, member by member for the first execution and in sum for all others.
 """

@@ -1,4 +1,4 @@
-"""In place against fork-join (DESIGN §6.6): one step over rows of which half, or all, lie on other nodes.
+"""In place against fork-join (ADR 18): one step over rows of which half, or all, lie on other nodes.
 
 The step looks up one neighbour of each of so many vertices; what is timed is the core's execution, by the wall, since
 both ways wait for nodes. A commit before each execution makes the engine ask of every list that it knows whether it has

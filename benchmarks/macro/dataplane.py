@@ -27,7 +27,7 @@ SECRET = b"the secret of a benchmark"
 REGION_WORDS = 1 << 25  # 256 MiB
 BUCKET = 128  # bytes: one look-up of a key (docs/store-layout.md)
 LIST = 1 << 20
-READ_US = 2.0  # on hardware, says DESIGN; so many of one doorbell:
+READ_US = 2.0  # the target on hardware (ADR 15); so many of one doorbell:
 DOORBELL = 32
 IN_FLIGHT = 16  # READs of one queue pair that devices keep on their way
 

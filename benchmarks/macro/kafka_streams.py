@@ -2,7 +2,7 @@
 
 One cluster; streams are declared on top of those before. With data: one event of each stream a second, in real time; a
 standing query over the first stream counts what it got. Silent: nobody sends anything any more, so that the dispatcher
-moves every stream along with the clock (SEMANTICS §2), batch by batch.
+moves every stream along with the clock (docs/semantics.md §2), batch by batch.
 """
 
 from __future__ import annotations

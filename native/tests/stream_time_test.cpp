@@ -1,4 +1,4 @@
-// Batches of event times and the fates of rows (SEMANTICS §2), at the ends of the range too.
+// Batches of event times and the fates of rows (docs/semantics.md §2), at the ends of the range too.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Windows: the known traps of SEMANTICS §7 that are theirs, misuse, jumps, hubs, and memory that is given back.
+// Windows: the known traps of docs/semantics.md §7 that are theirs, misuse, jumps, hubs, and memory that is given back.
 #include <algorithm>
 
 #include "errors.hpp"

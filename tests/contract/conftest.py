@@ -33,7 +33,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(params=["oracle", "engine", "engine-3-shards"])
 def system(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Give the model of SEMANTICS.md, then the engine with one shard and with three: one suite holds for all."""
+    """Give the model of docs/semantics.md, then the engine with one shard and with three: one suite holds for all."""
     if request.param == "oracle":
         made: Any = OracleSystem()
     else:

@@ -1,4 +1,4 @@
-"""SEMANTICS §5: streaming operators, reports, derived streams, the extra functions, answers' forms."""
+"""docs/semantics.md §5: streaming operators, reports, derived streams, the extra functions, answers' forms."""
 
 from __future__ import annotations
 

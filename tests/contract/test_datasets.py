@@ -1,4 +1,4 @@
-"""SEMANTICS §4: which triples the clauses of a query put where; §1 and §3: what streams absorb, and when it is seen."""
+"""docs/semantics.md §4: which triples the clauses of a query put where; §1 and §3: what streams absorb, and when it is seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LANGUAGE.md's forms, registered as their users write them, and answered: one meaning behind all of them."""
+"""docs/language.md's forms, registered as their users write them, and answered: one meaning behind all of them."""
 
 from __future__ import annotations
 

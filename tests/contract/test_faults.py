@@ -1,4 +1,4 @@
-"""SEMANTICS §2 and §6: late, refused and bad input; limits; what survives a restart."""
+"""docs/semantics.md §2 and §6: late, refused and bad input; limits; what survives a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEMANTICS §3: grids, the registration point, bounds, unequal steps, count windows."""
+"""docs/semantics.md §3: grids, the registration point, bounds, unequal steps, count windows."""
 
 from __future__ import annotations
 

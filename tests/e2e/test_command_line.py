@@ -1,4 +1,4 @@
-"""The commands of API.md as a user types them: what they print, where, and their exit codes."""
+"""The commands of docs/api.md as a user types them: what they print, where, and their exit codes."""
 
 from __future__ import annotations
 

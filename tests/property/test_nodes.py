@@ -1,4 +1,4 @@
-"""Random cases over store nodes: the same engine, the same answers as the model (DESIGN §6.6, acceptance of issue 6).
+"""Random cases over store nodes: the same engine, the same answers as the model (ADR 18, acceptance of issue 6).
 
 `PYTHONPATH=libs:tests python -m property.case NUMBER --nodes 3 [--transport tcp]` runs one case. Cases over nodes in
 network namespaces of their own are in tests/e2e/test_nodes_namespaces.py.

@@ -168,7 +168,7 @@ class Driver:
         """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them.
 
         P of a query depends on which of its streams comes first, and where it had come (ADR 35); and what is stored now is
-        seen by instants that the derived stream has yet to make due (SEMANTICS §3).
+        seen by instants that the derived stream has yet to make due (docs/semantics.md §3).
         """
         if self.derived:
             self.cluster.rest()

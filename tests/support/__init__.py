@@ -1,1 +1,1 @@
-"""What several test suites share: finding shared data, a brute-force oracle of SEMANTICS.md, comparing answers."""
+"""What several test suites share: finding shared data, a brute-force oracle of docs/semantics.md, comparing answers."""

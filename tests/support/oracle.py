@@ -1,4 +1,4 @@
-"""A brute-force model of SEMANTICS.md §1 to §5: every tuple ever accepted is kept, every evaluation is computed afresh.
+"""A brute-force model of docs/semantics.md §1 to §5: every tuple ever accepted is kept, every evaluation is computed afresh.
 
 `OracleEngine` has the verbs of `penstock.Engine` that change or show meaning. It knows nothing of how Penstock works.
 """

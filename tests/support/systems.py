@@ -27,7 +27,7 @@ class Reported:
 
 
 class OracleSystem:
-    """The model of SEMANTICS.md. A restart changes nothing there."""
+    """The model of docs/semantics.md. A restart changes nothing there."""
 
     kind = "oracle"
 

@@ -1,4 +1,4 @@
-"""What the command's end tells a shell (API.md)."""
+"""What the command's end tells a shell (docs/api.md)."""
 
 FINE = 0
 FAILED = 1

@@ -1,4 +1,4 @@
-"""`penstock.Client`: the embedded engine's verbs against a cluster (API.md). Not here: how services work.
+"""`penstock.Client`: the embedded engine's verbs against a cluster (docs/api.md). Not here: how services work.
 
 Events go to Kafka, durable when `push` returns; declarations, queries and stored data to the coordinator (`asking`);
 one-shot queries to a query engine; evaluations come from the results topics (`results`), with the embedded engine's

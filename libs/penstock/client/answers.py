@@ -65,7 +65,7 @@ def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[
 
 
 def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
-    """Return the answer of a SPARQL Results JSON document, or of an evaluation's line (API.md, `jsonl`)."""
+    """Return the answer of a SPARQL Results JSON document, or of an evaluation's line (docs/kafka.md)."""
     if "boolean" in line:
         return bool(line["boolean"])
     if "results" in line:

@@ -144,7 +144,7 @@ class Client:
         self,
         source: str | PathLike[str] | bytes,
         graph: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is API.md's
+        format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
     ) -> LoadReport:
         """Store a document (a file by its name, .gz too, or bytes with a `format`) as one snapshot.
@@ -182,7 +182,7 @@ class Client:
         stream: str,
         data: EventData,
         timestamp: int,
-        format: str = "nt",  # noqa: A002 - the name is API.md's
+        format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Produce one event: RDF text in a format (a name or media type), or rdflib triples; durable on return.
 
@@ -194,7 +194,7 @@ class Client:
         self,
         stream: str,
         events: Iterable[tuple[int, EventData]],
-        format: str = "nt",  # noqa: A002 - the name is API.md's
+        format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Produce events, (timestamp, data) each, in order; durable on return.
 

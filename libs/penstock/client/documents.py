@@ -34,7 +34,7 @@ def document_of(
 
 
 def event_of(topic: str, time_ms: int, data: EventData, syntax: str) -> Record:
-    """Return the record of an event (API.md, "Kafka")."""
+    """Return the record of an event (docs/kafka.md)."""
     media = (Format.named(syntax) if isinstance(data, str | bytes) else Format.N_TRIPLES).media_type
     stamp = str(checked_time(time_ms)).encode()
     value = original_bytes(data if isinstance(data, str | bytes) else list(data))

@@ -1,4 +1,4 @@
-"""The services' shared core: what the cluster's processes do with the records of the log (DESIGN §2, §8).
+"""The services' shared core: what the cluster's processes do with the records of the log (docs/architecture.md).
 
 - the common order: `spine` (partitions to one sequence), `commits` and `history` (what becomes stored, and when),
   `topics`

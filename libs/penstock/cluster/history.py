@@ -2,7 +2,7 @@
 
 An engine that takes a bucket over may be far ahead of the last commit. What it evaluates then must still see
 the stored graph as
-it was when the instant became due (SEMANTICS §3): the history gives, for that step, the last batch of every stream.
+it was when the instant became due (semantics.md §3): the history gives, for that step, the last batch of every stream.
 """
 
 from __future__ import annotations

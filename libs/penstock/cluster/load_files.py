@@ -1,4 +1,4 @@
-"""A load's files as the log names them: Parquet under a folder that all stores and engines can read (DESIGN §8).
+"""A load's files as the log names them: Parquet under a folder that all stores and engines can read (ADR 49).
 
 The log has names and checksums only. A file that is not there is waited for, as its file system may be away; one that
 is another than the log says can never be taken in, and nothing behind it.

@@ -1,4 +1,4 @@
-"""What a query publishes, on its way into the log: batches of a derived stream (SEMANTICS §5).
+"""What a query publishes, on its way into the log: batches of a derived stream (docs/semantics.md §5).
 
 An engine does not feed the stream itself: the tuples go to the shards topic in the transaction that commits the
 evaluation, and come back to every engine as steps of the spine. So a derived stream is like any other there, and a

@@ -1,7 +1,7 @@
 """The query-engine service: follows the spine, evaluates the buckets that are its own, commits results with progress.
 
 Every (query, t) is committed exactly once: results and the groups' progress go into one transaction of the bucket's
-writer; whoever opens that writer next fences this one and goes on behind the progress (SEMANTICS §5; DESIGN §8).
+writer; whoever opens that writer next fences this one and goes on behind the progress (docs/semantics.md §5; ADR 28).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Replica(Generic[W]):
     # ---- once only
     def _stale(self, record: SpineRecord) -> bool:
         """A batch is applied iff its number follows the last one closed; commands and insertions likewise
-        (DESIGN §2). What is stale stays so: everybody counts the same steps, however far ahead he reads.
+        (ADR 26). What is stale stays so: everybody counts the same steps, however far ahead he reads.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)

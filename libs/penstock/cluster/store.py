@@ -1,4 +1,4 @@
-"""The store service: some shards of the stored graph, brought up to the log's end and read by engines (DESIGN §2, §4).
+"""The store service: some shards of the stored graph, brought up to the log's end and read by engines (ADR 38).
 
 The coordinator's placement says which shards. One that is gained begins with the newest checkpoint of it, whoever made
 that, and follows the log by itself until it has come as far as the others. Nothing is written to the log but

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that an engine must know again after a restart, as files of one folder (SEMANTICS §6).
+"""Checkpoints: everything that an engine must know again after a restart, as files of one folder (semantics.md §6).
 
 `engine.json` holds what is small, `arrays.bin` columns of ids, `stream-<n>.bin` open batches and slices,
 `dictionary.bin` the terms, `store/` the regions. Plans and windows are made again; a time window's content comes back

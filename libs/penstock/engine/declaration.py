@@ -1,4 +1,4 @@
-"""What a user says about a stream once, before anything is pushed to it (SEMANTICS §1)."""
+"""What a user says about a stream once, before anything is pushed to it (docs/semantics.md §1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derived streams: what `REGISTER STREAM … AS CONSTRUCT` publishes, other queries read (SEMANTICS §5)."""
+"""Derived streams: what `REGISTER STREAM … AS CONSTRUCT` publishes, other queries read (docs/semantics.md §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RSTREAM, ISTREAM and DSTREAM over the rows of a whole cohort at once (CQL; SEMANTICS §5)."""
+"""RSTREAM, ISTREAM and DSTREAM over the rows of a whole cohort at once (CQL; docs/semantics.md §5)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Engine:
         self,
         source: str | PathLike[str] | bytes,
         graph: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name is API.md's
+        format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
         *,
         progress: Callable[[int, int], None] | None = None,
@@ -178,7 +178,7 @@ class Engine:
         iri: str,
         data: EventData,
         timestamp: int,
-        format: str = "nt",  # noqa: A002 - the name is API.md's
+        format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Push one event: RDF text in a format, or rdflib triples, all at `timestamp` (ms).
 
@@ -198,7 +198,7 @@ class Engine:
         self,
         iri: str,
         events: Iterable[tuple[int, EventData]],
-        format: str = "nt",  # noqa: A002 - the name is API.md's
+        format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
         """Push many events, (timestamp, data) each. Bad ones become dead letters, the others are taken.
 

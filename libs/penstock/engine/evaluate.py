@@ -66,7 +66,7 @@ class Evaluator:
         return block
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """The stored graph with exactly the batches up to t of the streams named, then the windows (SEMANTICS §3)."""
+        """Stored graph with exactly the batches up to t of the named streams, then the windows (semantics.md §3)."""
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self.as_of is not None:
             bounds += self.as_of(cohort.group, time)

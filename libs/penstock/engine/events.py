@@ -1,4 +1,4 @@
-"""From what producers hand over to columns of term ids: one event is a set of triples with one time (SEMANTICS §1).
+"""From what producers hand over to columns of term ids: one event is a set of triples with one time (semantics.md §1).
 
 N-Triples is parsed by the core, many events in one call where their blank nodes allow it; other formats by
 `penstock.rdf`. A blank-node label means something only within its event.

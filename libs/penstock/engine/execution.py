@@ -76,7 +76,7 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Halve the group until only the guilty err (DESIGN §6.2); past a bound of work, all that is left errs."""
+        """Halve the group until only the guilty err (ADR 6); past a bound of work, all that is left errs."""
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
             return self._failed(seed, error)

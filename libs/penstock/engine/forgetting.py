@@ -1,4 +1,4 @@
-"""Forgetting terms: the dictionary drops what only timing data used, once nothing live can hold it (DESIGN §3).
+"""Forgetting terms: the dictionary drops what only timing data used, once nothing live can hold it (ADR 2).
 
 The engine's clock counts closed batches ("ticks"). Slices know the tick of their oldest tuple, answers hold leases;
 what plans, members and predecessors hold is touched just before a sweep, so it is always young.

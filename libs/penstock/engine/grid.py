@@ -1,4 +1,4 @@
-"""The instants at which a query is evaluated, and the windows' own report instants (SEMANTICS §3).
+"""The instants at which a query is evaluated, and the windows' own report instants (docs/semantics.md §3).
 
 Times are integer milliseconds. Nothing here depends on arrival: the same clauses give the same grid for ever.
 """

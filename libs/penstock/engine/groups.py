@@ -1,4 +1,4 @@
-"""Groups: standing queries that are equal up to constants, with one plan and one execution an instant (DESIGN §6.2)."""
+"""Groups: standing queries that are equal up to constants, with one plan and one execution an instant (ADR 6)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Group:
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: Core, streams: Streams, stored: native.Source) -> Planned:
-        """Return the plan, chosen anew where the counts have left the range that it was chosen for (DESIGN §6.3), or
+        """Return the plan, chosen anew where the counts have left the range that it was chosen for (ADR 6), or
         where there were none. `stored`: what is about to be read.
         """
         assert self.plan is not None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Limits:
     """What one engine may hold and do.
 
-    max_catch_up: instants that one push or advance may make one query fire (SEMANTICS §2).
-    max_unpolled: evaluations that a query may hold for `poll()` before pushes are refused (API.md).
+    max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2).
+    max_unpolled: evaluations that a query may hold for `poll()` before pushes are refused (docs/api.md).
     max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
     max_event_bytes: size of one event's text.
     max_streams, max_queries, max_windows: declarations, registrations, and windows in one query.

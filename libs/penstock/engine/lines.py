@@ -1,4 +1,4 @@
-"""An evaluation as one line of JSON: what `--format jsonl` prints and the cluster's result topics carry (API.md)."""
+"""An evaluation as one line of JSON: what `--format jsonl` prints and the cluster's result topics carry (kafka.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-shot queries: the latest stable snapshot, read without waiting for writers (SEMANTICS §3)."""
+"""One-shot queries: the latest stable snapshot, read without waiting for writers (docs/semantics.md §3)."""
 
 from __future__ import annotations
 

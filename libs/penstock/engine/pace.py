@@ -76,7 +76,7 @@ class CountSource:
 
 
 class CountPace:
-    """Reports of count windows, each known once its batch has closed (SEMANTICS §3).
+    """Reports of count windows, each known once its batch has closed (docs/semantics.md §3).
 
     One queue of (time, position) a window; the next instant is the earliest head. It may be taken only when every
     stream has closed its batch, by then no earlier report can come.

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event that came after its time had been closed: τ ≤ watermark on arrival. It changed nothing (SEMANTICS
+    """An event that came after its time had been closed: τ ≤ watermark on arrival. It changed nothing (semantics.md
     §2).
     """
 

@@ -141,7 +141,7 @@ class Registry:
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
-        """Return P: the latest closed batch boundary among the streams, None where none has progress (SEMANTICS §3)."""
+        """Return P: the latest closed batch boundary among the streams, None without progress (semantics.md §3)."""
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:

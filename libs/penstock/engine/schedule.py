@@ -1,4 +1,4 @@
-"""When batches close and evaluations fire (SEMANTICS §3, "Trigger"; §2, "Progress").
+"""When batches close and evaluations fire (docs/semantics.md §3, "Trigger"; §2, "Progress").
 
 A pass begins where watermarks moved. It closes batches of all streams in order of time and fires, between closings,
 every evaluation whose streams have closed all batches up to its instant, in order of the instants. What a derived

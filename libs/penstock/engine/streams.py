@@ -1,4 +1,4 @@
-"""Streams of an engine: each one's watermark, its closed batches, and the table of all of them (SEMANTICS §1, §2)."""
+"""Streams of an engine: each one's watermark, its closed batches, and a table of all (semantics.md §1, §2)."""
 
 from __future__ import annotations
 

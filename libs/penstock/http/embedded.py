@@ -1,4 +1,4 @@
-"""An embedded engine over HTTP: what `penstock serve` answers (API.md).
+"""An embedded engine over HTTP: what `penstock serve` answers (docs/operations.md).
 
 /sparql: the SPARQL 1.1 Protocol · GET /streams, /queries ·
 PUT, GET, DELETE /streams/IRI (JSON: settings) · POST /streams/IRI/events (one event: RDF, ?timestamp=; or many: a line

@@ -1,4 +1,4 @@
-"""From users' events to closed batches: what the adaptor and the dispatcher do (DESIGN §2).
+"""From users' events to closed batches: what the adaptor and the dispatcher do (docs/architecture.md, "A cluster").
 
 - `dispatcher`: event time of all streams; `stream_time` (one stream), `open_batches`, `outputs` (records)
 - `adapting`: events to tuples, for every adaptor; `message` (format, time), `outgoing` (ids of the cluster)

@@ -1,4 +1,4 @@
-"""The plain adaptor: users' events to tuples of term ids (DESIGN §2). Stateless: all it knows is in the log.
+"""The plain adaptor: users' events to tuples of term ids (ADR 23). Stateless: all it knows is in the log.
 
 Tuples of timing predicates that no query wants are discarded. Where any may have been, the coordinator's log is read to
 its end before progress is told: where something else is wanted by now, the step's records are written again (ADR 45).

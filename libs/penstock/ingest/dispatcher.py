@@ -1,4 +1,4 @@
-"""The dispatcher: owns event time, and writes closed batches to all shards (DESIGN §2).
+"""The dispatcher: owns event time, and writes closed batches to all shards (ADR 22).
 
 One transaction a step holds all batches that closed, for all shards, what was refused, and the dispatcher's own state:
 how far each tuples topic is read is part of that state. So a restart, from the compacted topic of states, finds itself

@@ -1,4 +1,4 @@
-"""One event as its producer sent it: format, time, heartbeats (API.md, "Kafka")."""
+"""One event as its producer sent it: format, time, heartbeats (docs/kafka.md)."""
 
 from __future__ import annotations
 

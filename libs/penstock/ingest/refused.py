@@ -1,4 +1,4 @@
-"""What was refused, as users read it: the original bytes as value, why and where from in headers (SEMANTICS §2, §6).
+"""What was refused, as users read it: the original bytes as value, why and where from in headers (semantics.md §2, §6).
 
 Headers of the original stay (its content type above all); beside them stand `reason`, `source` (topic/partition/offset,
 the key too), `stream`, `time` in ms where it is known, and `watermark` of late events.

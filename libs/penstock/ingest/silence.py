@@ -1,4 +1,4 @@
-"""Streams in which nobody speaks: which partitions are waited for no more, how idle streams go on (SEMANTICS §2)."""
+"""Streams in which nobody speaks: which partitions are waited for no more, how idle streams go on (semantics.md §2)."""
 
 from __future__ import annotations
 

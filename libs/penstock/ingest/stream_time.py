@@ -1,4 +1,4 @@
-"""Event time of one stream: who is late, how far the stream has come, which batches close (SEMANTICS §2).
+"""Event time of one stream: who is late, how far the stream has come, which batches close (docs/semantics.md §2).
 
 The rules for single events are the core's (`Stream.decide_partition`), those for batches `engine.grid`'s: the embedded
 engine uses the same. Here is what several source partitions and a restart add.

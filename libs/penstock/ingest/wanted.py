@@ -1,4 +1,4 @@
-"""What adaptors discard: tuples of timing predicates that no query wants (SEMANTICS §1; ADR 45).
+"""What adaptors discard: tuples of timing predicates that no query wants (docs/semantics.md §1; ADR 45).
 
 Timeless ones are absorbed, and always go through; so does everything of a stream with retention.
 """

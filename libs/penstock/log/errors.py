@@ -1,4 +1,4 @@
-"""What can go wrong with a log, by what the caller should do about it (SEMANTICS §6: transient or fatal)."""
+"""What can go wrong with a log, by what the caller should do about it (docs/semantics.md §6: transient or fatal)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of topics (DESIGN §2).
+"""Names of topics (docs/kafka.md).
 
 A stream's or query's name is a topic segment where it is made of letters, digits, `_` and `-`, does not begin with `-`,
 and is not too long; else its hash is, behind a `-`. Dots are hashed too: Kafka takes `a.b` and `a_b` for one metric

@@ -1,4 +1,4 @@
-"""Store nodes: processes that own shards in shared memory, and what an engine needs to work over them (DESIGN §4, §8).
+"""Store nodes: processes that own shards in shared memory, and what an engine needs to work over them (ADR 16).
 
 Here: the node itself (`StoreNode`), its control connection (writes and leases; `serving`, `control`), and the engine's
 side (`Nodes`: finds nodes, keeps leases, sends commits and batches, and gives the engine its stored graph and streams).

@@ -1,4 +1,4 @@
-"""Fork-join (DESIGN §6.6): steps of a plan go to the nodes that own their keys, with the rows that they extend.
+"""Fork-join (ADR 18): steps of a plan go to the nodes that own their keys, with the rows that they extend.
 
 The engine's side, over nodes of its own and over a cluster's stores.
 

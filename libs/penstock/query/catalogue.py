@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.placement import Placement
 
 STORED_GRAPH = "urn:x-penstock:stored"
-"""The stored default graph, under a name (SEMANTICS §4)."""
+"""The stored default graph, under a name (docs/semantics.md §4)."""
 
 OUT, IN = 0, 1
 """Directions of an edge list: subject → objects, object → subjects."""

@@ -1,4 +1,4 @@
-"""Checks of a translated query that need neither the text's syntax nor an engine (SEMANTICS §4, §5)."""
+"""Checks of a translated query that need neither the text's syntax nor an engine (docs/semantics.md §4, §5)."""
 
 from __future__ import annotations
 

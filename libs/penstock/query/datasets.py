@@ -1,4 +1,4 @@
-"""From dataset clauses to the parts that a pattern reads (SEMANTICS §4).
+"""From dataset clauses to the parts that a pattern reads (docs/semantics.md §4).
 
 A *part* is what the physical plan calls one: a set of stored graphs (source 0) or one window (source i = clause i - 1).
 """

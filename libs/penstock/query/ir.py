@@ -18,7 +18,7 @@ class Form(Enum):
 
 
 class RelationToStream(Enum):
-    """Streaming operators (CQL; SEMANTICS §5)."""
+    """Streaming operators (CQL; docs/semantics.md §5)."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"

@@ -66,7 +66,7 @@ class PhysicalPlan:
     factors: tuple[Spec, ...] = ()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Whether counts have left the range for which the plan was chosen (DESIGN §6.3)."""
+        """Whether counts have left the range for which the plan was chosen (docs/architecture.md, "Queries")."""
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph < 0:
                 continue

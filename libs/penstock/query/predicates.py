@@ -1,4 +1,4 @@
-"""Which predicates a query can look at: what adaptors must let through for it (SEMANTICS §1)."""
+"""Which predicates a query can look at: what adaptors must let through for it (docs/semantics.md §1)."""
 
 from __future__ import annotations
 

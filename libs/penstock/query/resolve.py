@@ -1,4 +1,4 @@
-"""Checks of a parsed query against one engine: streams and graphs that it names must exist (LANGUAGE.md, "Errors")."""
+"""Checks of a parsed query against one engine: streams and graphs that it names must exist (language.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: queries equal up to the constants at vertices form one group and run as one execution (DESIGN §6.2).
+"""Templates: queries equal up to the constants at vertices form one group and run as one execution (ADR 6).
 
 Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters;
 predicates, graphs, windows, paths and LIMIT stay, so that every member of a group shares one plan.

@@ -92,7 +92,7 @@ def _extent(stream: str, window: WindowSyntax, context: Context) -> TimeRange | 
 
 
 def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
-    """COMPUTED EVERY takes the place of every step (SEMANTICS §3), and of a step that is not there."""
+    """COMPUTED EVERY takes the place of every step (docs/semantics.md §3), and of a step that is not there."""
     if window.kind == "NOW":
         return TimeRange(0, 0, now=True)
     range_ms = milliseconds(window.size) if isinstance(window.size, DurationSyntax) else None
@@ -126,7 +126,7 @@ def _check_name(clause: WindowClause, earlier: dict[str, WindowClause], at: int)
 
 
 def check_kinds(context: Context) -> None:
-    """Windows of one query count tuples or time, not both (SEMANTICS §3)."""
+    """Windows of one query count tuples or time, not both (docs/semantics.md §3)."""
     windows = list(context.windows.values())
     kinds = {type(clause.range) for clause in windows}
     if len(kinds) > 1:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Format(Enum):
-    """The value is the name that API.md uses."""
+    """The value is the format's name in the public API (docs/api.md)."""
 
     TURTLE = "turtle"
     N_TRIPLES = "nt"

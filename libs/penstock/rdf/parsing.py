@@ -70,7 +70,7 @@ class Quads:
 def parse(
     dictionary: Dictionary,
     data: bytes | str,
-    format: str | Format = Format.N_TRIPLES,  # noqa: A002  API.md's name
+    format: str | Format = Format.N_TRIPLES,  # noqa: A002 - a public name
     base: str | None = None,
     *,
     keep: bool = False,

@@ -2,7 +2,7 @@
 
 The bytes are Avro's single-object encoding: a marker, the fingerprint of the schema that wrote them, the body. A reader
 therefore knows a record's kind and version from its first ten bytes, without a registry, and old records stay readable.
-Columns are bytes inside the envelope: numpy views them where they lie, nothing loops over tuples (DESIGN §2).
+Columns are bytes inside the envelope: numpy views them where they lie, nothing loops over tuples (ADR 25).
 """
 
 from __future__ import annotations

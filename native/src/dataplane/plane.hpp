@@ -1,4 +1,4 @@
-// The data plane: what an engine reads shards and slices by, wherever they lie (DESIGN §1, §4; Wukong §5: one-sided
+// The data plane: what an engine reads shards and slices by, wherever they lie (ADR 15; Wukong §5: one-sided
 // READs bypass the other machine's processor). A region is a file that one node writes and everybody reads; a read
 // copies a range of it. Implementations: local (mapped files), TCP, RDMA.
 //

@@ -15,8 +15,7 @@ constexpr std::size_t kReadHead = 8;  // of a Read's body: count, zero
 constexpr std::size_t kMaxRequest = sizeof(FrameHeader) + kReadHead + wire::kMaxReads * sizeof(ReadItem);
 constexpr std::size_t kGreetingBuffer = 256;  // until the other side has proved that it is worth more
 constexpr std::size_t kAnswerBuffer = std::size_t{256} << 10;
-constexpr std::size_t kAhead =
-    8;  // answers whose memory is asked for early: a dependent miss costs ~200 ns (DESIGN §6)
+constexpr std::size_t kAhead = 8;  // answers whose memory is asked for early: a dependent miss costs ~200 ns (ADR 8)
 
 std::size_t largest_body(Message message) {
     switch (message) {

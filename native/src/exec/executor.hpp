@@ -1,4 +1,4 @@
-// Columnar execution of physical plans (DESIGN §6.4); the plan's format is docs/plan-format.md.
+// Columnar execution of physical plans (ADR 8); the plan's format is docs/plan-format.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Fork-join (Wukong, OSDI'16 §5; DESIGN §6.6): steps of a plan that run where the lists lie that they read. The rows go
+// Fork-join (Wukong, OSDI'16 §5; ADR 18): steps of a plan that run where the lists lie that they read. The rows go
 // there, and come back extended.
 #pragma once
 

@@ -1,7 +1,7 @@
 // What the last run looked up and what it answered: where all of it is found again, the answer stands.
 //
-// A small standing query is evaluated every step of its window, and most steps change nothing that it reads (DESIGN
-// §6.5; "operator-aware" evaluation of CQELS, JWS'16, keeps operators' results likewise). What it costs then is not
+// A small standing query is evaluated every step of its window, and most steps change nothing that it reads (ADR
+// 48; "operator-aware" evaluation of CQELS, JWS'16, keeps operators' results likewise). What it costs then is not
 // work but cold cache lines, of operators' code and data above all; asking the sources again needs none of these.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The binding table: columns of term ids, one per variable slot of the plan (DESIGN §6.4).
+// The binding table: columns of term ids, one per variable slot of the plan (ADR 8).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Terms <-> ids. See term.hpp for the id layout and DESIGN §3 for the rules.
+// Terms <-> ids. See term.hpp for the id layout and ADR 2 for the rules.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Lists that an engine has read from other nodes, kept. Nothing of them is ever out of date: positions that a list had
-// at some snapshot keep their values for ever, so what is kept is short of what came later at most (DESIGN §4: "a
+// at some snapshot keep their values for ever, so what is kept is short of what came later at most (ADR 3: "a
 // published byte never changes").
 #pragma once
 

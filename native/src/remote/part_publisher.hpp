@@ -1,5 +1,5 @@
 // A node's part of a stream: of each closed batch the tuples whose subjects lie in its shards, published as slices
-// (Wukong+S §4.1; DESIGN §5).
+// (Wukong+S §4.1; ADR 16).
 #pragma once
 
 #include <cstdint>

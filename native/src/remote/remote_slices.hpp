@@ -1,5 +1,5 @@
 // A stream's closed batches, copied from the nodes that publish them: each slice once per engine, kept until nothing
-// here needs it (the paper's locality-aware replication of the stream index, by pull: Wukong+S §4.2; DESIGN §5).
+// here needs it (the paper's locality-aware replication of the stream index, by pull: Wukong+S §4.2; ADR 16).
 #pragma once
 
 #include <cstdint>

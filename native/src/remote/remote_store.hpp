@@ -1,4 +1,4 @@
-// The stored graph as an engine reads it from nodes: every shard one-sidedly, through the data plane (DESIGN §4, §6.6;
+// The stored graph as an engine reads it from nodes: every shard one-sidedly, through the data plane (ADR 16, ADR 18;
 // docs/adr/0016). Nobody on the other side takes part, so what a view needs must stay by leases: a lease says how long.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What one commit appended to one shard, per list: the "offset at which the first newer slice appended to that key"
-// from which a reader of an older snapshot finds the length it may see (DESIGN §4, bounded scalarization; Wukong+S §4.3
+// from which a reader of an older snapshot finds the length it may see (ADR 3, bounded scalarization; Wukong+S §4.3
 // keeps two snapshots in every key instead).
 #pragma once
 

@@ -18,7 +18,7 @@ struct Edge {
     TermId object;
 };
 
-/// Who made a commit. Standing queries bound the streams that they name to exact batches (SEMANTICS §3).
+/// Who made a commit. Standing queries bound the streams that they name to exact batches (docs/semantics.md §3).
 struct CommitSource {
     std::uint32_t stream = 0;  // stream number from 1; 0 = update or load
     std::int64_t batch = 0;

@@ -1,4 +1,4 @@
-// Edge labels: (graph, predicate) <-> 31-bit number, shared by all shards of an engine (DESIGN §3).
+// Edge labels: (graph, predicate) <-> 31-bit number, shared by all shards of an engine (ADR 2).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The bytes of a shard's region, as the writer lays them down and as readers in this process, in other processes and,
-// later, on other nodes find them (DESIGN §4; docs/store-layout.md draws it). Only offsets, no pointers: every process
+// later, on other nodes find them (docs/store-layout.md draws it). Only offsets, no pointers: every process
 // maps the region where it likes.
 //
 // Rule for all structures here: a published byte never changes, except the 8-byte words marked [word], which are stored

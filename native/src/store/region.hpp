@@ -1,6 +1,6 @@
 // One shard's memory: mapped once over a large reserved range of addresses and grown by segments, so that nothing in it
-// ever moves. It is a file where other processes are to map it read-only (DESIGN §4), else memory of this process
-// alone, which the system puts on large pages more readily (docs/adr/0013).
+// ever moves. It is a file where other processes are to map it read-only (docs/store-layout.md), else memory of this
+// process alone, which the system puts on large pages more readily (docs/adr/0013).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the disk holds of a region, and what has changed since (DESIGN §8): a chain of parts, each a file of spans of
+// What the disk holds of a region, and what has changed since (ADR 39): a chain of parts, each a file of spans of
 // the region's bytes, of which later ones lie over earlier ones. The first part has all of them. Which blocks have
 // changed is found by their checksums: writers mark nothing, so no store can be forgotten (docs/adr/0039 has what that
 // costs).

@@ -1,5 +1,5 @@
 // A shard as another process reads it: its region mapped read-only while the writer goes on. No lock is taken and
-// nothing is written; what memory was recycled under a reader is noticed, and read again (DESIGN §4, §5).
+// nothing is written; what memory was recycled under a reader is noticed, and read again (docs/store-layout.md).
 #pragma once
 
 #include <chrono>

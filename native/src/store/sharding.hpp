@@ -1,4 +1,4 @@
-// Which shard keeps a vertex's lists (DESIGN §4: hash(id) mod S, S fixed at creation).
+// Which shard keeps a vertex's lists (docs/store-layout.md: hash(id) mod S, S fixed at creation).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The stored graph of one engine: labels, shards, snapshots. Papers: Wukong §4 (key-value store of a graph), Wukong+S
-// §4.3 (bounded snapshot scalarization). Layout: DESIGN §4; docs/store-layout.md has ours with its measured reasons.
+// §4.3 (bounded snapshot scalarization). Layout: docs/store-layout.md, with its measured reasons in ADR 3.
 #pragma once
 
 #include <cstdint>

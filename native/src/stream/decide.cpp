@@ -1,4 +1,4 @@
-// Which rows a stream takes (SEMANTICS §2).
+// Which rows a stream takes (docs/semantics.md §2).
 #include <algorithm>
 
 #include "errors.hpp"

@@ -16,7 +16,7 @@ namespace penstock {
 /// Edges of a window leave in that order too, so those that have left are at the front. Nobody takes them out: whoever
 /// next reads the list, or needs room in it, leaves them behind.
 ///
-/// Up to two values are here (three quarters of all vertices have one neighbour, NOTES.md), more in a block. One that
+/// Up to two values are here (three quarters of all vertices have one neighbour), more in a block. One that
 /// comes again leaves a hole there, and is found by bisection over ids, which ascend (modulo 2^32). The oldest value's
 /// id is here, too; the youngest's is known to whoever has the list.
 ///

@@ -1,5 +1,5 @@
 // One stream's open batches and slices. A slice is the immutable content of one closed batch: Wukong+S's transient
-// store and stream index in one structure (§4.1, §4.2; DESIGN §5).
+// store and stream index in one structure (§4.1, §4.2; ADR 4).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace penstock {
 
 enum class Fate : std::uint8_t { Accepted = 0, Late = 1, TooFarAhead = 2 };
 
-/// What times of arriving tuples are measured against (SEMANTICS §2).
+/// What times of arriving tuples are measured against (docs/semantics.md §2).
 struct Arrival {
     std::int64_t watermark;  // before the first row
     std::int64_t lateness_ms;
@@ -66,9 +66,9 @@ public:
     static void check(const Dictionary& dictionary, std::span<const std::int64_t> ts, std::span<const TermId> s,
                       std::span<const TermId> p, std::span<const TermId> o, std::int64_t time_limit);
 
-    /// Decides each row's fate in order (SEMANTICS §2) without storing anything: late where ts <= watermark, too far
-    /// ahead where ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to ts - 1 -
-    /// lateness_ms. Rows of one event are consecutive and share ts. Returns the watermark after the last row.
+    /// Decides each row's fate in order (docs/semantics.md §2) without storing anything: late where ts <= watermark,
+    /// too far ahead where ts > max(watermark, wall_ms) + max_ahead_ms; an accepted row moves the running watermark to
+    /// ts - 1 - lateness_ms. Rows of one event are consecutive and share ts. Returns the watermark after the last row.
     static std::int64_t decide(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t lateness_ms,
                                std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates);
 

@@ -50,7 +50,7 @@ protected:
 };
 
 /// Tuples with event time in (start, end]. A triple that occurs several times is one edge with its latest event time;
-/// it goes when its latest occurrence expires (SEMANTICS §7.11, 12).
+/// it goes when its latest occurrence expires (docs/semantics.md §7.11, 12).
 class TimeWindow final : public Window {
 public:
     explicit TimeWindow(const SliceSource& stream) : Window(stream) {}
@@ -64,7 +64,7 @@ private:
 };
 
 /// The last n tuples after event time P in the order (event time, arrival); duplicates count in the counting, not in
-/// the content (SEMANTICS §3). Same look-ups as TimeWindow.
+/// the content (docs/semantics.md §3). Same look-ups as TimeWindow.
 class CountWindow final : public Window {
 public:
     CountWindow(const SliceSource& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms);

@@ -17,9 +17,9 @@
 namespace penstock {
 
 /// Every occurrence of a tuple is a record of the queue; the edge belongs to the youngest, so an expiring older one
-/// changes nothing (SEMANTICS §7.11, 12). What has expired is not taken out of lists: they have records' ids, and see
-/// by them what is held still. A direction of a label is indexed from the first time that it is asked for: what no
-/// query reads costs only the queue and the set of edges. Look-ups therefore change the index: one thread.
+/// changes nothing (docs/semantics.md §7.11, 12). What has expired is not taken out of lists: they have records' ids,
+/// and see by them what is held still. A direction of a label is indexed from the first time that it is asked for: what
+/// no query reads costs only the queue and the set of edges. Look-ups therefore change the index: one thread.
 class WindowIndex {
 public:
     const RecordQueue& records() const { return records_; }

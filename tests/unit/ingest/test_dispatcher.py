@@ -1,4 +1,4 @@
-"""Batches of one partition, restarts at any moment, what is late or repeated (SEMANTICS §2)."""
+"""Batches of one partition, restarts at any moment, what is late or repeated (docs/semantics.md §2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that say nothing (SEMANTICS §2)."""
+"""Streams that say nothing (docs/semantics.md §2)."""
 
 from __future__ import annotations
 

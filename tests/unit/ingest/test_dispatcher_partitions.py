@@ -1,4 +1,4 @@
-"""Event time over several partitions, and over such as come later (SEMANTICS §2)."""
+"""Event time over several partitions, and over such as come later (docs/semantics.md §2)."""
 
 from __future__ import annotations
 

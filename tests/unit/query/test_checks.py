@@ -1,4 +1,4 @@
-"""What the grammar allows and the language does not (SEMANTICS §4, §5; notes of the SPARQL grammar)."""
+"""What the grammar allows and the language does not (docs/semantics.md §4, §5; notes of the SPARQL grammar)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows a pattern yields for each row on its left, from exact counts (DESIGN §6.3).
+"""How many rows a pattern yields for each row on its left, from exact counts (docs/architecture.md, "Queries").
 
 Counts come from the stored graph's header and from windows; a window that has not been built yet counts as unknown, and
 the plan is chosen again once real counts are there (Strider's adaptivity with measured cardinalities).

@@ -1,4 +1,4 @@
-"""Where steps over the stored graph are done when nodes own its shards: in place or by fork-join (DESIGN §6.6).
+"""Where steps over the stored graph are done when nodes own its shards: in place or by fork-join (ADR 18).
 
 In place, the engine reads the lists of a morsel's keys from the nodes, three rounds each: what Wukong (OSDI'16 §5)
 does with few rows. By fork-join the rows go to the nodes which own their keys, and come back extended. The costs are

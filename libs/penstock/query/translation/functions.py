@@ -1,4 +1,4 @@
-"""Which functions there are, by name and by IRI, and how many arguments they take (SPARQL 1.1 §17.4, SEMANTICS §5)."""
+"""Which functions there are, by name and by IRI, with how many arguments (SPARQL 1.1 §17.4, semantics.md §5)."""
 
 from __future__ import annotations
 
