@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from itertools import count
 from typing import TYPE_CHECKING
@@ -16,9 +17,11 @@ from penstock.log import (
     Partition,
     RebalancedError,
     Record,
+    RecordTooLargeError,
     Topic,
     UnknownTopicError,
 )
+from penstock.log.sizes import MAX_RECORD_BYTES, wire_bytes
 from penstock.log.view import CompactedView, Lookup
 
 if TYPE_CHECKING:
@@ -246,6 +249,31 @@ def test_records_of_many_topics_are_fetched_together(log: Log, topic: str) -> No
     }
     assert lookup.fetch({}) == {}
     lookup.close()
+
+
+def incompressible(size: int) -> bytes:
+    return random.Random(1).randbytes(size)
+
+
+def test_a_record_that_is_too_large_is_refused_before_it_is_produced(log: Log, topic: str) -> None:
+    empty = Record(topic, b"", b"key", headers=(("name", b"value"), ("näme", b"")))
+    room = MAX_RECORD_BYTES - wire_bytes(empty)
+    small, large = Record(topic, b"small"), empty._replace(value=bytes(room + 1))
+    writer, transactional = log.writer(), log.transactional(f"{topic}-writer")
+    for write in (writer.append, transactional.commit):
+        with pytest.raises(
+            RecordTooLargeError, match=rf"{topic}\[0\]: .* {MAX_RECORD_BYTES + 1} .* {MAX_RECORD_BYTES}"
+        ):
+            write([small, large])
+    with pytest.raises(RecordTooLargeError):
+        writer.submit(large)
+    writer.flush()
+    assert log.spans([Partition(topic)])[Partition(topic)].end == 0, "nothing of the calls took effect"
+    writer.append([small])
+    largest = empty._replace(value=incompressible(room))
+    transactional.commit([largest])
+    found = read_to_end(log.reader({Partition(topic): START}), at_least=2)
+    assert [m.value for m in found] == [b"small", largest.value], "the limit itself is taken, whatever it holds"
 
 
 def test_a_group_goes_on_where_it_stopped(log: Log, topic: str) -> None:

@@ -198,8 +198,8 @@ class Client:
     ) -> None:
         """Produce events, (timestamp, data) each, in order; durable on return.
 
-        TransientError: brokers did not answer in time. The events are on their way all the same, as long as the client
-        lives, and are written once brokers answer again: pushed again they would be there twice.
+        TransientError: brokers did not answer in time, and the events are still in flight. The same call of this client
+        again continues: it waits for them and writes no event twice.
         """
         topic = self._topics.events(self._name(stream))
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])

@@ -5,7 +5,15 @@ confluent-kafka), topic names, clocks, and what is the same over any back end (`
 (their schemas are in schemas/, their codecs in `penstock.wire`).
 """
 
-from penstock.log.errors import Backpressure, FencedError, LogError, RebalancedError, TransientError, UnknownTopicError
+from penstock.log.errors import (
+    Backpressure,
+    FencedError,
+    LogError,
+    RebalancedError,
+    RecordTooLargeError,
+    TransientError,
+    UnknownTopicError,
+)
 from penstock.log.memory import MemoryLog
 from penstock.log.port import (
     END,
@@ -21,9 +29,11 @@ from penstock.log.port import (
     TransactionalWriter,
     Writer,
 )
+from penstock.log.sizes import MAX_RECORD_BYTES
 
 __all__ = [
     "END",
+    "MAX_RECORD_BYTES",
     "START",
     "Backpressure",
     "FencedError",
@@ -36,6 +46,7 @@ __all__ = [
     "Reader",
     "RebalancedError",
     "Record",
+    "RecordTooLargeError",
     "Span",
     "Topic",
     "TransactionalWriter",

@@ -25,5 +25,9 @@ class RebalancedError(LogError):
     """The reader does not own these partitions any more: drop what was read from them, another member reads it."""
 
 
+class RecordTooLargeError(LogError):
+    """A record that no topic takes. Nothing of the call took effect; the same call fails again."""
+
+
 class UnknownTopicError(LogError):
     """A topic or partition that nobody created."""

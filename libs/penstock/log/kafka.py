@@ -18,6 +18,7 @@ from penstock.log.errors import LogError, TransientError, UnknownTopicError
 from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
 from penstock.log.kafka_writers import KafkaTransactionalWriter, KafkaWriter
 from penstock.log.port import Partition, Span, Topic
+from penstock.log.sizes import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _ANSWER_S: Final = 30.0  # how long any single request to the brokers may take
 _RETRY_S: Final = 0.05
 _QUIET_S: Final = 10.0  # between two log lines about the same kind of error
-MAX_RECORD_BYTES: Final = 64 << 20
-"""What the topics created here take, whatever the brokers' default."""
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _PASSING: Final = {
     KafkaError.NOT_LEADER_FOR_PARTITION,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from penstock.log.appending import Appending
 from penstock.log.errors import Backpressure, FencedError, LogError, TransientError
 from penstock.log.port import Partition
+from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +35,7 @@ _WRITING: Final = {
     "delivery.timeout.ms": 0,  # never given up: who waits for it decides when it has taken too long
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": _IN_FLIGHT_KBYTES,
-    "message.max.bytes": 67_108_864,
+    "message.max.bytes": MAX_RECORD_BYTES,
 }
 
 
@@ -45,12 +47,14 @@ class KafkaWriter:
         # Where a record is lost for good, those behind it must not get through: a reader would see a hole.
         self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
         self._failure: KafkaError | None = None
+        self._appending = Appending()
 
     def _on_delivery(self, error: KafkaError | None, _: confluent_kafka.Message) -> None:
         self._failure = self._failure or error
 
     def submit(self, record: Record) -> None:
         """Hand a record over."""
+        check_sizes([record])
         self._log.check(Partition(record.topic, record.partition))
         self._producer.poll(0)
         try:
@@ -69,10 +73,9 @@ class KafkaWriter:
             raise TransientError(f"{left} records are not acknowledged after {_FLUSH_S} s")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all."""
-        for record in records:
-            self._submit_in_time(record)
-        self.flush()
+        """Submit and flush all, or go on with a call that failed."""
+        check_sizes(records)
+        self._appending.run(records, self._submit_in_time, self.flush)
 
     def _submit_in_time(self, record: Record) -> None:
         while True:
@@ -116,6 +119,7 @@ class KafkaTransactionalWriter:
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:
             raise self._over
+        check_sizes(records)
         for record in records:
             self._log.check(Partition(record.topic, record.partition))
         if consumed:

@@ -12,12 +12,14 @@ from itertools import count
 from threading import Condition
 from typing import TYPE_CHECKING
 
+from penstock.log.appending import Appending
 from penstock.log.clock import SystemClock
 from penstock.log.errors import Backpressure, FencedError, UnknownTopicError
 from penstock.log.faults import Faults, NoFaults, Point
 from penstock.log.memory_readers import MemoryGroupReader, MemoryReader
 from penstock.log.memory_state import Group, PartitionLog, record_bytes
 from penstock.log.port import Partition, Record, Span, Topic
+from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +36,17 @@ MAX_IN_FLIGHT = 100_000
 class MemoryLog:
     """A log in this process's memory."""
 
-    def __init__(self, clock: Clock | None = None, faults: Faults | None = None, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        faults: Faults | None = None,
+        max_bytes: int = MAX_BYTES,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.faults: Faults = faults or NoFaults()
         self.changed = Condition()
-        self._max_bytes = max_bytes
+        self._max_bytes, self._max_record_bytes = max_bytes, max_record_bytes
         self._bytes = 0
         self._topics: dict[str, tuple[Topic, list[PartitionLog]]] = {}
         self._groups: dict[str, Group] = {}
@@ -96,7 +104,8 @@ class MemoryLog:
 
     # ---- writing
     def check(self, records: Sequence[Record], in_flight: int = 0) -> None:
-        """UnknownTopicError or Backpressure where these records, and so many bytes more, cannot be taken now."""
+        """UnknownTopicError, RecordTooLargeError, or Backpressure where these and so many bytes more do not fit now."""
+        check_sizes(records, self._max_record_bytes)
         with self.changed:
             for record in records:
                 self.partition(Partition(record.topic, record.partition))
@@ -192,6 +201,7 @@ class MemoryWriter:
         self._log = log
         self._pending: deque[Record] = deque()
         self._bytes = 0
+        self._appending = Appending()
 
     def submit(self, record: Record) -> None:
         """Hand a record over."""
@@ -209,13 +219,14 @@ class MemoryWriter:
             self._bytes -= record_bytes(self._pending.popleft())
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all."""
+        """Submit and flush all, or go on with a call that failed."""
         self._log.check(records)
-        for record in records:
-            if len(self._pending) >= MAX_IN_FLIGHT:
-                self.flush()
-            self.submit(record)
-        self.flush()
+        self._appending.run(records, self._submit_in_time, self.flush)
+
+    def _submit_in_time(self, record: Record) -> None:
+        if len(self._pending) >= MAX_IN_FLIGHT:
+            self.flush()
+        self.submit(record)
 
     def close(self) -> None:
         """Lose what was not flushed."""

@@ -75,7 +75,10 @@ class Writer(Protocol):
     """
 
     def submit(self, record: Record) -> None:
-        """Hand a record over; it is durable only after `flush`. `Backpressure` when too much is in flight: flush."""
+        """Hand a record over; it is durable only after `flush`. `Backpressure` when too much is in flight: flush.
+
+        RecordTooLargeError: no topic takes the record, and it was not handed over.
+        """
         ...
 
     def flush(self) -> None:
@@ -87,7 +90,11 @@ class Writer(Protocol):
         ...
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all, waiting where there is back-pressure."""
+        """Submit and flush all, waiting where there is back-pressure. RecordTooLargeError: nothing was submitted.
+
+        TransientError: what was submitted is still in flight. The same call again waits for it and writes none of its
+        records twice: the idempotent producer keeps their sequence numbers.
+        """
         ...
 
     def close(self) -> None:
@@ -109,6 +116,7 @@ class TransactionalWriter(Protocol):
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
         TransientError: the transaction was aborted, nothing of it will ever be seen. FencedError: this writer is over.
+        RecordTooLargeError: nothing was begun.
         LogError: the outcome is unknown; end, open the id again and look at what is there.
         """
         ...

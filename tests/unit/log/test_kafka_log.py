@@ -8,8 +8,9 @@ pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import Producer
 
-from penstock.log import LogError, Partition, Record, TransientError, UnknownTopicError, kafka_writers
-from penstock.log.kafka import MAX_RECORD_BYTES, KafkaLog
+from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError, kafka_writers
+from penstock.log.kafka import KafkaLog
+from penstock.log.sizes import MAX_RECORD_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,37 @@ def log(brokers):
 
 def test_a_record_that_is_too_large_is_the_logs_error(log):
     writer = log.writer()
-    with pytest.raises(LogError, match="too large"):
-        writer.append([Record("t", bytes(MAX_RECORD_BYTES + 1))])
+    with pytest.raises(RecordTooLargeError, match=r"t\[0\]"):
+        writer.append([Record("t", bytes(MAX_RECORD_BYTES))])
     writer.append([Record("t", b"small")])
+
+
+class SlowBrokers:
+    """A producer whose acknowledgements come too late for the first flushes."""
+
+    def __init__(self, producer, late: int) -> None:
+        self._producer, self._late, self.produced = producer, late, []
+
+    def __getattr__(self, name):
+        return getattr(self._producer, name)
+
+    def produce(self, topic, **record):
+        self.produced.append(record["value"])
+        self._producer.produce(topic, **record)
+
+    def flush(self, timeout_s):
+        self._late -= 1
+        return 1 if self._late >= 0 else self._producer.flush(timeout_s)
+
+
+def test_an_append_that_is_not_acknowledged_in_time_is_waited_for_by_the_same_call(log):
+    writer, records = log.writer(), [Record("t", b"%d" % i) for i in range(3)]
+    writer._producer = brokers = SlowBrokers(writer._producer, 2)
+    for _ in range(2):
+        with pytest.raises(TransientError, match="not acknowledged"):
+            writer.append(records)
+    writer.append(records)
+    assert brokers.produced == [b"0", b"1", b"2"], "each has one sequence number"
 
 
 def test_brokers_that_are_away_while_a_writer_is_opened_are_a_transient_error(monkeypatch):

@@ -54,6 +54,32 @@ def test_a_crash_in_the_middle_of_a_flush_loses_a_suffix() -> None:
     assert read(log, name) == [b"0", b"1"]
 
 
+def test_an_append_that_failed_goes_on_where_it_stopped() -> None:
+    for failing_after in range(5):
+        faults = Breaks(Point.APPEND, failing_after, TransientError("brokers are away"))
+        log = MemoryLog(faults=faults)
+        name, writer, records = made(log), log.writer(), [Record("t", b"%d" % i) for i in range(5)]
+        for _ in range(3):
+            with pytest.raises(TransientError):
+                writer.append(records)
+        faults.left = 100
+        writer.append(list(records))
+        assert read(log, name) == [b"%d" % i for i in range(5)]
+        writer.append(records)
+        assert len(read(log, name)) == 10, "a call behind one that succeeded is another one"
+
+
+def test_other_records_do_not_wait_for_a_call_that_failed() -> None:
+    faults = Breaks(Point.APPEND, 0, TransientError("brokers are away"))
+    log = MemoryLog(faults=faults)
+    name, writer = made(log), log.writer()
+    with pytest.raises(TransientError):
+        writer.append([Record("t", b"first")])
+    faults.left = 100
+    writer.append([Record("t", b"second")])
+    assert read(log, name) == [b"first", b"second"], "in order, what was in flight included"
+
+
 def test_a_crash_before_a_commit_leaves_nothing_and_one_after_it_leaves_all() -> None:
     for point, left in ((Point.COMMIT, []), (Point.COMMITTED, [b"a", b"b"])):
         log = MemoryLog(faults=Breaks(point, 0, CrashError()))

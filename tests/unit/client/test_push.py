@@ -1,0 +1,43 @@
+"""Producing by a `Client`."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import Client
+from penstock.log import START, MemoryLog, Partition, Topic, TransientError
+from penstock.log.faults import NoFaults, Point
+from penstock.log.topics import TopicNames
+
+LINE = "<http://x/a> <http://x/p> <http://x/b> ."
+EVENTS = TopicNames().events("s")
+
+
+class BrokersAway(NoFaults):
+    """Brokers do not answer after so many records, until they are back."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def at(self, point: Point, owner: str) -> None:
+        if point is Point.APPEND:
+            self.after -= 1
+            if self.after < 0:
+                raise TransientError("the brokers do not answer")
+
+
+@pytest.mark.parametrize("durable", range(3))
+def test_events_that_are_pushed_again_after_a_transient_error_are_written_once(durable):
+    faults = BrokersAway(durable)
+    log = MemoryLog(faults=faults)
+    log.create([Topic(EVENTS)])
+    client = Client(log=log)
+    events = [(time_ms, LINE) for time_ms in (1_000, 2_000, 3_000)]
+    for _ in range(2):
+        with pytest.raises(TransientError):
+            client.push_events("s", events)
+    faults.after = 100
+    client.push_events("s", events)
+    client.push("s", LINE, 3_000)
+    found = log.reader({Partition(EVENTS): START}).poll()
+    assert [int(dict(m.headers)["timestamp"]) for m in found] == [1_000, 2_000, 3_000, 3_000]
