@@ -85,8 +85,8 @@ def _throughput(events: int) -> Iterator[Row]:
     log = MemoryLog()
     _declared(log, 1)
     log.writer().append([_event("s0", 1_000 + i // 10, TRIPLES) for i in range(events)])
-    adaptor = Adaptor(log, NAMES, _Terms(), "adaptor")
-    dispatcher = Dispatcher(log, NAMES, SHARDS, SystemClock(), "adaptor")
+    adaptor = Adaptor(log, NAMES, _Terms(), NAMES.adaptor_group)
+    dispatcher = Dispatcher(log, NAMES, SHARDS, SystemClock(), NAMES.adaptor_group)
     adapting = _cpu_us(lambda: _until_idle(adaptor))
     dispatching = _cpu_us(lambda: _until_idle(dispatcher))
     stream = dispatcher.streams["http://x/0"]
@@ -111,8 +111,8 @@ def _tick(streams: int, ticks: int) -> Row:
     """Each stream gets one event a tick, which closes the batch before."""
     log = MemoryLog()
     declarations = _declared(log, streams)
-    adaptor = Adaptor(log, NAMES, _Terms(), "adaptor")
-    dispatcher = Dispatcher(log, NAMES, SHARDS, SystemClock(), "adaptor")
+    adaptor = Adaptor(log, NAMES, _Terms(), NAMES.adaptor_group)
+    dispatcher = Dispatcher(log, NAMES, SHARDS, SystemClock(), NAMES.adaptor_group)
     spent = []
     for tick in range(ticks):
         log.writer().append([_event(d.name, 1_001 + 100 * tick, 1) for d in declarations])
@@ -160,8 +160,8 @@ def _closings(log: Log, closings: int) -> list[float]:
         core.close()
 
     cores = (
-        Adaptor(log, NAMES, _Terms(), "adaptor"),
-        Dispatcher(log, NAMES, SHARDS, SystemClock(), "adaptor"),
+        Adaptor(log, NAMES, _Terms(), NAMES.adaptor_group),
+        Dispatcher(log, NAMES, SHARDS, SystemClock(), NAMES.adaptor_group),
     )
     threads = [threading.Thread(target=work, args=(core,)) for core in cores]
     for thread in threads:

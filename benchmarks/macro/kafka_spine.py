@@ -25,7 +25,7 @@ from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.ingest.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
@@ -114,8 +114,8 @@ class Spine:
 
     def _close(self, until_ms: int, events: list[tuple[int, int]]) -> None:
         names = self.topics.names
-        adaptor = Adaptor(self.log, names, self.terms, ADAPTOR_GROUP)
-        dispatcher = Dispatcher(self.log, names, self.topics.shards, self.clock, ADAPTOR_GROUP)
+        adaptor = Adaptor(self.log, names, self.terms, names.adaptor_group)
+        dispatcher = Dispatcher(self.log, names, self.topics.shards, self.clock, names.adaptor_group)
         topic = names.events("s")
         writer = self.log.writer()
         made = [Record(topic, event(number), headers=(("timestamp", b"%d" % time),)) for time, number in events]

@@ -118,10 +118,15 @@ def _adaptor(
     with tempfile.TemporaryDirectory() as folder:
         core: Adaptor | StreamAdaptor
         if trigger is None:
-            core = Adaptor(log, NAMES, FlightTerms([dictionary]), "adaptor")
+            core = Adaptor(log, NAMES, FlightTerms([dictionary]), NAMES.adaptor_group)
         else:
             settings = StreamSettings(
-                bootstrap_servers, (dictionary,), folder, "adaptor", trigger_ms=trigger[0], checkpoint_ms=trigger[1]
+                bootstrap_servers,
+                (dictionary,),
+                folder,
+                NAMES.adaptor_group,
+                trigger_ms=trigger[0],
+                checkpoint_ms=trigger[1],
             )
             core = StreamAdaptor(spark, log, NAMES, settings)
         thread = threading.Thread(target=work)

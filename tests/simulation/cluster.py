@@ -18,7 +18,7 @@ from penstock.engine.directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.ingest.dispatcher import Dispatcher
 from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
@@ -127,11 +127,11 @@ class Cluster:
 
     # ---- processes
     def _start_adaptor(self) -> Adaptor:
-        return self._adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP, opening_s=0.0)
+        return self._adaptor(self.log, self.topics.names, self.terms, self.topics.names.adaptor_group, opening_s=0.0)
 
     def _start_dispatcher(self) -> Dispatcher:
         names, shards = self.topics.names, self.topics.shards
-        return self._dispatcher(self.log, names, shards, self.clock, ADAPTOR_GROUP, opening_s=0.0)
+        return self._dispatcher(self.log, names, shards, self.clock, self.topics.names.adaptor_group, opening_s=0.0)
 
     def _coordinator_starter(self, i: int) -> Callable[[], Coordinator]:
         return lambda: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock, self.discard_after_ms)
@@ -322,7 +322,7 @@ class Cluster:
         names = self.topics.names
         prefix = names.events("").rpartition(".")[0]
         events = [Partition(t, i) for t, n in self.log.topics().items() if t.startswith(prefix) for i in range(n)]
-        taken = self.log.committed(ADAPTOR_GROUP, events)
+        taken = self.log.committed(self.topics.names.adaptor_group, events)
         spans = self.log.spans(events)
         dispatcher = self.dispatchers[0].service
         return (

@@ -124,7 +124,7 @@ def by_plain(
     if wanted is not None:
         want(log, names, 1, *wanted)
     log.writer().append(produced)
-    adaptor = Adaptor(log, names, dictionary.service, "adaptor")
+    adaptor = Adaptor(log, names, dictionary.service, names.adaptor_group)
     while adaptor.step():
         pass
     return read(log, names, dictionary.terms), adaptor

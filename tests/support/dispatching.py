@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMES = TopicNames()
 IRI = "http://x/s"
 SHARDS = 3
-GROUP = "adaptor"
+GROUP = NAMES.adaptor_group
 
 
 class CrashError(Exception):

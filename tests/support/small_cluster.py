@@ -18,7 +18,7 @@ from penstock.cluster.topics import ClusterTopics
 from penstock.dataplane import Server
 from penstock.engine.limits import Limits
 from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.ingest.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
@@ -54,7 +54,7 @@ class SmallCluster:
         self.log.create(self.topics.all())
         self.terms = DictionaryService(self.log, self.topics)
         self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
-        self.adaptor = Adaptor(self.log, self.topics.names, self.terms, ADAPTOR_GROUP)
+        self.adaptor = Adaptor(self.log, self.topics.names, self.terms, self.topics.names.adaptor_group)
         self.dispatcher = self.start_dispatcher()
         self.engines: dict[str, QueryEngine] = {}
         self.paused: list[object] = []  # services that stand still
@@ -67,7 +67,7 @@ class SmallCluster:
         self.run()
 
     def start_dispatcher(self) -> Dispatcher:
-        return Dispatcher(self.log, self.topics.names, self.topics.shards, self.clock, ADAPTOR_GROUP)
+        return Dispatcher(self.log, self.topics.names, self.topics.shards, self.clock, self.topics.names.adaptor_group)
 
     def start_engine(self, name: str) -> QueryEngine:
         rng = random.Random(0)

@@ -107,3 +107,13 @@ def test_the_image_is_given_everything_that_the_build_installs():
     sent = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE))
     assert installed | {"libs", "native", "schemas"} <= copied
     assert copied <= sent
+
+
+def test_two_clusters_on_one_broker_have_adaptor_groups_of_their_own():
+    common = {"bootstrap_servers": "b:1", "dictionaries": "grpc://d:1"}
+    groups = [
+        (AdaptorSettings(**common, prefix=prefix).group, DispatcherSettings(**common, prefix=prefix).group)
+        for prefix in ("red", "blue")
+    ]
+    assert groups == [("red.adaptor", "red.adaptor"), ("blue.adaptor", "blue.adaptor")]
+    assert AdaptorSettings(**common, adaptor_group="mine").group == "mine"

@@ -33,7 +33,6 @@ OPEN_BYTES = 256 << 20
 """Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
 GROWTH_MS = 5_000
 """How often it is asked whether a topic has gained partitions."""
-ADAPTOR_GROUP = "adaptor"
 OPENING_S = 60.0
 """How long opening may read each of its topics before it is a TransientError."""
 

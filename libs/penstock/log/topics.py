@@ -28,6 +28,11 @@ class TopicNames:
 
     prefix: str = "penstock"
 
+    @property
+    def adaptor_group(self) -> str:
+        """Consumer group of the adaptors, unless their settings name another one."""
+        return f"{self.prefix}.adaptor"
+
     def events(self, stream: str) -> str:
         """Users' RDF events of a stream."""
         return f"{self.prefix}.events.{segment(stream)}"

@@ -9,10 +9,9 @@ from pydantic import Field
 
 from penstock.cluster.rpc import FlightTerms
 from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import ADAPTOR_GROUP
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
-from penstock.services.cluster_settings import ClientSettings, topics_of
+from penstock.services.cluster_settings import ClientSettings, GroupSettings, topics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 
-class AdaptorSettings(ClientSettings):
+class AdaptorSettings(ClientSettings, GroupSettings):
     """Settings of an adaptor."""
 
-    adaptor_group: str = Field(ADAPTOR_GROUP, min_length=1, description="consumer group of the adaptors")
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
 
 
@@ -56,7 +54,7 @@ def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
     """Open the core: one member of the adaptors' group."""
     topics_of(context)
     terms = FlightTerms(context.settings.dictionaries.split(","))
-    adaptor = Adaptor(context.log, context.names, terms, context.settings.adaptor_group)
+    adaptor = Adaptor(context.log, context.names, terms, context.settings.group)
     context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))
     return adaptor
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from penstock.cluster.topics import ClusterTopics
 from penstock.log import TransientError
+from penstock.log.topics import TopicNames
 from penstock.runtime import Context, ServiceSettings
 from penstock.runtime.settings import SettingsError
 
@@ -26,6 +27,19 @@ class ClusterSettings(ServiceSettings):
     """Settings of every service that knows the cluster's topics."""
 
     buckets: int = Field(8, ge=1, le=1024, description="shares of the standing queries; fixed for a cluster's life")
+
+
+class GroupSettings(ServiceSettings):
+    """Settings of services that know the adaptors' consumer group."""
+
+    adaptor_group: str | None = Field(
+        None, min_length=1, description="consumer group of the adaptors; none = `<prefix>.adaptor`"
+    )
+
+    @property
+    def group(self) -> str:
+        """The consumer group in force."""
+        return self.adaptor_group or TopicNames(self.prefix).adaptor_group
 
 
 class ClientSettings(ClusterSettings):

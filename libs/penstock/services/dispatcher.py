@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from penstock.engine.streams import NEVER
-from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.ingest.dispatcher import Dispatcher
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
-from penstock.services.cluster_settings import ClusterSettings, topics_of
+from penstock.services.cluster_settings import ClusterSettings, GroupSettings, topics_of
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 
-class DispatcherSettings(ClusterSettings):
+class DispatcherSettings(ClusterSettings, GroupSettings):
     """Settings of the dispatcher."""
 
-    adaptor_group: str = Field(ADAPTOR_GROUP, min_length=1, description="consumer group of the adaptors")
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
 
 
@@ -61,7 +60,7 @@ def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
     """Open the core: from here on this instance is the active one."""
     settings = context.settings
     topics_of(context)
-    dispatcher = Dispatcher(context.log, context.names, settings.shards, context.clock, settings.adaptor_group)
+    dispatcher = Dispatcher(context.log, context.names, settings.shards, context.clock, settings.group)
     context.observers.append(DispatcherGauges(dispatcher, context.metrics, context).observe)
     context.metrics.active.set(1)
     return dispatcher

@@ -46,7 +46,7 @@ class SparkAdaptor:
             bootstrap_servers=settings.bootstrap_servers,
             dictionaries=tuple(settings.dictionaries.split(",")),
             checkpoint=settings.checkpoint,
-            group=settings.adaptor_group,
+            group=settings.group,
             trigger_ms=settings.trigger_ms,
             max_events=settings.max_events,
             checkpoint_ms=settings.checkpoint_ms,

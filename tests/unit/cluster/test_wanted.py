@@ -11,7 +11,7 @@ import pytest
 from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, timing_of, version_of
 from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import ADAPTOR_GROUP, Dispatcher
+from penstock.ingest.dispatcher import Dispatcher
 from penstock.log import Partition, Record
 from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
 from support.small_cluster import SmallCluster
@@ -228,7 +228,9 @@ def test_a_dispatcher_that_begins_late_takes_what_was_cut_before_more_was_wanted
     with pytest.raises(NotYetError):
         cluster.ask("second", Q)
     cluster.run()
-    cluster.dispatcher = Dispatcher(cluster.log, cluster.topics.names, 2, cluster.clock, ADAPTOR_GROUP)
+    cluster.dispatcher = Dispatcher(
+        cluster.log, cluster.topics.names, 2, cluster.clock, cluster.topics.names.adaptor_group
+    )
     cluster.run()
     assert cluster.ask("second", Q).not_before_ms == 100
     cluster.event(150, P, Q)
@@ -266,7 +268,10 @@ def test_an_adaptor_that_discards_nothing_need_not_know_that_others_do(cluster):
     cluster.coordinator.drop(IRI)
     cluster.coordinator.declare(IRI, "s")
     cluster.run()
-    held_up, cluster.adaptor = cluster.adaptor, Adaptor(cluster.log, cluster.topics.names, cluster.terms, ADAPTOR_GROUP)
+    held_up, cluster.adaptor = (
+        cluster.adaptor,
+        Adaptor(cluster.log, cluster.topics.names, cluster.terms, cluster.topics.names.adaptor_group),
+    )
     held_up._declared.refresh = held_up._declared.catch_up = lambda *_: False
     cluster.coordinator.drop(IRI)
     cluster.coordinator.declare(IRI, "s", timing="all")
@@ -281,7 +286,7 @@ def test_an_adaptor_that_discards_nothing_need_not_know_that_others_do(cluster):
     while not held_up.step():
         pass
     source = Partition(cluster.topics.names.events("s"))
-    assert cluster.log.committed(ADAPTOR_GROUP, [source]) == {source: 2}
+    assert cluster.log.committed(cluster.topics.names.adaptor_group, [source]) == {source: 2}
     cluster.run()
     assert cluster.rows("first") == {100: ["http://x/v50"]}
 
@@ -329,7 +334,7 @@ def test_a_step_that_was_cut_by_an_older_set_is_written_again_before_its_progres
     adaptor.adapting.records = while_it_works
     adaptor.step()
     source = Partition(cluster.topics.names.events("s"))
-    assert cluster.log.committed("adaptor", [source]) == {source: 1}
+    assert cluster.log.committed(cluster.topics.names.adaptor_group, [source]) == {source: 1}
     older, newer = [record for record in cluster.written() if isinstance(record, Tuples) and len(record.offsets)]
     assert (older.wanted, len(older.subjects)) == (1, 1)
     assert (newer.wanted, len(newer.subjects)) == (2, 2)

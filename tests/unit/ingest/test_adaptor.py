@@ -54,7 +54,7 @@ class World:
         self.writer.append([Record(NAMES.control, encode(declaration), b"stream:s")])
 
     def adaptor(self) -> Adaptor:
-        return Adaptor(self.log, NAMES, self.service, "adaptor")
+        return Adaptor(self.log, NAMES, self.service, NAMES.adaptor_group)
 
     def produce(self, value: bytes | None, partition: int = 0, time: int = 77, **headers: str) -> None:
         pairs = tuple((name.replace("_", "-"), text.encode()) for name, text in headers.items())
