@@ -47,11 +47,11 @@ test-python: setup $(VENV)/.dev
 	$(PYTEST) -m "not long and not spark"
 
 test-native: $(VENV)/.dev
-	tools/googletest.sh
+	tools/native_packages.sh
 	PYTHON=$(PY) $(NATIVE) asan
 
 test-rdma: setup $(VENV)/.dev ## Data plane and store nodes over RDMA: on a device, or in a virtual machine with soft-RoCE
-	tools/googletest.sh
+	tools/native_packages.sh
 	PYTHON=$(PY) tools/test_rdma.sh
 
 $(VENV)/.spark: $(VENV)/.dev
@@ -66,7 +66,7 @@ test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
 	$(PY) -m pytest -m "spark and long"
 
 test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
-	tools/googletest.sh
+	tools/native_packages.sh
 	PYTHON=$(PY) $(NATIVE) tsan
 
 test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random cases, fuzzing, minutes of torn-read checks
@@ -94,6 +94,7 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 bench: setup $(VENV)/.bench $(VENV)/.spark ## All benchmarks; writes benchmarks/results (half an hour; BENCH=lsbench: one, nothing written)
+	tools/native_packages.sh
 	PYTHON=$(PY) $(PY) -m benchmarks $(BENCH)
 
 wheel: $(VENV)/.tools ## A wheel in dist/
