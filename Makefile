@@ -10,7 +10,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
+.PHONY: help setup demo demo-cluster test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,20 +41,17 @@ demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 demo-cluster: setup $(VENV)/.dev $(if $(filter spark,$(ADAPTOR)),$(VENV)/.spark) ## A cluster on a real broker, its processes killed, every result checked (ADAPTOR=spark SEED=1)
 	$(BIN)/penstock demo-cluster --adaptor $(or $(ADAPTOR),plain) $(if $(SEED),--seed $(SEED))
 
-up: setup $(VENV)/.dev ## A small cluster on this machine until Ctrl-C (DIR=./cluster)
-	$(BIN)/penstock up $(or $(DIR),./cluster)
-
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 
 test-python: setup $(VENV)/.dev
 	$(PYTEST) -m "not long and not spark"
 
 test-native: $(VENV)/.dev
-	tools/native_packages.sh
+	tools/googletest.sh
 	PYTHON=$(PY) $(NATIVE) asan
 
 test-rdma: setup $(VENV)/.dev ## Data plane and store nodes over RDMA: on a device, or in a virtual machine with soft-RoCE
-	tools/native_packages.sh
+	tools/googletest.sh
 	PYTHON=$(PY) tools/test_rdma.sh
 
 $(VENV)/.spark: $(VENV)/.dev
@@ -69,7 +66,7 @@ test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
 	$(PY) -m pytest -m "spark and long"
 
 test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
-	tools/native_packages.sh
+	tools/googletest.sh
 	PYTHON=$(PY) $(NATIVE) tsan
 
 test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random cases, fuzzing, minutes of torn-read checks
@@ -97,7 +94,6 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 bench: setup $(VENV)/.bench $(VENV)/.spark ## All benchmarks; writes benchmarks/results (half an hour; BENCH=lsbench: one, nothing written)
-	tools/native_packages.sh
 	PYTHON=$(PY) $(PY) -m benchmarks $(BENCH)
 
 wheel: $(VENV)/.tools ## A wheel in dist/

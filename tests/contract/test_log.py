@@ -13,10 +13,12 @@ from penstock.log import (
     END,
     START,
     FencedError,
+    LogError,
     MemoryLog,
     Partition,
     RebalancedError,
     Record,
+    RecordRefusedError,
     RecordTooLargeError,
     Topic,
     UnknownTopicError,
@@ -330,3 +332,40 @@ def test_members_of_a_group_share_partitions(log: Log, topic: str) -> None:
         assert time.monotonic() < deadline, "the group did not settle"
     assert first.generation > generation
     first.close()
+
+
+def test_a_transaction_with_a_record_that_its_topic_refuses_names_the_topic_and_the_writer_goes_on(
+    log: Log, topic: str
+) -> None:
+    small = f"{topic}-small"
+    log.create([Topic(small, 1, max_bytes=1_000)])
+    assert log.limits([topic, small, "nowhere"]) == {topic: MAX_RECORD_BYTES, small: 1_000}
+    writer = log.transactional(topic)
+    noise = random.Random(1).randbytes(2_000)
+    for _ in range(2):
+        with pytest.raises(RecordTooLargeError) as refused:
+            writer.commit([Record(topic, b"never"), Record(small, noise), Record(topic, b"never")])
+        assert refused.value.topic == small
+    with pytest.raises(UnknownTopicError) as unknown:
+        writer.commit([Record(topic, b"never"), Record(f"{topic}-none", b"x")])
+    assert unknown.value.topic == f"{topic}-none"
+    writer.commit([Record(topic, b"taken"), *(Record(small, noise[:500]) for _ in range(8))])
+    read = read_to_end(log.reader({Partition(topic, 0): START, Partition(small, 0): START}), at_least=9)
+    assert sorted(values(read), key=len) == [b"taken", *[noise[:500]] * 8]
+    if isinstance(log, MemoryLog):
+        log.deny(small)
+        denied = small
+    else:
+        denied = "__consumer_offsets"
+        log.join(f"{topic}-group", [topic]).poll(1, 5.0)  # the brokers make it now, where it is not there yet
+        eventually(lambda: denied in log.topics(), expected=True)
+    with pytest.raises(RecordRefusedError) as forbidden:
+        writer.commit([Record(topic, b"never"), Record(denied, b"x"), Record(topic, b"never")])
+    assert forbidden.value.topic == denied
+    if forbidden.value.over:
+        with pytest.raises(LogError):
+            writer.commit([Record(topic, b"never")])
+        writer = log.transactional(topic)
+    writer.commit([Record(topic, b"again")])
+    read = read_to_end(log.reader({Partition(topic, 0): START}), at_least=2)
+    assert values(read) == [b"taken", b"again"]

@@ -64,26 +64,8 @@ def kafka_jars() -> Path:
     if given:
         return Path(given)
     jars = locked()
-    return fetched(jars, _kafka_directory(jars).name)
-
-
-def kafka_jars_here() -> bool:
-    """Whether `kafka_jars` needs nothing from elsewhere."""
-    return bool(os.environ.get("PENSTOCK_KAFKA_LIBS")) or _complete(locked(), _kafka_directory(locked()))
-
-
-def _kafka_directory(jars: list[Jar]) -> Path:
-    version = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
-    return _cache() / f"kafka-{version}"
-
-
-def _complete(jars: list[Jar], directory: Path) -> bool:
-    stamp = directory / ".checked"
-    return stamp.is_file() and stamp.read_text() == _contents(jars)
-
-
-def _contents(jars: list[Jar]) -> str:
-    return "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
+    kafka = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    return fetched(jars, f"kafka-{kafka}")
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
@@ -92,9 +74,11 @@ def fetched(jars: list[Jar], name: str) -> Path:
     StorageError where they cannot be had, or are not what the lock says.
     """
     directory = _cache() / name
-    if not _complete(jars, directory):
+    stamp = directory / ".checked"
+    lock = "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
+    if not (stamp.is_file() and stamp.read_text() == lock):
         _fetch(jars, directory)
-        (directory / ".checked").write_text(_contents(jars))
+        stamp.write_text(lock)
     return directory
 
 

@@ -5,7 +5,7 @@ The native dictionary is its store; `known_terms` reads the topic.
 
 from __future__ import annotations
 
-import json
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from penstock.cluster.known_terms import KnownTerms
 from penstock.cluster.terms import OWN_BLANKS
 from penstock.errors import DataError, LimitError, StorageError
 from penstock.log import Record, TransientError
-from penstock.rdf.terms import BLANK
+from penstock.rdf.terms import BLANK, check_term_size, term_bytes
 from penstock.store import _native as native
 from penstock.wire import DictionaryEntry, encode
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 MAX_TERMS = 100_000
 """Terms that one request may carry."""
+MAX_REQUEST_BYTES = 64 << 20
+"""Bytes of terms that one request may carry, and one answer."""
+_DECODED_AT_ONCE = 16  # terms of an answer that are made before its size is looked at again
+_KEY_BYTES = 32
 _BLANKS = 4_096  # blank nodes are reserved in the topic so many at a time
 _BLANK_KEY = b"blank nodes"
 _TRIES = 5
@@ -81,8 +85,7 @@ class DictionaryService:
         self._check_whole()
         _check_number(terms)
         fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))
-        for term in fresh:
-            native.check_term(*term)
+        _check_terms(fresh)
         if native.next_slot(self._terms) + len(fresh) > native.PRIVATE_SLOTS:
             raise LimitError(f"the cluster has used up its ids: {native.PRIVATE_SLOTS - 1} terms")
         blanks = len({term[1] for term in terms if term[0] == BLANK})
@@ -105,25 +108,30 @@ class DictionaryService:
         self.known.write(folder)
 
     def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
-        """Intern new terms and write them. The interned ones stay where the write fails, so it is tried to the end."""
-        records = []
-        for term in fresh:
-            own = self._terms.intern(*term)
-            signed = int(np.uint64(own).astype(np.int64))
-            records.append(Record(self._topic, encode(DictionaryEntry(signed, *term)), json.dumps(term).encode()))
+        """Intern new terms and write them. An id that is interned and not durable must not be seen: where the write
+        fails after some tries, or anything else does, the instance is over.
+        """
         needed = self._terms.blank_count() + blanks
-        if needed > self.known.reserved:
-            if needed + _BLANKS > OWN_BLANKS:
-                raise LimitError("the cluster has used up its blank nodes")
+        reserves = needed > self.known.reserved
+        if reserves and needed + _BLANKS > OWN_BLANKS:
+            raise LimitError("the cluster has used up its blank nodes")
+        if not fresh and not reserves:
+            return
+        self._broken = True
+        records = [self._entry(term) for term in fresh]
+        if reserves:
             self.known.reserved = needed + _BLANKS
             records.append(self._reservation(self.known.reserved))
-        if records:
-            self._terms.keep(np.array([self._terms.find(*term) for term in fresh], np.uint64))
-            self._commit(records)
+        self._terms.keep(np.array([self._terms.find(*term) for term in fresh], np.uint64))
+        self._commit(records)
+        self._broken = False
+
+    def _entry(self, term: TermTuple) -> Record:
+        """Intern a term; return its record."""
+        signed = int(np.uint64(self._terms.intern(*term)).astype(np.int64))
+        return Record(self._topic, encode(DictionaryEntry(signed, *term)), record_key(term))
 
     def _commit(self, records: Sequence[Record]) -> None:
-        """An id that is interned and not durable must not be seen: after some tries the instance is over."""
-        self._broken = True
         for attempt in range(_TRIES):
             try:
                 offsets = self._writer.commit(records)
@@ -132,23 +140,53 @@ class DictionaryService:
                     raise StorageError(f"the dictionary cannot write its log: {error}") from error
             else:
                 self.known.wrote(offsets)
-                self._broken = False
                 return
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms of ids; DataError for one that names nothing."""
+        """Return the terms of ids; DataError for one that names nothing, LimitError where the answer is too large."""
         self._check_whole()
+        _check_number(ids)
         self._terms.check(ids)
-        found = [term for term in self._decoder.decode(ids) if term is not None]
+        found: list[TermTuple] = []
+        size = 0
+        for first in range(0, len(ids), _DECODED_AT_ONCE):
+            part = [term for term in self._decoder.decode(ids[first : first + _DECODED_AT_ONCE]) if term is not None]
+            size += sum(map(term_bytes, part))
+            if size > MAX_REQUEST_BYTES:
+                raise LimitError(f"an answer of more than {MAX_REQUEST_BYTES} bytes (MAX_REQUEST_BYTES): ask for less")
+            found += part
         if len(found) != len(ids):
             raise DataError("id 0 is no term")
         return found
 
     def close(self) -> None:
-        """Let go."""
+        """Release the writer."""
         self._writer.close()
 
 
-def _check_number(terms: Sequence[TermTuple]) -> None:
+def record_key(term: TermTuple) -> bytes:
+    """Return the key of a term's record: of fixed size, and unequal for unequal terms, since compaction keeps one
+    record for each key.
+    """
+    digest = blake2b(digest_size=_KEY_BYTES)
+    for part in term:
+        data = str(part).encode()
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()
+
+
+def _check_number(terms: Sequence[TermTuple] | Ids) -> None:
     if len(terms) > MAX_TERMS:
-        raise LimitError(f"{len(terms)} terms in one request (at most {MAX_TERMS})")
+        raise LimitError(f"{len(terms)} terms in one request (MAX_TERMS is {MAX_TERMS})")
+
+
+def _check_terms(terms: Sequence[TermTuple]) -> None:
+    """DataError for a term that is none or too large, LimitError where all are together."""
+    size = 0
+    for term in terms:
+        check_term_size(term)
+        native.check_term(*term)
+        size += term_bytes(term)
+    if size > MAX_REQUEST_BYTES:
+        raise LimitError(f"{size} bytes of terms in one request (MAX_REQUEST_BYTES is {MAX_REQUEST_BYTES})")

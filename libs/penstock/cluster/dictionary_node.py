@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.directory import DataDirectory
+    from penstock.errors import PenstockError
     from penstock.log import Log
     from penstock.log.clock import Clock
+
+
+_log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryNode:
@@ -53,6 +58,7 @@ class DictionaryNode:
         self._service: DictionaryService | None = None
         self._server = DictionaryServer(location, lambda: self._service)
         self._heart = Heart(log, topics, clock, "dictionary", instance)
+        self.last_error: str | None = None  # why this instance last stepped back, or could not take over
 
     def _open(self) -> KnownTerms:
         snapshot = None if self._directory is None else self._directory.current()
@@ -76,7 +82,8 @@ class DictionaryNode:
     def step(self, timeout_s: float = 0.0) -> bool:
         """Take over or step back where that is due; read along on standby; make a snapshot where it is time."""
         self._heart.beat()
-        if self._server.broken is not None:
+        if (broken := self._server.broken) is not None:
+            self._failed("steps back", broken)
             self._step_back()
         try:
             read = self._service is None and self._known.read()
@@ -85,13 +92,22 @@ class DictionaryNode:
                 service = DictionaryService(self._log, self._topics, known=self._known)
                 with self._server.lock:
                     self._service = service
+                self.last_error = None
                 return True
-        except TransientError:
+        except TransientError as error:
+            self._failed("waits for the log", error)
             return False
         if not leads and self._service is not None:
             self._step_back()
         self._save_if_due()
         return read
+
+    def _failed(self, what: str, error: PenstockError) -> None:
+        """Log a failure, once for as long as it stays the same."""
+        reason = f"{type(error).__name__}: {error}"
+        if reason != self.last_error:
+            _log.error("the dictionary %s: %s", what, reason)
+        self.last_error = reason
 
     def _save_if_due(self) -> None:
         if self._directory is None or self._now() < self._due or self._known.position == self._saved:

@@ -1,7 +1,8 @@
 """The dictionary over the network: batched look-ups in columns, by Arrow Flight.
 
 One exchange a request: the client writes a table (terms as kind, lexical, datatype, lang; or ids), the server answers
-with the other. Errors keep their class. Not for the open network: it belongs inside a cluster's own.
+with the other. Errors keep their class. Requests are not authenticated: the port belongs in the cluster's own network.
+The server checks every request as it reads it (`flight_requests`).
 """
 
 from __future__ import annotations
@@ -11,37 +12,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import flight
 
+from penstock.cluster.dictionary import MAX_TERMS
+from penstock.cluster.flight_requests import IDS, TERMS, Requests
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.cluster.dictionary import DictionaryService
     from penstock.engine.answers import Ids
     from penstock.store._native import TermTuple
 
 _ENCODE, _FIND, _DECODE = "encode", "find", "decode"
-_TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
-_IDS = pa.schema([("id", pa.uint64())])
+_VERB_BYTES = 16
 _ANSWER_S = 10.0
-_MAX_CACHED = 1_000_000
+_ASKED_BYTES = 16 << 20
+"""Bytes of terms that a client asks for at once, where that is more than one."""
+_MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
 _FATES: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
 
 def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
     """Return terms as a table."""
     columns = list(zip(*terms, strict=True)) or [(), (), (), ()]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, _TERMS, strict=True)], schema=_TERMS)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, TERMS, strict=True)], schema=TERMS)
 
 
 def table_terms(table: pa.Table) -> list[TermTuple]:
     """Return a table's rows as terms."""
-    return list(zip(*(table.column(name).to_pylist() for name in _TERMS.names), strict=True))
+    return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -50,6 +55,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(self, location: str, active: Callable[[], DictionaryService | None]) -> None:
         super().__init__(location)
         self._active = active
+        self._requests = Requests()
         self.lock = Lock()
         self.broken: PenstockError | None = None
 
@@ -61,30 +67,44 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         writer: flight.MetadataRecordBatchWriter,
     ) -> None:
         """Answer one request."""
-        verb, table = descriptor.command.decode(), reader.read_all()
+        verb = descriptor.command[:_VERB_BYTES].decode("utf-8", "replace")
+        if verb not in (_ENCODE, _FIND, _DECODE):
+            raise _refused(DataError(f"unknown verb {verb!r}"))
+        try:
+            with self._requests.reading() as intake:
+                found = self._found(verb, intake.table(reader, IDS if verb == _DECODE else TERMS))
+        except (DataError, LimitError) as error:
+            raise _refused(error) from error
+        except TransientError as error:
+            raise flight.FlightUnavailableError(str(error)) from error
+        writer.begin(found.schema)
+        writer.write_table(found)
+
+    def _found(self, verb: str, table: pa.Table) -> pa.Table:
+        """Ask the service. Where its log fails, what it holds may not be durable: it answers no more."""
         with self.lock:
             service = self._active()
             if service is None or self.broken is not None:
                 raise flight.FlightUnavailableError("this dictionary is on standby")
             try:
-                found = self._answer(service, verb, table)
-            except (DataError, LimitError) as error:
-                raise flight.FlightServerError(f"{type(error).__name__}: {error}") from error
-            except PenstockError as error:  # fenced; or its log failed, and what it holds may not be durable
+                return self._answer(service, verb, table)
+            except (DataError, LimitError):
+                raise
+            except PenstockError as error:  # fenced; or the write failed
                 self.broken = error
                 raise flight.FlightUnavailableError(f"this dictionary ends: {error}") from error
-        writer.begin(found.schema)
-        writer.write_table(found)
 
     @staticmethod
     def _answer(service: DictionaryService, verb: str, table: pa.Table) -> pa.Table:
         if verb == _ENCODE:
-            return pa.table([pa.array(service.encode(table_terms(table)))], schema=_IDS)
+            return pa.table([pa.array(service.encode(table_terms(table)))], schema=IDS)
         if verb == _FIND:
-            return pa.table([pa.array(service.find(table_terms(table)))], schema=_IDS)
-        if verb == _DECODE:
-            return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
-        raise DataError(f"unknown verb {verb!r}")
+            return pa.table([pa.array(service.find(table_terms(table)))], schema=IDS)
+        return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
+
+
+def _refused(error: PenstockError) -> flight.FlightServerError:
+    return flight.FlightServerError(f"{type(error).__name__}: {error}")
 
 
 class FlightTerms:
@@ -102,26 +122,46 @@ class FlightTerms:
             return self._cache.encode(terms, self._encode)
 
     def _encode(self, terms: Sequence[TermTuple]) -> Ids:
-        found: Ids = self._ask(_ENCODE, terms_table(terms)).column("id").to_numpy()
-        return found
+        """Ask in parts. Equal terms go in one part: two parts would give a blank node's label two nodes."""
+        distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
+        asked = list(distinct)
+        parts = [self._ids(_ENCODE, terms_table(asked[rows])) for rows in _pieces(list(map(_size, asked)))]
+        ids = np.concatenate([np.empty(0, np.uint64), *parts])
+        return ids[[distinct[term] for term in terms]]
 
     def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
         """Return the ids of terms in columns, past the cache: for those who see each term once."""
-        table = pa.table([kinds, lexicals, datatypes, langs], schema=_TERMS)
+        table = pa.table([kinds, lexicals, datatypes, langs], schema=TERMS)
+        lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
         with self._lock:
-            found: Ids = self._ask(_ENCODE, table).column("id").to_numpy()
-            return found
+            pieces = _pieces(np.sum(lengths, axis=0).tolist())
+            parts = [self._ids(_ENCODE, table.slice(rows.start, rows.stop - rows.start)) for rows in pieces]
+            return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
         with self._lock:
-            found: Ids = self._ask(_FIND, terms_table(terms)).column("id").to_numpy()
-            return found
+            parts = [self._ids(_FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
+            return np.concatenate([np.empty(0, np.uint64), *parts])
+
+    def _ids(self, verb: str, table: pa.Table) -> Ids:
+        found: Ids = self._ask(verb, table).column("id").to_numpy()
+        return found
 
     def decode(self, ids: Ids) -> list[TermTuple]:
         """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
         with self._lock:
-            return table_terms(self._ask(_DECODE, pa.table([pa.array(ids)], schema=_IDS)))
+            return [term for first in range(0, len(ids), MAX_TERMS) for term in self._decode(ids[first:][:MAX_TERMS])]
+
+    def _decode(self, ids: Ids) -> list[TermTuple]:
+        """Ask for terms, in halves where they are too large for one answer."""
+        try:
+            return table_terms(self._ask(_DECODE, pa.table([pa.array(ids)], schema=IDS)))
+        except LimitError:
+            if len(ids) < 2:
+                raise
+        half = len(ids) // 2
+        return [*self._decode(ids[:half]), *self._decode(ids[half:])]
 
     def _ask(self, verb: str, table: pa.Table) -> pa.Table:
         failed = ""
@@ -152,6 +192,23 @@ class FlightTerms:
             client.close()
 
 
+def _size(term: TermTuple) -> int:
+    """At least the bytes of a term, of which UTF-8 gives a character four at most."""
+    return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
+
+
+def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
+    """Cut rows of so many bytes into requests."""
+    first = held = 0
+    for row, size in enumerate(sizes):
+        if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):
+            yield slice(first, row)
+            first, held = row, 0
+        held += size
+    if first < len(sizes):
+        yield slice(first, len(sizes))
+
+
 class _Cache:
     """Ids that were asked for before: a native dictionary, and the cluster's id of each of its slots. Bounded."""
 
@@ -160,7 +217,7 @@ class _Cache:
         self._ids: dict[int, int] = {}
 
     def encode(self, terms: Sequence[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> Ids:
-        if len(self._ids) > _MAX_CACHED:
+        if len(self._ids) > _MAX_CACHED or self._own.bytes() > _MAX_CACHED_BYTES:
             self._own, self._ids = native.Dictionary(), {}
         if any(term[0] == BLANK for term in terms):
             return ask(terms)

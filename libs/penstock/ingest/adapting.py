@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.engine.events import EventParser
+from penstock.engine.events import EventParser, Events
 from penstock.engine.limits import Limits
 from penstock.errors import DataError
 from penstock.ingest.message import Event, read_event
@@ -20,6 +20,7 @@ from penstock.ingest.outgoing import OutgoingTerms
 from penstock.ingest.refused import DeadLetter, dead_letter_record
 from penstock.ingest.wanted import Sieve
 from penstock.log import Partition, Record
+from penstock.rdf.terms import MAX_TERM_BYTES
 from penstock.wire import Tuples, encode
 
 if TYPE_CHECKING:
@@ -109,8 +110,12 @@ class Adapting:
         unusable = {each.place for each in bad}
         usable = [event for i, event in enumerate(run) if i not in unusable]
         offsets = np.array([event.offset for event in usable], np.int64)
-        assert good.counts is not None, "parsed events come with counts"
+        if any(len(event.data) > MAX_TERM_BYTES for event in usable):
+            usable, good, letters = self._without_oversized(stream, source, usable, good)
+            dead += letters
+            offsets = np.array([event.offset for event in usable], np.int64)
         sieve = self._sieve(stream)
+        assert good.counts is not None, "parsed events come with counts"
         columns = good.counts, good.s, good.p, good.o
         whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, sieve.version)
         if len(whole.subjects) <= MAX_TUPLES:
@@ -119,6 +124,24 @@ class Adapting:
         reason = f"more than {MAX_TUPLES} triples in one event"
         dead += [self._letter(stream, source, usable[i], reason) for i in large]
         return [self._sifted(part, sieve) for part in _cut(whole)], dead
+
+    def _without_oversized(
+        self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
+    ) -> tuple[list[Event], Events, list[Record]]:
+        """Refuse the events with a term that the dictionary does not take. Such a term makes its event large, too."""
+        assert good.counts is not None, "parsed events come with counts"
+        ends = np.cumsum(good.counts)
+        stays, dead = np.ones(len(usable), bool), []
+        for i in (i for i, event in enumerate(usable) if len(event.data) > MAX_TERM_BYTES):
+            rows = slice(int(ends[i] - good.counts[i]), int(ends[i]))
+            reason = self._terms.oversized(np.unique(np.concatenate([good.s[rows], good.p[rows], good.o[rows]])))
+            if reason is not None:
+                stays[i] = False
+                dead.append(self._letter(stream, source, usable[i], reason))
+        mask = np.repeat(stays, good.counts)
+        left = [event for event, stay in zip(usable, stays.tolist(), strict=True) if stay]
+        columns = good.s[mask], good.p[mask], good.o[mask]
+        return left, Events(good.times[stays], good.counts[stays], *columns, ()), dead
 
     def _sieve(self, stream: StreamDeclaration) -> Sieve:
         if stream.iri not in self._sieves:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from penstock.errors import DataError
+from penstock.rdf.terms import check_term_size
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -18,7 +20,11 @@ _TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
 _IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp); those above are inline: the same everywhere
 MAX_TERMS = 1_000_000
 """Terms kept before the cache begins anew."""
+MAX_BYTES = 256 << 20
+"""Their bytes."""
 _REQUEST = 50_000  # terms asked for at once
+_LOOKED_AT = 16  # terms whose sizes are looked at together: each may be as large as an event
+_NO_TERM = (0, "", "", "")
 
 
 class TermEncoder(Protocol):
@@ -44,7 +50,7 @@ class OutgoingTerms:
 
     def trim(self) -> bool:
         """Begin anew where the cache is full; then ids of before mean nothing. Returns whether it did."""
-        full = self.dictionary.size() > self._max_terms
+        full = self.dictionary.size() > self._max_terms or self.dictionary.bytes() > MAX_BYTES
         if full:
             self._begin()
         return full
@@ -64,6 +70,16 @@ class OutgoingTerms:
         out[entries] = self._known[slots]
         out[blanks] = given[len(unknown) :][places]
         return out
+
+    def oversized(self, ids: Ids) -> str | None:
+        """Return why the dictionary would refuse one of these terms, None where it takes them all."""
+        for first in range(0, len(ids), _LOOKED_AT):
+            for term in self._decoder.decode(ids[first : first + _LOOKED_AT]):
+                try:
+                    check_term_size(term or _NO_TERM)
+                except DataError as error:
+                    return str(error)
+        return None
 
     def _ask(self, ids: Ids) -> Ids:
         parts = [np.empty(0, np.uint64)]

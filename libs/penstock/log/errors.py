@@ -25,9 +25,20 @@ class RebalancedError(LogError):
     """The reader does not own these partitions any more: drop what was read from them, another member reads it."""
 
 
-class RecordTooLargeError(LogError):
-    """A record that no topic takes. Nothing of the call took effect; the same call fails again."""
+class RecordRefusedError(LogError):
+    """A topic refuses a record for good, by a limit, a policy or an access list. Nothing of the call took effect; the
+    same call fails again. `topic` is empty where it is not known. `over`: the writer must be opened again.
+    """
+
+    def __init__(self, message: str, topic: str = "", *, over: bool = False) -> None:
+        super().__init__(message)
+        self.topic = topic
+        self.over = over
 
 
-class UnknownTopicError(LogError):
-    """A topic or partition that nobody created."""
+class RecordTooLargeError(RecordRefusedError):
+    """A record exceeds what its topic takes."""
+
+
+class UnknownTopicError(RecordRefusedError):
+    """A topic or partition that does not exist."""

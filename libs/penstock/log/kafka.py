@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 
 from penstock.log.errors import LogError, TransientError, UnknownTopicError
 from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
@@ -45,6 +45,8 @@ _PASSING: Final = {
     KafkaError._TIMED_OUT,
     KafkaError._TRANSPORT,
 }
+_LIMIT: Final = "max.message.bytes"
+_BATCH_BYTES: Final = 2_000_000
 T = TypeVar("T")
 Opened = TypeVar("Opened", KafkaWriter, KafkaTransactionalWriter, KafkaReader, KafkaGroupReader)
 _log = logging.getLogger("penstock.log.kafka")
@@ -66,6 +68,8 @@ class KafkaLog:
         self._known: dict[str, int] = {}
         self._lock = Lock()
         self._opened: list[Any] = []
+        self.small_topics: dict[str, int] = {}
+        """Topics whose limit a batch of records may exceed, and their largest records, as `limits` has found them."""
 
     def _on_error(self, error: KafkaError) -> None:
         self._last_error = error.str()
@@ -136,7 +140,30 @@ class KafkaLog:
         with self._lock:
             known = 0 <= partition.number < self._known.get(partition.topic, 0)
         if not known and not 0 <= partition.number < self.topics().get(partition.topic, 0):
-            raise UnknownTopicError(f"unknown topic or partition {partition.topic}[{partition.number}]")
+            text = f"unknown topic or partition {partition.topic}[{partition.number}]"
+            raise UnknownTopicError(text, partition.topic)
+
+    def limits(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return the largest record of each topic that exists. Where the configuration may not be read, that is
+        MAX_RECORD_BYTES: the brokers refuse what is too large.
+        """
+        known = self.topics()
+        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics if name in known]
+        found = {}
+        for resource, future in self._admin.describe_configs(asked).items() if asked else ():
+            try:
+                answer = self._answered(future.result)
+            except TransientError:
+                raise
+            except UnknownTopicError:
+                continue
+            except LogError as error:
+                _log.warning("kafka: the configuration of %s cannot be read: %s", resource.name, error)
+                answer = None
+            size = MAX_RECORD_BYTES if answer is None else int(answer[_LIMIT].value)
+            found[resource.name] = max(min(size, MAX_RECORD_BYTES), 0)
+        self.small_topics |= {name: limit for name, limit in found.items() if limit <= _BATCH_BYTES}
+        return found
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
         """Return start and end of each partition, of committed records."""
@@ -246,6 +273,6 @@ def _new_topic(topic: Topic) -> NewTopic:
     config = {
         "cleanup.policy": str(topic.cleanup),
         "retention.ms": retention,
-        "max.message.bytes": str(MAX_RECORD_BYTES),
+        _LIMIT: str(topic.max_bytes),
     }
     return NewTopic(topic.name, num_partitions=topic.partitions, config=config)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import time
+import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from penstock.log.appending import Appending
-from penstock.log.errors import Backpressure, FencedError, LogError, TransientError
-from penstock.log.port import Partition
-from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes
+from penstock.log.errors import (
+    Backpressure,
+    FencedError,
+    LogError,
+    RecordRefusedError,
+    RecordTooLargeError,
+    TransientError,
+    UnknownTopicError,
+)
+from penstock.log.port import Partition, Record
+from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes, wire_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +28,23 @@ if TYPE_CHECKING:
     import confluent_kafka
 
     from penstock.log.kafka import KafkaLog
-    from penstock.log.port import Record
 
 _FLUSH_S: Final = 30.0
 _TRANSACTION_S: Final = 60.0  # after that the brokers abort a transaction whose writer is gone
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
 _FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_REFUSED: Final = {
+    *_TOO_LARGE,
+    *_UNKNOWN,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.INVALID_RECORD,
+}
+_BROKEN_OFF: Final = KafkaError._STATE  # a transaction has failed while its records were handed over
 _WRITING: Final = {
     "enable.idempotence": True,
     "compression.type": "lz4",
@@ -36,6 +55,7 @@ _WRITING: Final = {
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": _IN_FLIGHT_KBYTES,
     "message.max.bytes": MAX_RECORD_BYTES,
+    "topic.metadata.propagation.max.ms": 3_000,  # a topic that was deleted is not waited for any longer
 }
 
 
@@ -104,6 +124,8 @@ class KafkaTransactionalWriter:
         self._groups: dict[str, Consumer] = {}
         self._offsets: dict[int, int] = {}
         self._over: LogError | None = None
+        self._refused: tuple[str, KafkaError] | None = None  # topic of the first record that was refused
+        self._refused_before = False
         try:
             self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
         except KafkaException as exception:
@@ -124,30 +146,95 @@ class KafkaTransactionalWriter:
             self._log.check(Partition(record.topic, record.partition))
         if consumed:
             self._meet(group, next(iter(consumed)))
-        self._offsets.clear()
         try:
-            self._producer.begin_transaction()
-            for i, record in enumerate(records):
-                self._produce(i, record)
+            return self._attempt(records, consumed or {}, group)
+        except TransientError:
+            if not self._refused_before:
+                raise
+            # librdkafka 2.16 counts the refused records as sent: the brokers abort the next transaction for that.
+            self._refused_before = False
+            return self._attempt(records, consumed or {}, group)
+
+    def _attempt(self, records: Sequence[Record], consumed: Mapping[Partition, int], group: str) -> list[int]:
+        try:
+            self._send(records)
             if consumed:
                 self._send_progress(consumed, group)
             self._until_done(lambda: self._producer.commit_transaction(_TRANSACTION_S))
         except KafkaException as exception:
-            failure = self._failure(exception.args[0])
+            error = exception.args[0]
+            failure = self._failure(error)
             self._over = None if isinstance(failure, TransientError) else failure
+            if not isinstance(failure, FencedError) and (self._refused is not None or error.code() in _REFUSED):
+                self._refused_before = True
+                raise self._refusal(records, error, over=self._over is not None) from exception
             raise failure from exception
         return [self._offsets[i] for i in range(len(records))]
+
+    def _send(self, records: Sequence[Record]) -> None:
+        """Begin a transaction with these records. Those of a topic that takes less than others go in small batches: the
+        brokers compare whole batches with its limit.
+        """
+        self._offsets.clear()
+        self._refused = None
+        self._producer.begin_transaction()
+        held: dict[str, int] = {}
+        for i, record in enumerate(records):
+            limit = self._log.small_topics.get(record.topic)
+            if limit is not None:
+                held[record.topic] = held.get(record.topic, 0) + wire_bytes(record)
+                if held[record.topic] > limit:
+                    self._producer.flush(_TRANSACTION_S)
+                    held = {record.topic: wire_bytes(record)}
+            self._produce(i, record)
 
     def _produce(self, place: int, record: Record) -> None:
         def on_delivery(error: KafkaError | None, message: confluent_kafka.Message) -> None:
             if error is None:
                 self._offsets[place] = message.offset()
+            elif error.code() in _REFUSED:
+                self._refused = self._refused or (record.topic, error)
 
         while True:
             try:
                 return produce(self._producer, record, on_delivery)
             except BufferError:
                 self._producer.poll(_POLL_S)
+            except KafkaException as exception:
+                if exception.args[0].code() in _REFUSED:
+                    self._refused = self._refused or (record.topic, exception.args[0])
+                raise
+
+    def _refusal(self, records: Sequence[Record], error: KafkaError, *, over: bool) -> RecordRefusedError:
+        """Say which topic refused a transaction. Brokers that refuse to begin with a partition do not name it: then
+        each topic is tried on its own.
+        """
+        if self._refused is None:
+            topics = sorted({record.topic for record in records})
+            culprit = next(filter(self._refuses, topics), "") if len(topics) > 1 else topics[0]
+            self._refused = culprit, error
+        topic, why = self._refused
+        kind = RecordRefusedError
+        if why.code() in _TOO_LARGE:
+            kind = RecordTooLargeError
+        elif why.code() in _UNKNOWN:
+            kind = UnknownTopicError
+        return kind(f"{topic}: {why.str()}", topic, over=over)
+
+    def _refuses(self, topic: str) -> bool:
+        """Whether a topic refuses a small record in a transaction of another producer, which is aborted."""
+        refused: list[KafkaError] = []
+        settings = {**_WRITING, "linger.ms": 0, "transactional.id": f"{self._id}.try-{uuid.uuid4().hex}"}
+        producer = Producer(self._log.client(**settings))
+        try:
+            producer.init_transactions(_FLUSH_S)
+            producer.begin_transaction()
+            produce(producer, Record(topic, b"", b"", 0), lambda error, _: refused.append(error) if error else None)
+            producer.flush(_FLUSH_S)
+            producer.abort_transaction(_FLUSH_S)
+        except KafkaException as exception:
+            return bool(refused) or exception.args[0].code() in {*_REFUSED, KafkaError.INVALID_TXN_STATE}
+        return bool(refused)
 
     def _send_progress(self, consumed: Mapping[Partition, int], group: str) -> None:
         offsets = [TopicPartition(name.topic, name.number, at) for name, at in consumed.items()]
@@ -194,7 +281,7 @@ class KafkaTransactionalWriter:
         text = f"transaction of {self._id}: {error.str()}"
         if error.code() in _FENCED:
             return FencedError(text)
-        if not error.txn_requires_abort():
+        if not error.txn_requires_abort() and self._refused is None and error.code() not in {*_REFUSED, _BROKEN_OFF}:
             return LogError(text)
         try:
             self._until_done(lambda: self._producer.abort_transaction(_TRANSACTION_S))

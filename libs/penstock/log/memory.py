@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from penstock.log.appending import Appending
 from penstock.log.clock import SystemClock
-from penstock.log.errors import Backpressure, FencedError, UnknownTopicError
+from penstock.log.errors import (
+    Backpressure,
+    FencedError,
+    RecordRefusedError,
+    UnknownTopicError,
+)
 from penstock.log.faults import Faults, NoFaults, Point
 from penstock.log.memory_readers import MemoryGroupReader, MemoryReader
 from penstock.log.memory_state import Group, PartitionLog, record_bytes
@@ -52,6 +57,7 @@ class MemoryLog:
         self._groups: dict[str, Group] = {}
         self._epochs: dict[str, int] = {}
         self._members = count(1)
+        self._denied: set[str] = set()
 
     # ---- topics
     def create(self, topics: Iterable[Topic]) -> None:
@@ -82,7 +88,7 @@ class MemoryLog:
         """Return a partition; UnknownTopicError where there is none."""
         _, partitions = self._topics.get(name.topic, (None, []))
         if not 0 <= name.number < len(partitions):
-            raise UnknownTopicError(f"unknown topic or partition {name.topic}[{name.number}]")
+            raise UnknownTopicError(f"unknown topic or partition {name.topic}[{name.number}]", name.topic)
         return partitions[name.number]
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
@@ -90,6 +96,40 @@ class MemoryLog:
         self.faults.at(Point.ASK, "")
         with self.changed:
             return {name: self.partition(name).span for name in partitions}
+
+    def limits(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return the largest record of each topic that exists."""
+        with self.changed:
+            return {name: self._topics[name][0].max_bytes for name in topics if name in self._topics}
+
+    # ---- what users and operators do to topics
+    def deny(self, topic: str) -> None:
+        """Refuse every record to a topic from now on, as an access list does."""
+        with self.changed:
+            self._denied.add(topic)
+
+    def allow(self, topic: str) -> None:
+        """Take records to the topic again."""
+        with self.changed:
+            self._denied.discard(topic)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic with its records."""
+        with self.changed:
+            for partition in self._topics.pop(topic)[1]:
+                self._bytes -= partition.trim(partition.end)
+            self.reshare()
+
+    def configure(self, topic: str, max_bytes: int) -> None:
+        """Bound a topic's records from now on."""
+        with self.changed:
+            shape, partitions = self._topics[topic]
+            self._topics[topic] = shape._replace(max_bytes=max_bytes), partitions
+
+    def delete_group(self, group: str) -> None:
+        """Forget a group's progress, as brokers do after some days without members."""
+        with self.changed:
+            self.group(group).progress.clear()
 
     def trim(self, name: Partition, before: int) -> None:
         """Remove the records below an offset, as retention does."""
@@ -109,8 +149,15 @@ class MemoryLog:
         with self.changed:
             for record in records:
                 self.partition(Partition(record.topic, record.partition))
+                self._check_record(record)
             if self._bytes + in_flight + sum(map(record_bytes, records)) > self._max_bytes:
                 raise Backpressure(f"the memory log holds {self._bytes} bytes (max_bytes is {self._max_bytes})")
+
+    def _check_record(self, record: Record) -> None:
+        topic = record.topic
+        if topic in self._denied:
+            raise RecordRefusedError(f"{topic}: topic authorization failed", topic)
+        check_sizes([record], self._topics[topic][0].max_bytes)
 
     def append(self, record: Record) -> int:
         """Add one record; the caller has checked it."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from penstock.log.sizes import MAX_RECORD_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,12 +25,15 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class Topic(NamedTuple):
-    """A topic to create. `compact` keeps at least the last record of each key; `retention_ms` None = for ever."""
+    """A topic to create. `compact` keeps at least the last record of each key; `retention_ms` None = for ever.
+    `max_bytes`: its largest record, with its envelope (`max.message.bytes`).
+    """
 
     name: str
     partitions: int = 1
     cleanup: Literal["delete", "compact", "compact,delete"] = "delete"
     retention_ms: int | None = None
+    max_bytes: int = MAX_RECORD_BYTES
 
 
 class Partition(NamedTuple):
@@ -115,8 +120,8 @@ class TransactionalWriter(Protocol):
         """Write all in one transaction; return the records' offsets, in their order. Readers see it at once or soon.
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
-        TransientError: the transaction was aborted, nothing of it will ever be seen. FencedError: this writer is over.
-        RecordTooLargeError: nothing was begun.
+        TransientError: the transaction was aborted, nothing of it will ever be seen. RecordRefusedError: likewise, and
+        the same records would be refused again (it names the topic). FencedError: this writer is over.
         LogError: the outcome is unknown; end, open the id again and look at what is there.
         """
         ...
@@ -208,6 +213,10 @@ class Log(Protocol):
 
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
+        ...
+
+    def limits(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return the largest record of each topic that exists, as its configuration is now (`sizes.wire_bytes`)."""
         ...
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:

@@ -36,5 +36,6 @@ def check_sizes(records: Iterable[Record], limit: int = MAX_RECORD_BYTES) -> Non
         size = wire_bytes(record)
         if size > limit:
             raise RecordTooLargeError(
-                f"{record.topic}[{record.partition}]: a record of {size} bytes (at most {limit}: max.message.bytes)"
+                f"{record.topic}[{record.partition}]: a record of {size} bytes (at most {limit}: max.message.bytes)",
+                record.topic,
             )

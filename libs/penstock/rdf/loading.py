@@ -80,8 +80,7 @@ def read(
                 dictionary, file, quads=source.format is Format.N_QUADS, keep=keep, chunk_bytes=chunk_bytes
             )
         else:
-            trusted = source.path is not None
-            parts = parse_other(dictionary, file, source.format, source.base, keep=keep, trusted=trusted)
+            parts = parse_other(dictionary, file, source.format, source.base, keep=keep)
         for part in parts:
             if progress is not None:
                 progress(raw.tell(), source.total_bytes)

@@ -30,6 +30,12 @@ RdflibTerm = URIRef | BNode | Literal
 _TAG_SHIFT, _PAYLOAD = 60, (1 << 60) - 1  # native/src/rdf/term.hpp
 _ENTRIES = (0, 2)  # tags of IRIs and of literals that are no inline ones
 
+MAX_TERM_BYTES = 8 << 20
+"""`max_term_bytes`: the largest term of a cluster, its lexical form, datatype and language tag together as UTF-8. JSON
+writes a control character as six bytes, and a line of results with one such term still fits in a record of the log.
+"""
+_SURELY_SMALL = MAX_TERM_BYTES // 4  # characters: UTF-8 needs at most four bytes for one
+
 _KEPT_TERMS, _KEPT_LENGTH = 16_384, 256
 """Terms made lately that are kept, and how long their texts may be: about 10 MB at most."""
 
@@ -52,6 +58,20 @@ def private_ids(ids: Ids) -> Ids:
     """Return those of the ids that are private."""
     tags, payloads = ids >> np.uint64(_TAG_SHIFT), ids & np.uint64(_PAYLOAD)
     return ids[np.isin(tags, _ENTRIES) & (payloads >= np.uint64(PRIVATE_SLOTS))]
+
+
+def term_bytes(term: TermTuple) -> int:
+    """Return the size of a term as UTF-8."""
+    return sum(len(part.encode("utf-8", "surrogatepass")) for part in term[1:])
+
+
+def check_term_size(term: TermTuple) -> None:
+    """DataError where a term exceeds `max_term_bytes`."""
+    if len(term[1]) + len(term[2]) + len(term[3]) <= _SURELY_SMALL:
+        return
+    size = term_bytes(term)
+    if size > MAX_TERM_BYTES:
+        raise DataError(f"a term of {size} bytes (max_term_bytes is {MAX_TERM_BYTES})")
 
 
 def to_tuple(term: Node) -> TermTuple:

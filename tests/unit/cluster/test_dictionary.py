@@ -5,8 +5,8 @@ import resource
 import numpy as np
 import pytest
 
-from penstock.cluster import known_terms
-from penstock.cluster.dictionary import MAX_TERMS, DictionaryService
+from penstock.cluster import dictionary, known_terms
+from penstock.cluster.dictionary import MAX_TERMS, DictionaryService, record_key
 from penstock.cluster.dictionary_node import DictionaryNode
 from penstock.cluster.encoding import to_cluster
 from penstock.cluster.terms import TermCache
@@ -16,7 +16,7 @@ from penstock.errors import AwayError, DataError, LimitError, StorageError
 from penstock.log import FencedError, MemoryLog, Partition, Span, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
-from penstock.rdf.terms import is_private
+from penstock.rdf.terms import MAX_TERM_BYTES, is_private
 from penstock.store import _native as native
 
 TOPICS = ClusterTopics(TopicNames())
@@ -62,6 +62,65 @@ def test_what_is_no_term_or_too_much_is_refused(log):
         service.encode([(1, "urn:x", "", "")] * (MAX_TERMS + 1))
     with pytest.raises(DataError):
         service.decode(np.array([12345], np.uint64))
+
+
+@pytest.mark.parametrize("character", ["\x01", "\u20ac", "x"])
+def test_a_term_of_the_largest_size_is_taken_and_a_larger_one_is_refused_before_it_is_interned(log, character):
+    """A key of JSON would be six times as large as control characters, and no topic would take the record."""
+    service = DictionaryService(log, TOPICS)
+    largest = (3, character * (MAX_TERM_BYTES // len(character.encode()) - 20), "urn:x:type", "")
+    with pytest.raises(DataError, match="max_term_bytes"):
+        service.encode([TERMS[0], (3, largest[1] + "x" * 100, "urn:x:type", "")])
+    assert len(service) == 0
+    with pytest.raises(DataError, match="max_term_bytes"):
+        service.encode([(3, "\x01" * (11 << 20), "urn:x:type", "")])
+    ids = service.encode([largest, TERMS[1]])
+    again = DictionaryService(log, TOPICS)
+    assert again.decode(ids) == [largest, TERMS[1]]
+
+
+def test_keys_are_of_one_size_and_tell_terms_apart(log):
+    """Compaction keeps one record for each key: what is joined must not read as something else."""
+    terms = [
+        (3, "a", "bc", ""),
+        (3, "ab", "c", ""),
+        (3, "abc", "", ""),
+        (1, "abc", "", ""),
+        (3, "a", "b", "c"),
+        (3, "a1:b", "", ""),
+        (3, "a", "1:b", ""),
+        (3, "a\x000:", "", ""),
+    ]
+    keys = {record_key(term) for term in terms}
+    assert len(keys) == len(terms)
+    assert {len(key) for key in keys} == {32}
+    service = DictionaryService(log, TOPICS)
+    ids = service.encode(TERMS)
+    log.compact(TOPICS.names.dictionary)
+    assert DictionaryService(log, TOPICS).decode(ids) == TERMS
+
+
+def test_a_request_beyond_its_bytes_is_refused_before_anything_is_interned(log):
+    service = DictionaryService(log, TOPICS)
+    terms = [(3, f"{i}" + "x" * (7 << 20), "urn:x:type", "") for i in range(10)]
+    with pytest.raises(LimitError, match="MAX_REQUEST_BYTES"):
+        service.encode(terms)
+    assert len(service) == 0
+    ids = service.encode(terms[:5])
+    with pytest.raises(LimitError, match="MAX_REQUEST_BYTES"):
+        service.decode(np.tile(ids, 1_000))
+    assert service.decode(ids) == terms[:5]
+
+
+def test_a_dictionary_whose_terms_cannot_be_written_gives_out_no_id_of_them(log, monkeypatch):
+    """Whatever fails between interning and writing: an id that is not durable must not be seen."""
+    service = DictionaryService(log, TOPICS)
+    with monkeypatch.context() as broken:
+        broken.setattr(dictionary, "record_key", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            service.encode(TERMS)
+    with pytest.raises(StorageError, match="is over"):
+        service.encode(TERMS)
 
 
 def test_find_makes_nothing(log):
@@ -299,3 +358,15 @@ def test_who_writes_more_terms_than_a_request_may_carry_asks_several_times(log):
     [found] = to_cluster(own, [np.concatenate([ids, ids[:1]])], service)
     assert len(np.unique(found)) == MAX_TERMS + 1
     assert found[0] == found[-1] == service.find([(1, "urn:y:0", "", "")])[0]
+
+
+def test_the_dictionary_logs_once_why_it_failed_over(snapshots, caplog):
+    node = snapshots.node()
+    node.step()
+    assert node._service is not None
+    node._server.broken = StorageError("the dictionary cannot write its log: away")
+    node.step()
+    node.step()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the dictionary steps back: StorageError: the dictionary cannot write its log: away"
+    ]

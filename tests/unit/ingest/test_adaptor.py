@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataError
-from penstock.ingest import adapting
+from penstock.ingest import adapting, outgoing
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.message import read_event
 from penstock.ingest.outgoing import OutgoingTerms
 from penstock.ingest.refused import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
+from penstock.rdf.terms import MAX_TERM_BYTES
 from penstock.store import _native as native
 from penstock.wire import StreamDeclaration, Tuples, encode
 from support.records import record_of
@@ -93,6 +94,29 @@ def test_every_format_gives_the_same_tuples(content_type, data):
     [record] = world.tuples()
     assert (record.stream, record.partition, record.offsets.tolist(), record.times.tolist()) == (IRI, 0, [0], [77])
     assert world.terms(record) == [("http://x/a", "http://x/p", "a long literal that is not inline")]
+
+
+def test_an_event_with_a_term_that_the_dictionary_does_not_take_is_a_dead_letter():
+    world = World()
+    large = b'<http://x/a> <http://x/p> "%s" .' % (b"x" * (MAX_TERM_BYTES + 1))
+    many = b"\n".join(b'<http://x/a> <http://x/p> "%d%s" .' % (i, b"y" * 1_000_000) for i in range(9))
+    for data in (LINE, large, many, LINE):
+        world.produce(data)
+    adaptor = world.adaptor()
+    assert adaptor.step()
+    assert sorted(offset for record in world.tuples() for offset in record.offsets.tolist()) == [0, 2, 3]
+    assert sum(len(record.subjects) for record in world.tuples()) == 11
+    [letter] = world.log.reader({Partition(NAMES.dead_letter): START}).poll(10)
+    assert letter.value == large
+    assert b"max_term_bytes" in dict(letter.headers)["reason"]
+
+
+def test_the_adaptor_keeps_a_bounded_number_of_bytes_of_terms(monkeypatch):
+    monkeypatch.setattr(outgoing, "MAX_BYTES", 3_000_000)
+    terms = OutgoingTerms(Service())
+    terms.dictionary.intern(3, "x" * 4_000_000, "http://x/type", "")
+    assert terms.trim()
+    assert terms.dictionary.size() == 0
 
 
 def test_a_topic_of_events_may_gain_partitions():
