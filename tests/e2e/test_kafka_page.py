@@ -64,11 +64,8 @@ class Shell:
 
 
 def retention_of(broker: Broker, topic: str) -> str:
-    [future] = (
-        AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        .describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)])
-        .values()
-    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    [future] = admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)]).values()
     return future.result()["retention.ms"].value
 
 
