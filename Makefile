@@ -73,10 +73,11 @@ test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random c
 	$(PY) -m pytest -m "long and not spark"
 	tools/fuzz.sh
 
-lint: setup $(VENV)/.dev ## ruff, mypy --strict, import-linter, clang-format
+lint: setup $(VENV)/.dev ## ruff, mypy --strict, stubtest, import-linter, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PYTHONPATH=libs $(BIN)/stubtest penstock.store._native --concise --ignore-disjoint-bases --allowlist tools/stubtest_allowlist.txt --ignore-unused-allowlist
 	PYTHONPATH=libs $(BIN)/lint-imports --no-logo
 	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format --dry-run -Werror
 

@@ -257,12 +257,18 @@ class Plan:
 Foreign = Callable[[str, list[TermTuple | None]], TermTuple | None]  # name, arguments -> result; None = error
 
 class Result:
-    slots: list[int]
-    rows: int
-    local: LocalTerms
-    profile: list[tuple[int, int, int]]  # (node id, rows, nanoseconds); empty unless asked for
-    nanos: int  # time inside the core
-    cpu_nanos: int  # the thread's processor time in there, the clock's own call included; 0 unless asked for
+    @property
+    def slots(self) -> list[int]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def local(self) -> LocalTerms: ...
+    @property
+    def profile(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds); empty unless asked for
+    @property
+    def nanos(self) -> int: ...  # time inside the core
+    @property
+    def cpu_nanos(self) -> int: ...  # the thread's processor time in there, the clock's call included; 0 unless asked for
     def column(self, i: int) -> Ids: ...  # a view, valid while the Result lives
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)
@@ -283,13 +289,15 @@ def execute(
     foreign: Foreign | None = None,
     profile: bool = False,
     cpu_time: bool = False,
-    forker: Forker | None = None,              # None: every step is done in place
+    forker: StepForker | None = None,          # None: every step is done in place
     absent: Sequence[int] = (),                # private ids of the plan's constants, over a partial dictionary
 ) -> Result: ...
 
 ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, the rows' numbers first; None: no rows
 
-class Forker:
+class StepForker: ...  # what `execute` asks to run steps of a plan on nodes
+
+class Forker(StepForker):
     """Steps of a plan that `run` takes to the nodes: called with the fork's number in the plan, a part for each node,
     seconds and bytes that are left (0 = no limit); returns a part for each node."""
     def __init__(
