@@ -53,6 +53,7 @@ class Intake:
             letters += self._refuse(stream, events, refused, fates, met, max(before, wall) + setting.max_ahead_ms)
         for letter in letters:
             self._dead.put(letter)
+        stream.record_refused([letter.timestamp for letter in letters if letter.timestamp is not None])
         return letters
 
     def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:

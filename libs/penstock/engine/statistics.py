@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 def stream_stats(stream: LiveStream) -> dict[str, Any]:
     """Return one stream's numbers.
 
-    `push_again`: where a producer goes on after a restart: from the first event with τ ≥ `from`, `skip` events of
-    which (in the order of the first time) are already here.
+    `push_again`: where a producer continues after a restart. Of its events with τ ≥ `from`, in their original order,
+    the first `skip` have arrived already; refused events count. An event whose time is not an integer in range has no
+    place in that order.
     """
     watermark = stream.watermark
-    resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.accepted_beyond}
+    resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.arrived_beyond}
     return {
         "watermark": watermark,
         "closed": stream.closed_ms,

@@ -58,6 +58,8 @@ class LiveStream:
         self.events = 0
         self.tuples = 0
         self._beyond = native.Beyond()
+        self._refused_beyond = native.Beyond()
+        self._max_refused = limits.max_refused
 
     def __repr__(self) -> str:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
@@ -169,14 +171,23 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events; those beyond the watermark tell a replay what the last checkpoint already had."""
+        """Count accepted events; those after the watermark tell a replay what the last checkpoint already holds."""
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
+    def record_refused(self, times: list[int]) -> None:
+        """Count refused events after the watermark: a producer that repeats its events counts them as well.
+
+        Beyond `max_refused` of them no more are counted.
+        """
+        room = self._max_refused - self._refused_beyond.held()
+        if times and room > 0:
+            self._refused_beyond.add(np.array(times[:room], np.int64), self._passed)
+
     @property
-    def accepted_beyond(self) -> int:
-        """How many accepted events lie after the watermark."""
-        return len(self._beyond.after(self._passed))
+    def arrived_beyond(self) -> int:
+        """How many events after the watermark have arrived, accepted or refused."""
+        return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
         """Take over what `beyond` saved."""
@@ -186,9 +197,13 @@ class LiveStream:
 
     @property
     def beyond(self) -> dict[int, int]:
-        """Accepted events after the watermark, by time."""
-        times, counts = np.unique(self._beyond.after(self._passed), return_counts=True)
+        """Events after the watermark that have arrived, accepted or refused, by time."""
+        times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
+
+    def _after_watermark(self) -> np.ndarray:
+        passed = self._passed
+        return np.concatenate([self._beyond.after(passed), self._refused_beyond.after(passed)])
 
     @property
     def _passed(self) -> int:

@@ -229,6 +229,37 @@ def test_after_a_crash_the_state_is_the_last_checkpoints_and_stats_say_what_to_p
     assert first.attempt == 2
 
 
+def test_a_refused_event_counts_as_arrived_when_its_producer_starts_again(bench):
+    bench.declare("s", lateness_ms=1000)
+    bench.register("?s :p ?o", "s TRIPLES 2", header="REGISTER QUERY q AS")
+    events = [(1010, "<urn:a> <urn:p> <urn:1> ."), (1020, "no triple"), (1030, "<urn:a> <urn:p> <urn:3> .")]
+    bench.engine.push_events("urn:s", events)
+    bench.reopen()
+    again = bench.engine.stats()["streams"]["urn:s"]["push_again"]
+    left = [event for event in events if event[0] >= again["from"]][again["skip"] :]
+    assert left == []
+    bench.engine.push_events("urn:s", left)
+    bench.advance("s", 2000)
+    (evaluation,) = bench.engine.queries["q"].poll()
+    assert sorted(rows(evaluation.answer)) == [("a", "1"), ("a", "3")]
+
+
+def test_so_does_one_that_was_too_far_ahead(bench):
+    bench.declare("s", lateness_ms=100, max_ahead_ms=1 << 50)
+    bench.push("s", 1000, "a p b")
+    with pytest.raises(penstock.DataError, match="max_ahead_ms"):
+        bench.push("s", 1 << 59, "a p c")
+    bench.reopen()
+    assert bench.engine.stats()["streams"]["urn:s"]["push_again"] == {"from": 900, "skip": 2}
+
+
+def test_refused_events_are_counted_up_to_a_bound(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_refused=3))
+    bench.declare("s", lateness_ms=100)
+    bench.engine.push_events("urn:s", [(1000, "<urn:a> <urn:p> <urn:b> ."), *[(1001, "bad")] * 9])
+    assert bench.engine.stats()["streams"]["urn:s"]["push_again"] == {"from": 900, "skip": 4}
+
+
 def test_a_clean_end_is_no_crash(bench):
     bench.declare("s")
     bench.reopen()
