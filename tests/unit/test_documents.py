@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,16 @@ def test_every_metric_of_the_services_is_explained() -> None:
     declared = [getattr(Metrics("any"), name) for name in vars(Metrics("any")) if name not in ("registry", "service")]
     names = [f"{m._name}_total" if isinstance(m, Counter) else m._name for m in declared]
     assert sorted(name for name in names if name not in text) == []
+
+
+def test_what_the_readmes_commands_write_is_ignored_by_git() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    written = sorted({f"{name}/" for name in re.findall(r"(?:--data-dir|penstock up) \./(\w+)", text)})
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert written
+    assert [name for name in written if f"/{name}" not in ignored] == []
+
+
+def test_a_wheel_names_its_licence_and_does_not_hold_its_text_as_metadata() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +13,14 @@ import typer
 from rich.console import Console
 
 from penstock.cli.display import answer_table, clock, size
+from penstock.cli.finishing import finish
 from penstock.cli.recording import Recording, replay
 from penstock.engine import Engine
 from penstock.engine.lines import json_line
 from penstock.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.engine import Evaluation, Query
 
@@ -112,7 +113,7 @@ def run(
                 absorb_into=graphs.get(iri),
                 max_ahead_ms=1 << 52,  # a recording's clock is not ours
             )
-        standing = [register(engine, path, base) for path in queries]
+        standing = register_all(engine, queries, base)
         printer = Printer(output)
 
         def after_step(_: int) -> bool:
@@ -122,17 +123,41 @@ def run(
             return True
 
         replay(engine, recordings, speed=rate, after_step=after_step, lateness_ms=lateness)
+        finish(engine, standing, printer.show)
         report_refusals(engine, streams)
 
 
-def register(engine: Engine, path: Path, base: str | None) -> Query:
-    """Register a file; its errors and warnings name the file."""
-    text = path.read_text(encoding="utf-8")
+def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> list[Query]:
+    """Register files in any order: a reader of a derived stream waits for the query that publishes it."""
+    found: dict[Path, Query] = {}
+    waiting = list(dict.fromkeys(paths))
+    while waiting:
+        refused: list[Path] = []
+        for path in waiting:
+            try:
+                found[path] = register(engine, path, base)
+            except QueryError:
+                refused.append(path)
+        if len(refused) == len(waiting):
+            with named(refused[0]):
+                register(engine, refused[0], base)
+        waiting = refused
+    return [found[path] for path in dict.fromkeys(paths)]
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Print the file's name before the error of its query."""
     try:
-        query = engine.register(text, base=base)
-    except QueryError as error:
+        yield
+    except QueryError:
         print(f"{path}:", file=sys.stderr)
-        raise error from None
+        raise
+
+
+def register(engine: Engine, path: Path, base: str | None) -> Query:
+    """Register a file; its warnings name the file."""
+    query = engine.register(path.read_text(encoding="utf-8"), base=base)
     for warning in query.warnings:
         print(f"{path}: warning: {warning}", file=sys.stderr)
     return query

@@ -67,8 +67,8 @@ def test_timing_keeps_tuples_out_of_the_stored_graph(penstock: Any, tmp_path: Pa
     query = tmp_path / "stored.rq"
     query.write_text(f"SELECT ?s FROM NAMED STREAM <{S}> [RANGE 1s] {{ ?s ?p ?o }}")
     arguments = ["run", query, "--stream", f"{S}={events}", "--format", "jsonl"]
-    assert [len(rows) for rows in answers(penstock(*arguments, "--timing", timing))] == [0, 0, 0]
-    assert [len(rows) for rows in answers(penstock(*arguments))] == [1, 1, 1]
+    assert [len(rows) for rows in answers(penstock(*arguments, "--timing", timing))] == [0, 0, 0, 0]
+    assert [len(rows) for rows in answers(penstock(*arguments))] == [1, 1, 1, 2]
 
 
 def answers(done: Done) -> list[Any]:
@@ -95,7 +95,7 @@ def test_what_comes_within_the_lateness_is_counted(penstock: Any, tmp_path: Path
     stream = f"{S}={late_recording(tmp_path / 'late.nqs')}"
     arguments = ["run", query_file, "--stream", stream, "--timing", "all", "--format", "jsonl"]
     rows = answers(penstock(*arguments, "--lateness", 1_000))
-    assert sum(map(len, rows)) == 4_901  # those after the last instant, 50,000, are 99
+    assert sum(map(len, rows)) == 5_000
     assert f"3 late on <{S}>" in penstock(*arguments).err
 
 
@@ -106,7 +106,47 @@ def test_files_of_one_stream_are_merged_by_time(penstock: Any, tmp_path: Path, q
         path.write_text("".join(f"{t} <urn:{t}> <http://ex.org/p> <urn:b> .\n" for t in times))
     streams = [word for path in files for word in ("--stream", f"{S}={path}")]
     found = answers(penstock("run", query_file, *streams, "--format", "jsonl"))
-    assert [len(rows) for rows in found] == [1_000] * 8
+    assert [len(rows) for rows in found] == [1_000] * 8 + [999]
+
+
+def test_the_last_instant_holds_the_last_event(penstock: Any, tmp_path: Path) -> None:
+    stream, hourly, often = tmp_path / "s.nqs", tmp_path / "hourly.rq", tmp_path / "often.rq"
+    stream.write_text("100 <urn:a> <http://ex.org/p> <urn:b> .\n1950 <urn:c> <http://ex.org/p> <urn:d> .\n")
+    text = f"SELECT ?s FROM STREAM <{S}> [RANGE {{0}} STEP {{0}}] WHERE {{{{ ?s <http://ex.org/p> ?o }}}}"
+    hourly.write_text("REGISTER QUERY hourly AS " + text.format("1h"))
+    often.write_text("REGISTER QUERY often AS " + text.format("1s"))
+    done = penstock("run", hourly, often, "--stream", f"{S}={stream}", "--timing", "all", "--format", "jsonl")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [(e["query"], e["time"], len(e["results"]["bindings"])) for e in found] == [
+        ("often", 1_000, 1),
+        ("often", 2_000, 1),
+        ("hourly", 3_600_000, 2),
+    ]
+
+
+def test_a_reader_of_a_derived_stream_may_come_first_and_reports_its_last_instant(
+    penstock: Any, tmp_path: Path
+) -> None:
+    stream, reader, maker = tmp_path / "s.nqs", tmp_path / "1-reader.rq", tmp_path / "2-maker.rq"
+    stream.write_text("100 <urn:a> <http://ex.org/p> <urn:b> .\n1950 <urn:c> <http://ex.org/p> <urn:d> .\n")
+    reader.write_text("REGISTER QUERY reader AS SELECT ?s FROM STREAM <urn:d> [RANGE 10s STEP 5s] WHERE { ?s ?p ?o }")
+    made = f"FROM STREAM <{S}> [RANGE 1s STEP 1s] WHERE {{ ?s <http://ex.org/p> ?o }}"
+    maker.write_text(f"REGISTER STREAM <urn:d> AS CONSTRUCT {{ ?s <urn:q> ?o }} {made}")
+    done = penstock("run", reader, maker, "--stream", f"{S}={stream}", "--timing", "all", "--format", "jsonl")
+    assert (done.code, done.err) == (0, "")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    read = [(e["time"], len(e["results"]["bindings"])) for e in found if e["query"] == "reader"]
+    assert read == [(5_000, 2)]
+    assert [e["time"] for e in found if e["query"] != "reader"] == [1_000, 2_000]
+
+
+def test_a_query_that_cannot_be_registered_is_named(penstock: Any, tmp_path: Path, events: Path) -> None:
+    query = tmp_path / "broken.rq"
+    query.write_text("SELECT ?s FROM STREAM <urn:none> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }")
+    done = penstock("run", query, "--stream", f"{S}={events}")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"{query}:\n")
+    assert "unknown stream <urn:none>" in done.err
 
 
 def test_explain_takes_what_a_standing_query_names_as_there(penstock: Any, tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""The end of a recording: each query reports the first instant at or after the last event, and no later one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.grid import batch_end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.engine import Engine, Evaluation, Query
+
+MAX_STEPS = 100_000
+"""Advances after the last event: a reader of a derived stream may need one for each instant of its publisher."""
+
+
+def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
+    """Advance all streams until each query has reported the window that holds the last event.
+
+    A query that has done so stops, unless it publishes a stream: the instants of others may lie far ahead.
+    """
+    last = _last_event(engine)
+    if last is None:
+        return
+    live, ends, target = list(queries), dict[str, int](), last
+    for _ in range(MAX_STEPS):
+        states = engine.stats()["queries"]
+        for query in live:
+            following = states[query.name]["next"]
+            if following is not None and following >= last:
+                ends.setdefault(query.name, following)
+        target = max(batch_end(target, declared.batch_ms) for declared in engine.streams.values())
+        engine.advance(None, target)
+        for query in live:
+            _show(query, ends, last, show)
+        live = _still_needed(engine, live, last)
+        instants = [s["next"] for s in engine.stats()["queries"].values() if s["next"] is not None]
+        later = [instant for instant in instants if instant > target]
+        if not live or not later:
+            return
+        target = min(later)
+
+
+def _last_event(engine: Engine) -> int | None:
+    """Return the watermark that the recording has reached."""
+    streams = engine.stats()["streams"].values()
+    return max((s["watermark"] for s in streams if s["publisher"] is None and s["watermark"] is not None), default=None)
+
+
+def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluation], None]) -> None:
+    for evaluation in query.poll():
+        if evaluation.time >= last:
+            ends.setdefault(query.name, evaluation.time)
+        if evaluation.time <= ends.get(query.name, last):
+            show(evaluation)
+
+
+def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
+    """Stop queries that have reported the last event; return the others, and the publishers; [] where all have."""
+    stats = engine.stats()
+    waiting = [query for query in live if _waits(stats["queries"][query.name], last)]
+    if not waiting:
+        return []
+    publishers = {stream["publisher"] for stream in stats["streams"].values()}
+    counted = [query for query in live if stats["queries"][query.name]["next"] is None]
+    for query in live:
+        if query not in waiting and query not in counted and query.name not in publishers:
+            query.stop()
+    return [query for query in live if not query.stopped]
+
+
+def _waits(state: dict[str, Any], last: int) -> bool:
+    """Whether a query has a next instant, and has taken none at or after the last event."""
+    return state["next"] is not None and state["last"] < last
