@@ -25,7 +25,8 @@ def answered() -> dict[str, int]:
         queries = {path.stem: engine.register(path.read_text()) for path in sorted((folder / "queries").glob("*.rq"))}
         replay(engine, recordings, speed=None, start_ms=MORNING, after_step=lambda t: t < MORNING + RUN_MS)
         for stem, query in queries.items():
-            first |= {stem: evaluation.time for evaluation in query.poll()[:1]}
+            if evaluations := query.poll():
+                first[stem] = evaluations[0].time
     return first
 
 
