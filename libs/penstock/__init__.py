@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from penstock.client import Client
-from penstock.engine import DeadLetter, Declaration, Engine, Evaluation, Gap, LateEvent, Limits, Query, Solutions
+from penstock.engine import (
+    DeadLetter,
+    Declaration,
+    Engine,
+    Evaluation,
+    Gap,
+    LateEvent,
+    Limits,
+    PushReport,
+    Query,
+    QueryStatus,
+    Solutions,
+    StreamWait,
+)
 from penstock.errors import (
     DataError,
     DataPlaneError,
@@ -11,6 +24,7 @@ from penstock.errors import (
     PenstockError,
     QueryError,
     StorageError,
+    UnboundedStorageWarning,
     UnknownStreamError,
 )
 from penstock.query.parser import parse
@@ -28,10 +42,14 @@ __all__ = [
     "LimitError",
     "Limits",
     "PenstockError",
+    "PushReport",
     "Query",
     "QueryError",
+    "QueryStatus",
     "Solutions",
     "StorageError",
+    "StreamWait",
+    "UnboundedStorageWarning",
     "UnknownStreamError",
     "parse",
 ]

@@ -10,6 +10,7 @@ __all__ = [
     "PenstockError",
     "QueryError",
     "StorageError",
+    "UnboundedStorageWarning",
     "UnknownStreamError",
 ]
 
@@ -48,12 +49,23 @@ class DataError(PenstockError):
     """Input that is not what it claims to be: unparsable RDF, a term that cannot stand where it stands."""
 
 
+class UnboundedStorageWarning(UserWarning):
+    """A stream that is declared without `timing` stores every tuple and never removes one."""
+
+
 class UnknownStreamError(PenstockError):
     """A stream that was never declared (or was dropped)."""
 
 
 class LimitError(PenstockError):
-    """A limit on time, memory or size would be exceeded; nothing was changed."""
+    """A limit on time, memory or size would be exceeded; nothing was changed.
+
+    `limit` is the limit's name where a caller may react to it; empty otherwise.
+    """
+
+    def __init__(self, message: str = "", *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class StorageError(PenstockError):

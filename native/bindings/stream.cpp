@@ -172,6 +172,7 @@ void bind_streams(nb::module_& m) {
         .def("release", &Stream::release, "batch"_a)
         .def("oldest_tick", &oldest_tick)
         .def("live_tuples", &Stream::live_tuples)
+        .def("stored_tuples", &Stream::stored_tuples)
         .def("live_bytes", &Stream::live_bytes)
         .def("held_bytes", &Stream::held_bytes)
         .def("save", &save<Stream>)

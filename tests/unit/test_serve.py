@@ -28,7 +28,7 @@ def engine():
 
 @pytest.fixture
 def http(engine):
-    return TestClient(application(engine))
+    return TestClient(application(engine), base_url="http://localhost")
 
 
 def declared(http):
@@ -142,7 +142,7 @@ class TestStreams:
             json.dumps({"timestamp": t, "data": f'<http://x/a> <http://x/p> "{t}" .'}) + "\n" for t in (2, 3)
         )
         answer = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
-        assert (answer.status_code, answer.json()) == (202, {"events": 2})
+        assert (answer.status_code, answer.json()) == (202, {"events": 2, "accepted": 2, "late": 0, "rejected": 0})
         turtle = '@prefix x: <http://x/> . x:a x:p "t" .'
         assert (
             http.post(f"{PATH}/events?timestamp=4", content=turtle, headers={"content-type": "text/turtle"}).status_code
@@ -154,7 +154,41 @@ class TestStreams:
         declared(http)
         line = json.dumps({"timestamp": 1, "data": '<http://x/a> <http://x/p> "a\u2028b" .'}, ensure_ascii=False)
         answer = http.post(f"{PATH}/events", content=line, headers={"content-type": "application/x-ndjson"})
-        assert (answer.status_code, answer.json()) == (202, {"events": 1})
+        assert (answer.status_code, answer.json()["events"]) == (202, 1)
+
+    def test_an_unknown_setting_is_named_without_pythons_words(self, http):
+        told = http.put(PATH, json={"speed": 1, "timing": "all"}).json()
+        assert told["message"].startswith("unknown settings speed: a stream has batch_ms, lateness_ms, timing, ")
+        assert "Engine" not in told["message"]
+        wrong = [http.put(PATH, json=body).json() for body in ({"absorb_into": 5}, {"timing": 5}, {"slice_mb": "x"})]
+        assert {answer["error"] for answer in wrong} == {"DataError"}
+
+    def test_the_answer_counts_accepted_late_and_rejected_events(self, http):
+        declared(http)
+        http.post(f"{PATH}/advance?timestamp=5000")
+        texts = [(1, '<http://x/a> <http://x/p> "1" .'), (6000, '<http://x/a> <http://x/p> "2" .'), (7000, "no triple")]
+        lines = "".join(json.dumps({"timestamp": time, "data": data}) + "\n" for time, data in texts)
+        answer = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
+        assert answer.json() == {"events": 3, "accepted": 1, "late": 1, "rejected": 1}
+        one = http.post(f"{PATH}/events?timestamp=2", content=texts[0][1])
+        assert one.json() == {"events": 1, "accepted": 0, "late": 1, "rejected": 0}
+
+    def test_a_declaration_without_timing_is_answered_with_a_warning(self, http):
+        (warning,) = http.put(PATH, json={"batch_ms": 1000}).json()["warnings"]
+        assert f"stream <{STREAM}> declares no timing: every tuple is stored for ever" in warning
+        other = "/streams/" + quote("http://x/t", safe="")
+        assert http.put(other, json={"timing": []}).json()["warnings"] == []
+        assert "warnings" not in http.get(PATH).json()
+
+    def test_stats_show_what_a_stream_has_stored(self, http):
+        http.put(PATH, json={"batch_ms": 1000, "timing": ["http://x/q"]})
+        pushed(http, (1, "a"), (2, "b"))
+        http.post(f"{PATH}/events?timestamp=3", content="<http://x/a> <http://x/q> <http://x/b> .")
+        http.post(f"{PATH}/advance?timestamp=1000")
+        stats = http.get("/stats").json()["streams"][STREAM]
+        assert (stats["tuples"], stats["stored_tuples"]) == (3, 2)
+        assert stats["stored_bytes"] > 0
+        assert f'penstock_stream_stored_tuples{{stream="{STREAM}"}} 2.0' in http.get("/metrics").text
 
     def test_bad_events(self, http):
         declared(http)
@@ -188,6 +222,17 @@ class TestQueries:
         assert http.delete("/queries/q").status_code == 204
         assert http.get("/queries/q").status_code == 404
         assert http.get("/queries/q/results").status_code == 404
+
+    def test_a_query_says_what_it_waits_for(self, http):
+        declared(http)
+        http.post(f"{PATH}/advance?timestamp=500")
+        http.put("/queries/q", content=QUERY)
+        status = http.get("/queries/q").json()["status"]
+        assert (status["state"], status["next"]) == ("waiting", 1000)
+        (wait,) = status["waits_for"]
+        assert (wait["stream"], wait["watermark"], wait["needs"]) == (STREAM, 500, 1000)
+        assert wait["release"] == f"an event on <{STREAM}> later than 1000 ms, or advance to 1000 ms"
+        assert http.get("/stats").json()["queries"]["q"]["waits_for"] == [wait]
 
     def test_a_bad_one_is_told_with_its_place(self, http):
         told = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()

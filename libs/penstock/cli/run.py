@@ -20,7 +20,7 @@ from penstock.engine.lines import json_line
 from penstock.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.engine import Evaluation, Query
 
@@ -105,6 +105,7 @@ def run(
         for graph, path in data_files(data):
             engine.load(path, graph=graph)
         for iri in streams:
+            warn_of_storage(iri, timing, graphs)
             engine.declare_stream(
                 iri,
                 batch_ms=batch,
@@ -125,6 +126,13 @@ def run(
         replay(engine, recordings, speed=rate, after_step=after_step, lateness_ms=lateness)
         finish(engine, standing, printer.show)
         report_refusals(engine, streams)
+
+
+def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str, str]) -> None:
+    """Say that a stream without --timing is stored, unless --absorb asks for that."""
+    stated = timing is not None and any(option == ALL or option.startswith(f"{iri}=") for option in timing)
+    if not stated and iri not in graphs:
+        print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
 
 
 def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> list[Query]:

@@ -5,40 +5,64 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from pathlib import Path  # noqa: TC003 - typer reads it
 from typing import Annotated
 
 import typer
 
 from penstock.engine import Engine
-from penstock.errors import StorageError
+from penstock.errors import PenstockError, StorageError
+
+LOOK_S = 0.25
+"""Seconds between two looks at idle streams."""
 
 
 def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Where everything is kept; none = in memory only.")] = None,
     port: Annotated[int, typer.Option(help="0 = any.", min=0, max=65_535)] = 7878,
-    host: Annotated[str, typer.Option(help="Whom to listen for. Nobody is asked who they are.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on. Requests are not authenticated.")] = "127.0.0.1",
     shards: Annotated[int, typer.Option(help="Of a new stored graph.", min=1)] = 1,
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name of this service; * = every name.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="An origin (scheme://host[:port]) whose web pages may call; * = every one.")
+    ] = None,
 ) -> None:
     """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live answers, a page at /."""
     # Starlette and uvicorn would take a sixth of every command's start.
     from penstock.http.embedded import application  # noqa: PLC0415
+    from penstock.web_access import Access  # noqa: PLC0415
     from penstock.web_server import WebServer  # noqa: PLC0415
 
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     with Engine(data_dir=data_dir, shards=shards) as engine:
-        server = WebServer(application(engine), host, port)
+        access = Access.listening_on(host, allow_host or (), allow_origin or ())
+        server = WebServer(application(engine, access), host, port)
         print(f"Penstock at http://{_address(host)}:{server.port}/", flush=True)
-        kept = engine.stats()
         try:
-            while not stopping.wait(checkpoint_s):
-                if data_dir is not None and (now := engine.stats()) != kept:
-                    kept = now if _checkpoint(engine) else kept
+            _keep(engine, stopping, None if data_dir is None else checkpoint_s)
         finally:
             server.stop()
+
+
+def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None) -> None:
+    """Advance idle streams, and write checkpoints of what has changed, until the service stops."""
+    saved, due = engine.stats(), time.monotonic() + (checkpoint_s or 0.0)
+    while not stopping.wait(LOOK_S):
+        try:
+            engine.advance_idle()
+        except PenstockError as error:
+            print(f"idle streams cannot advance: {error}", file=sys.stderr, flush=True)
+        if checkpoint_s is not None and time.monotonic() >= due:
+            now = engine.stats()
+            if now != saved and _checkpoint(engine):
+                saved = now
+            due = time.monotonic() + checkpoint_s
 
 
 def _address(host: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -14,8 +15,9 @@ from penstock.client.asking import Question, ask, urls, with_query
 from penstock.client.documents import document_of, event_of
 from penstock.client.refused import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
+from penstock.engine.declaration import warning_of
 from penstock.engine.storing import LoadReport
-from penstock.errors import DataError, QueryError, UnknownStreamError
+from penstock.errors import DataError, QueryError, UnboundedStorageWarning, UnknownStreamError
 from penstock.log import Record
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery
@@ -70,6 +72,7 @@ class Client:
         self._refused = Refused(log, self._topics)
         self._coordinators, self._engines = urls(url), urls(sparql_url)
         self._names: dict[str, str] = {}  # of streams by IRI, as far as they were looked up
+        self._named: set[str] = set()  # names whose topics were found
         self._held: dict[str, ClusterQuery] = {}
 
     # ---- declarations
@@ -78,6 +81,8 @@ class Client:
 
         Settings are those of `Engine.declare_stream`. DataError where one cannot be.
         """
+        if (warning := warning_of(iri, settings)) is not None:
+            warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
         body = json.dumps({"iri": iri, **settings}).encode()
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
@@ -220,8 +225,11 @@ class Client:
         self._writer.append(beats)
 
     def late(self, stream: str) -> list[LateEvent]:
-        """Take the stream's late events that this client has not taken yet, oldest first."""
-        return self._refused.late(stream)
+        """Take the stream's late events that this client has not taken yet, oldest first. UnknownStreamError."""
+        late = self._refused.late(stream)
+        if not late:
+            self._name(stream)
+        return late
 
     def dead_letters(self) -> list[DeadLetter]:
         """Take what could not be used and this client has not taken yet, with reasons, oldest first."""
@@ -276,8 +284,11 @@ class Client:
         return list(json.loads(self._coordinator("GET", "/engines")).values())
 
     def _name(self, stream: str) -> str:
-        """Return the name of a stream that is given by its IRI; what is no IRI is a name."""
+        """Return the name of a stream that is given by its IRI, or by its name. UnknownStreamError."""
         if ":" not in stream:
+            if stream not in self._named and self._topics.events(stream) not in self._log.topics():
+                raise UnknownStreamError(f"there is no stream named {stream!r}")
+            self._named.add(stream)
             return stream
         if stream not in self._names:
             self._names = {iri: record["name"] for iri, record in self.streams.items()}

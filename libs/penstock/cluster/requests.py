@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.status import accepted_record, refused_record
 from penstock.cluster.wanted import NotYetError
+from penstock.engine.declaration import check_settings
 from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
 from penstock.log import START, Partition, Record
 
@@ -33,18 +34,6 @@ REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
 """What is the asker's fault."""
 MAX_REQUEST_BYTES = 1 << 20
 """A declaration's or query's text."""
-_SETTINGS = frozenset(
-    {
-        "batch_ms",
-        "lateness_ms",
-        "timing",
-        "absorb_into",
-        "retention_ms",
-        "idle_timeout_ms",
-        "max_ahead_ms",
-        "slice_mb",
-    }
-)
 _POLL = 200  # requests of one step
 _CATCH_UP_S = 0.05
 
@@ -73,8 +62,7 @@ def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
     if not isinstance(found, dict) or not isinstance(found.get("iri"), str):
         raise DataError('a declaration is a JSON object with "iri"')
     settings = {name: value for name, value in found.items() if name != "iri"}
-    if unknown := settings.keys() - _SETTINGS:
-        raise DataError(f"unknown settings {', '.join(sorted(unknown))}")
+    check_settings(settings)
     return found["iri"], settings
 
 

@@ -16,10 +16,12 @@ from penstock.engine.answers import Solutions
 from penstock.engine.blocks import Evaluation
 from penstock.engine.declaration import Declaration
 from penstock.engine.engine import Engine
+from penstock.engine.intake import PushReport
 from penstock.engine.limits import Limits
 from penstock.engine.member import Gap
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.standing import Query
+from penstock.engine.status import QueryStatus, StreamWait
 
 __all__ = [
     "DeadLetter",
@@ -29,6 +31,9 @@ __all__ = [
     "Gap",
     "LateEvent",
     "Limits",
+    "PushReport",
     "Query",
+    "QueryStatus",
     "Solutions",
+    "StreamWait",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from penstock.engine.limits import MAX_TIME_MS
@@ -34,8 +34,9 @@ class Declaration:
     slice_mb: int | None = None
 
     @classmethod
-    def checked(cls, iri: str, *, timing: Iterable[str] | str = (), **settings: Any) -> Declaration:
+    def checked(cls, iri: str, *, timing: Iterable[str] | str | None = None, **settings: Any) -> Declaration:
         """Return the declaration; DataError where a setting makes no sense."""
+        timing = () if timing is None else timing
         if isinstance(timing, str) and timing != "all":
             raise DataError(f'timing must be a list of predicates or "all", not {timing!r}')
         if not isinstance(timing, Iterable):
@@ -65,6 +66,32 @@ class Declaration:
         """Return what `as_json` saved."""
         timing = saved["timing"]
         return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
+
+
+SETTINGS = tuple(field.name for field in fields(Declaration) if field.name != "iri")
+"""What a declaration may set, by name."""
+
+
+def check_settings(settings: Mapping[str, object]) -> None:
+    """Raise DataError where a name is no setting of a stream."""
+    if unknown := [name for name in settings if name not in SETTINGS]:
+        raise DataError(f"unknown settings {', '.join(sorted(unknown))}: a stream has {', '.join(SETTINGS)}")
+
+
+def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
+    """Return what a declaration that does not say `timing` means; None where it says it."""
+    if settings.get("timing") is not None:
+        return None
+    return (
+        f"stream <{iri}> declares no timing: every tuple is stored for ever, and memory grows with each new one. "
+        'Set timing="all" for readings that only windows need, timing=[predicates] for some, timing=[] to store all'
+    )
+
+
+def warnings_of(iri: str, settings: Mapping[str, object]) -> list[str]:
+    """Return the warnings about a declaration, for its answer."""
+    found = warning_of(iri, settings)
+    return [] if found is None else [found]
 
 
 _LEAST = {"batch_ms": 1, "lateness_ms": 0, "retention_ms": 0, "idle_timeout_ms": 0, "max_ahead_ms": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -18,18 +19,19 @@ import numpy as np
 from penstock.engine.bulk import BulkIntake
 from penstock.engine.checkpoint import restored, save
 from penstock.engine.core import Core
-from penstock.engine.declaration import Declaration
+from penstock.engine.declaration import Declaration, warning_of
 from penstock.engine.directory import DataDirectory
 from penstock.engine.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.explaining import explain
-from penstock.engine.intake import as_column
+from penstock.engine.idle import IdleSources
+from penstock.engine.intake import PushReport, as_column
 from penstock.engine.limits import MAX_TIME_MS, Limits
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.refused import DeadLetter
 from penstock.engine.standing import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.storing import Document, LoadReport, insert
-from penstock.errors import DataError, PenstockError, StorageError, UnknownStreamError
+from penstock.errors import DataError, PenstockError, StorageError, UnboundedStorageWarning, UnknownStreamError
 from penstock.query import functions
 from penstock.rdf import terms as terms_of
 from penstock.store import _native as native
@@ -97,6 +99,7 @@ class Engine:
         self._texts = Texts(core.limits.text_cache)
         self._one_shot = OneShot(core, self._runtime.streams, self._texts)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
+        self._idle = IdleSources()
 
     # ---- stored data
     def load(
@@ -146,14 +149,17 @@ class Engine:
         iri: str,
         batch_ms: int = 100,
         lateness_ms: int = 0,
-        timing: Iterable[str] | str = (),
+        timing: Iterable[str] | str | None = None,
         absorb_into: str | None = None,
         retention_ms: int = 0,
         idle_timeout_ms: int = 10_000,
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
     ) -> None:
-        """Declare a stream (see `Declaration`). Saying the same again changes nothing; otherwise is a DataError."""
+        """Declare a stream (see `Declaration`). Saying the same again changes nothing; otherwise is a DataError.
+
+        Without `timing` every tuple is stored for ever: UnboundedStorageWarning.
+        """
         declaration = Declaration.checked(
             iri,
             batch_ms=batch_ms,
@@ -167,6 +173,8 @@ class Engine:
         )
         with self._lock:
             self._opened().streams.declare(declaration)
+        if (warning := warning_of(iri, {"timing": timing})) is not None:
+            warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. What it absorbed stays stored."""
@@ -179,37 +187,40 @@ class Engine:
         data: EventData,
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
-    ) -> None:
+    ) -> PushReport:
         """Push one event: RDF text in a format, or rdflib triples, all at `timestamp` (ms).
 
-        A late event is no error (see `late`). A bad one, or one too far ahead, becomes a dead letter and raises
-        DataError.
+        A late event is no error (see `late`); the report counts it. A bad one, or one too far ahead, becomes a dead
+        letter and raises DataError.
         """
         with self._lock:
             runtime = self._opened()
             stream = self._stream(iri, [(timestamp, data)])
             events, bad = self._parser.parse([(timestamp, data)], format)
-            letters = runtime.take(stream, events, bad)
+            taken = runtime.take(stream, events, bad)
         self._deliver()
-        if letters:
-            raise DataError(letters[0].reason)
+        if taken.letters:
+            raise DataError(taken.letters[0].reason)
+        return taken.report
 
     def push_events(
         self,
         iri: str,
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
-    ) -> None:
+    ) -> PushReport:
         """Push many events, (timestamp, data) each. Bad ones become dead letters, the others are taken.
 
         LimitError: those before the ones in question are taken, in chunks of some thousand.
         """
+        report = PushReport()
         for chunk in _chunks(events, _CHUNK):
             with self._lock:
                 runtime = self._opened()
                 stream = self._stream(iri, chunk)
-                runtime.take(stream, *self._parser.parse(chunk, format))
+                report += runtime.take(stream, *self._parser.parse(chunk, format)).report
             self._deliver()
+        return report
 
     def push_columns(
         self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
@@ -237,6 +248,23 @@ class Engine:
         with self._lock:
             self._opened().advance(iri, until, skip=skip)
         self._deliver()
+
+    def advance_idle(self) -> list[str]:
+        """Advance input streams that were silent for their `idle_timeout_ms`, so that they hold back no query.
+
+        `penstock serve` calls this several times a second; other users advance streams themselves. A stream advances to
+        the highest watermark of those read together with it, or with the wall clock where its events follow that. Where
+        a query would fire more than `max_catch_up` instants it jumps over them, and its `gaps` records that. Returns
+        the streams that were advanced.
+        """
+        moved = []
+        with self._lock:
+            runtime = self._opened()
+            for stream, until in self._idle.look(list(runtime.streams), runtime.core.clock()):
+                runtime.advance_over(stream.iri, until)
+                moved.append(stream.iri)
+        self._deliver()
+        return moved
 
     def late(self, iri: str) -> list[LateEvent]:
         """Take the stream's late events, oldest first: they changed nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,26 @@ if TYPE_CHECKING:
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
 
 
+@dataclass(frozen=True, slots=True)
+class PushReport:
+    """How many events of a push were accepted, were late, and were rejected (dead letters)."""
+
+    accepted: int = 0
+    late: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: PushReport) -> PushReport:
+        return PushReport(self.accepted + other.accepted, self.late + other.late, self.rejected + other.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one step of the intake did: counts, and the dead letters."""
+
+    report: PushReport
+    letters: list[DeadLetter]
+
+
 class Intake:
     """Takes parsed events into streams. Nothing changes where a limit would be exceeded (LimitError)."""
 
@@ -37,12 +58,13 @@ class Intake:
         self._schedule = schedule
         self._dead = dead
 
-    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> list[DeadLetter]:
-        """Accept what is neither late nor too far ahead; returns the dead letters, those of `bad` events included."""
+    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
+        """Accept what is neither late nor too far ahead. The dead letters include those of `bad` events."""
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         fates, watermark = native.Stream.decide(events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms)
         letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
+        late_before, taken = stream.late.total, len(events.times)
         if fates is None:
             self._accept(stream, events, None, watermark)
         elif len(refused := np.flatnonzero(fates)):
@@ -54,7 +76,8 @@ class Intake:
         for letter in letters:
             self._dead.put(letter)
         stream.record_refused([letter.timestamp for letter in letters if letter.timestamp is not None])
-        return letters
+        late, rejected = stream.late.total - late_before, len(letters)
+        return Taken(PushReport(taken + len(bad) - late - rejected, late, rejected), letters)
 
     def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:
         """`accepted` tells which events; None: all of them."""

@@ -85,6 +85,7 @@ class _Reader:
         stream.resume(saved["watermark"], saved["closed_ms"])
         stream.publisher, stream.ended = saved["publisher"], saved["ended"]
         stream.events, stream.tuples = saved["events"], saved["tuples"]
+        stream.stored_before = saved["stored_tuples"]
         stream.restore_beyond(dict(saved["beyond"]))
         for timestamp, watermark, data in saved["late"]:
             stream.late.put(LateEvent(stream.iri, timestamp, watermark, _bytes(data)))

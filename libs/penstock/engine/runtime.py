@@ -8,12 +8,12 @@ from penstock.engine.bulk import appended
 from penstock.engine.evaluate import Evaluator
 from penstock.engine.firing import Firing
 from penstock.engine.forgetting import Forgetting
-from penstock.engine.intake import Intake
+from penstock.engine.intake import Intake, Taken
 from penstock.engine.refused import DeadLetter, Output
 from penstock.engine.registry import Registry
 from penstock.engine.schedule import Schedule
 from penstock.engine.streams import Streams
-from penstock.errors import DataError
+from penstock.errors import DataError, LimitError
 from penstock.node.graph import RemoteGraph
 from penstock.store import _native as native
 
@@ -48,12 +48,12 @@ class Runtime:
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
 
     # ---- input
-    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> list[DeadLetter]:
-        """Take parsed events into a stream, and do what has become due. Returns the dead letters."""
+    def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
+        """Take parsed events into a stream, and do what has become due."""
         self._check_input(stream)
-        letters = self._intake.take(stream, events, bad)
+        taken = self._intake.take(stream, events, bad)
         self.progress([stream])
-        return letters
+        return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
         """Take columns whose rows are an event each and set nothing in motion, as nearly always. False: nothing was
@@ -77,6 +77,15 @@ class Runtime:
             self.registry.begin(stream, time)
             stream.move(time)
         self.progress([*moved, *self._skip(moved)] if skip else moved)
+
+    def advance_over(self, iri: str, time: int) -> None:
+        """Move the watermark of a stream; where more than `max_catch_up` instants become due, jump over them."""
+        try:
+            self.advance(iri, time, skip=False)
+        except LimitError as error:
+            if error.limit != "max_catch_up":
+                raise
+            self.advance(iri, time, skip=True)
 
     def _input_streams(self) -> list[LiveStream]:
         return [stream for stream in self.streams if stream.publisher is None]

@@ -88,6 +88,7 @@ class _Writer:
             "ended": stream.ended,
             "events": stream.events,
             "tuples": stream.tuples,
+            "stored_tuples": stream.stored_tuples,
             "beyond": list(stream.beyond.items()),
             "late": [[e.timestamp, e.watermark, _text(e.data)] for e in stream.late.entries()],
             "late_total": stream.late.total,

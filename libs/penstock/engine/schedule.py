@@ -89,7 +89,8 @@ class Schedule:
         if due > self._limits.max_catch_up:
             raise LimitError(
                 f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
-                "advance in smaller steps, or jump with advance(..., skip=True)"
+                "advance in smaller steps, or jump with advance(..., skip=True)",
+                limit="max_catch_up",
             )
         self._check_unpolled(cohort)
         if (stream := group.publishes) is not None:

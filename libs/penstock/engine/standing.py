@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.engine.status import QueryStatus, status_of
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class Query:
     def gaps(self) -> list[Gap]:
         """Instants that were jumped over on demand."""
         return list(self._member.gaps)
+
+    def status(self) -> QueryStatus:
+        """Return what the query waits for, and what would release it."""
+        return status_of(self._member)
 
     @property
     def stopped(self) -> bool:

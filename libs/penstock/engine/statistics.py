@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from penstock.engine.status import status_of
 
 if TYPE_CHECKING:
     from penstock.engine.member import Member
@@ -10,12 +13,13 @@ if TYPE_CHECKING:
     from penstock.engine.streams import LiveStream
 
 
-def stream_stats(stream: LiveStream) -> dict[str, Any]:
+def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
     """Return one stream's numbers.
 
     `push_again`: where a producer continues after a restart. Of its events with τ ≥ `from`, in their original order,
     the first `skip` have arrived already; refused events count. An event whose time is not an integer in range has no
-    place in that order.
+    place in that order. `stored_tuples` were absorbed into the stored graph and stay there, repeated ones counted;
+    `stored_bytes` estimates their memory from the average of the stored graph.
     """
     watermark = stream.watermark
     resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.arrived_beyond}
@@ -28,6 +32,8 @@ def stream_stats(stream: LiveStream) -> dict[str, Any]:
         "late_lost": stream.late.lost,
         "live_tuples": stream.core.live_tuples(),
         "live_bytes": stream.core.live_bytes(),
+        "stored_tuples": stream.stored_tuples,
+        "stored_bytes": round(stream.stored_tuples * bytes_per_triple),
         "publisher": stream.publisher,
         "ended": stream.ended,
         "push_again": resume,
@@ -44,6 +50,7 @@ def query_stats(query: Member) -> dict[str, Any]:
         "next": None if pace is None else pace.next,
         "members": 0 if cohort is None else len(cohort),
         "unpolled": len(query.inbox),
+        "waits_for": [asdict(wait) for wait in status_of(query).waits_for],
         "gaps": [(gap.after, gap.until, gap.count) for gap in query.gaps],
     }
 
@@ -51,11 +58,13 @@ def query_stats(query: Member) -> dict[str, Any]:
 def engine_stats(runtime: Runtime) -> dict[str, Any]:
     """Return everything's numbers; times are in ms, sizes in bytes."""
     core, streams, registry = runtime.core, runtime.streams, runtime.registry
+    triples, store_bytes = core.store.edge_count(), core.store.used_bytes()
+    each = store_bytes / max(1, triples)
     return {
         "attempt": core.attempt,
         "snapshot": core.store.latest(),
-        "triples": core.store.edge_count(),
-        "store_bytes": core.store.used_bytes(),
+        "triples": triples,
+        "store_bytes": store_bytes,
         "log_bytes": core.store.log_bytes(),
         "terms": core.dictionary.size(),
         "dictionary_bytes": core.dictionary.bytes(),
@@ -66,6 +75,6 @@ def engine_stats(runtime: Runtime) -> dict[str, Any]:
         "groups": len(list(registry.groups)),
         "windows": len(registry.pool),
         "window_bytes": registry.pool.bytes(),
-        "streams": {stream.iri: stream_stats(stream) for stream in streams},
+        "streams": {stream.iri: stream_stats(stream, each) for stream in streams},
         "queries": {name: query_stats(query) for name, query in registry.members.items()},
     }

@@ -57,6 +57,7 @@ class LiveStream:
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
+        self.stored_before = 0  # absorbed before this process
         self._beyond = native.Beyond()
         self._refused_beyond = native.Beyond()
         self._max_refused = limits.max_refused
@@ -77,6 +78,11 @@ class LiveStream:
     def slices(self) -> native.SliceSource:
         """The closed batches, for windows."""
         return self.core if isinstance(self.core, native.Stream) else self.core.slices
+
+    @property
+    def stored_tuples(self) -> int:
+        """Tuples absorbed into the stored graph, repeated ones included."""
+        return self.stored_before + self.core.stored_tuples()
 
     # ---- progress
     def move(self, watermark: int) -> None:

@@ -22,7 +22,8 @@ from starlette.routing import Route
 from penstock.cluster.load_files import Manifest
 from penstock.cluster.requests import declaration_of_json, declarations_of_json
 from penstock.cluster.wanted import NotYetError
-from penstock.errors import DataError
+from penstock.engine.declaration import warnings_of
+from penstock.errors import DataError, UnknownStreamError
 from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
 
@@ -93,11 +94,12 @@ class _Handler:
         name = request.path_params["name"]
         if request.method == "PUT":
             iri, settings = declaration_of_json(await body_of(request))
-            return JSONResponse(asdict(await self._do(lambda c: c.declare(iri, name, **settings))))
+            made = asdict(await self._do(lambda c: c.declare(iri, name, **settings)))
+            return JSONResponse(made | {"warnings": warnings_of(iri, settings)})
         known = (await self._do(lambda c: c.streams)).values()
         record = next((record for record in known if name in (record.name, record.iri)), None)
         if record is None:
-            return _missing("stream", name)
+            raise UnknownStreamError(f"there is no stream {name!r}")
         if request.method == "DELETE":
             await self._do(lambda c: c.drop(record.iri))
             return Response(status_code=204)
@@ -117,9 +119,9 @@ class _Handler:
             return JSONResponse(_told(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
-            return Response(status_code=204) if stopped else _missing("query", name)
+            return Response(status_code=204) if stopped else _missing(name)
         record = (await self._do(lambda c: c.queries)).get(name)
-        return _missing("query", name) if record is None else JSONResponse(_told(record, await self._standing(name)))
+        return _missing(name) if record is None else JSONResponse(_told(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
         """Register, waiting for adaptors; NotYetError (503), and no query, where they take longer."""
@@ -190,5 +192,5 @@ def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any
     return asdict(record) | {"point": None if standing is None else standing.point_ms, "taken_in": standing is not None}
 
 
-def _missing(kind: str, name: str) -> Response:
-    return JSONResponse({"error": "NotFound", "message": f"there is no {kind} {name!r}"}, 404)
+def _missing(name: str) -> Response:
+    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)

@@ -23,12 +23,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from penstock.engine.declaration import check_settings, warnings_of
 from penstock.errors import DataError, UnknownStreamError
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.errors import body_of, told
 from penstock.http.live import Feed, all_events, events
 from penstock.rdf.formats import Format
+from penstock.web_access import Access
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,9 +44,13 @@ if TYPE_CHECKING:
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
-def application(engine: Engine) -> Starlette:
-    """Return the ASGI application. It listens to all of the engine's queries: their evaluations go to its feeds."""
-    return Starlette(routes=_Handler(engine).routes())
+def application(engine: Engine, access: Access | None = None) -> Starlette:
+    """Return the ASGI application. It listens to all of the engine's queries: their evaluations go to its feeds.
+
+    `access`: which browsers' requests are answered; None: those to this machine's local names.
+    """
+    middleware = (access or Access()).middleware()
+    return Starlette(routes=_Handler(engine).routes(), middleware=middleware)
 
 
 class _Handler:
@@ -87,23 +93,26 @@ class _Handler:
 
     async def stream(self, request: Request) -> Response:
         iri = request.path_params["iri"]
+        settings: dict[str, Any] = {}
         if request.method == "PUT":
-            await run_in_threadpool(lambda settings: self._declare(iri, settings), await _settings(request))
+            settings = await _settings(request)
+            await run_in_threadpool(self._declare, iri, settings)
         if request.method == "DELETE":
             await run_in_threadpool(self._engine.drop_stream, iri)
             return Response(status_code=204)
         found = (await run_in_threadpool(lambda: self._engine.streams)).get(iri)
         if found is None:
-            raise UnknownStreamError(iri)
-        return JSONResponse(_declared(found))
+            raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
+        told = _declared(found) | ({"warnings": warnings_of(iri, settings)} if request.method == "PUT" else {})
+        return JSONResponse(told)
 
     def _declare(self, iri: str, settings: dict[str, Any]) -> None:
-        if settings.pop("iri", iri) != iri:
+        if settings.get("iri", iri) != iri:
             raise DataError(f"the path names stream <{iri}>, the body another one")
-        try:
-            self._engine.declare_stream(iri, **settings)
-        except TypeError as error:
-            raise DataError(f"settings of a stream: {error}") from error
+        settings = {name: value for name, value in settings.items() if name != "iri"}
+        check_settings(settings)
+        settings["timing"] = settings.get("timing") or ()  # the answer carries the warning
+        self._engine.declare_stream(iri, **settings)
 
     async def events(self, request: Request) -> Response:
         iri, asked = request.path_params["iri"], request.query_params
@@ -112,11 +121,11 @@ class _Handler:
         if content_type == _LINES:
             events = await run_in_threadpool(_event_lines, body)
             syntax = Format.named(asked.get("format", "nt")).value
-            await run_in_threadpool(self._engine.push_events, iri, events, syntax)
-            return JSONResponse({"events": len(events)}, 202)
+            report = await run_in_threadpool(self._engine.push_events, iri, events, syntax)
+            return JSONResponse({"events": len(events), **asdict(report)}, 202)
         syntax, time_ms = Format.named(content_type).value, _milliseconds(asked.get("timestamp"))
-        await run_in_threadpool(self._engine.push, iri, body, time_ms, syntax)
-        return JSONResponse({"events": 1}, 202)
+        report = await run_in_threadpool(self._engine.push, iri, body, time_ms, syntax)
+        return JSONResponse({"events": 1, **asdict(report)}, 202)
 
     async def advance(self, request: Request) -> Response:
         asked = request.query_params
@@ -257,6 +266,7 @@ def _told(query: Query) -> dict[str, Any]:
         "base": query.base,
         "point": query.registration_point,
         "warnings": list(query.warnings),
+        "status": asdict(query.status()),
     }
 
 

@@ -35,6 +35,8 @@ _STREAM_NOW = {
     "watermark": "event time, ms",
     "live_tuples": "tuples that windows hold",
     "live_bytes": "memory of those",
+    "stored_tuples": "tuples absorbed into the stored graph",
+    "stored_bytes": "memory of those, estimated",
 }
 _QUERY_NOW = {"last": "instant of the last evaluation, ms", "next": "instant of the next one, ms"}
 

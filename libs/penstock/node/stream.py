@@ -62,6 +62,7 @@ class RemoteStream:
         dictionary.keep(np.array(named, np.uint64))
         self._open: dict[int, list[tuple[np.ndarray, ...]]] = defaultdict(list)
         self._open_tuples = 0
+        self._stored_tuples = 0
         self._ticks: dict[int, int] = {}  # batch -> the dictionary's tick when its first tuple came, while live
         self._closed: int | None = None
         self.behind = False  # slices of a closed batch are not copied yet
@@ -124,6 +125,7 @@ class RemoteStream:
         columns = {"ts": ts, "s": s, "o": o, "labels": labels, "absorbed": absorbed}
         self._nodes.batch(self._number, batch, {name: column[order] for name, column in columns.items()})
         del self._open[batch]
+        self._stored_tuples += int(stored.sum())
         self._open_tuples -= len(ts)
 
     def _take(self, batch: int) -> None:
@@ -156,6 +158,10 @@ class RemoteStream:
     def live_tuples(self) -> int:
         """Tuples of open batches and of copies."""
         return self._open_tuples + self.slices.tuples()
+
+    def stored_tuples(self) -> int:
+        """Timeless tuples that were absorbed."""
+        return self._stored_tuples
 
     def live_bytes(self) -> int:
         """What counts against the stream's budget."""

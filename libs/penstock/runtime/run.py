@@ -94,7 +94,7 @@ def _serve(
     core: Core | None = None
     try:
         core = open_core(context)
-        app = application(health, metrics, context.observe, context.routes)
+        app = application(health, metrics, context.observe, context.routes, settings.access().middleware())
         web = WebServer(app, settings.http_host, settings.http_port)
         logger.info("started", http_port=web.port)
         for listener in context.listening:

@@ -23,6 +23,7 @@ from pydantic_settings import (
 )
 
 from penstock.errors import PenstockError
+from penstock.web_access import Access
 
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"
@@ -45,6 +46,8 @@ class ServiceSettings(BaseSettings):
     instance: str = Field(default_factory=socket.gethostname, min_length=1, description="this process among its kind")
     http_host: str = Field("127.0.0.1", description="where health and metrics are served")
     http_port: int = Field(0, ge=0, le=65_535, description="0 = any free port, told in the log")
+    http_allow_hosts: str = Field("", description="names, by comma, that a Host header may have; none = every name")
+    http_allow_origins: str = Field("", description="origins, by comma, whose web pages may call this service")
     advertised_host: str | None = Field(None, description="what others call this host; none = as it is listened on")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
@@ -72,6 +75,10 @@ class ServiceSettings(BaseSettings):
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
+    def access(self) -> Access:
+        """Return which browsers' requests are answered."""
+        return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
+
     def kafka_properties(self) -> dict[str, str]:
         """Return what passes through to librdkafka: the file's table, then the environment."""
         passed = {
@@ -80,6 +87,10 @@ class ServiceSettings(BaseSettings):
             if name.startswith(_KAFKA)
         }
         return self.kafka | passed
+
+
+def _by_comma(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 S = TypeVar("S", bound=ServiceSettings)

@@ -12,6 +12,7 @@ from starlette.routing import Route
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def application(
-    health: Health, metrics: Metrics, observe: Callable[[], None], routes: Sequence[BaseRoute] = ()
+    health: Health,
+    metrics: Metrics,
+    observe: Callable[[], None],
+    routes: Sequence[BaseRoute] = (),
+    middleware: Sequence[Middleware] = (),
 ) -> Starlette:
     """Return the ASGI application. Checks may block: starlette runs these plain functions in threads."""
 
@@ -37,4 +42,4 @@ def application(
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     own = [Route("/health/live", live), Route("/health/ready", ready), Route("/metrics", metrics_page)]
-    return Starlette(routes=[*own, *routes])
+    return Starlette(routes=[*own, *routes], middleware=[*middleware])

@@ -189,6 +189,7 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
         }
     }
     store.commit(edges, {options.number, batch});
+    stored_tuples += edges.size();
 }
 
 std::int64_t Stream::closed() const { return impl_->closed; }
@@ -218,6 +219,7 @@ Tick Stream::oldest_tick() const {
 }
 
 std::size_t Stream::live_tuples() const { return impl_->open_tuples + impl_->live_tuples; }
+std::uint64_t Stream::stored_tuples() const { return impl_->stored_tuples; }
 std::size_t Stream::live_bytes() const { return impl_->charged_bytes(); }
 std::size_t Stream::held_bytes() const { return impl_->ring.held_bytes(); }
 

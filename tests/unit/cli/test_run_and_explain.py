@@ -72,14 +72,15 @@ def test_timing_keeps_tuples_out_of_the_stored_graph(penstock: Any, tmp_path: Pa
 
 
 def answers(done: Done) -> list[Any]:
-    assert (done.code, done.err) == (0, "")
+    told = [line for line in done.err.splitlines() if "has no --timing" not in line]
+    assert (done.code, told) == (0, [])
     return [json.loads(line)["results"]["bindings"] for line in done.out.splitlines()]
 
 
 def test_what_is_odd_but_not_wrong_is_a_warning(penstock: Any, tmp_path: Path, events: Path) -> None:
     query = tmp_path / "gaps.rq"
     query.write_text(f"SELECT ?s FROM STREAM <{S}> [RANGE 1s STEP 2s] {{ ?s ?p ?o }}", encoding="utf-8")
-    done = penstock("run", query, "--stream", f"{S}={events}")
+    done = penstock("run", query, "--stream", f"{S}={events}", "--timing", "all")
     assert done.code == 0
     assert done.err.startswith(f"{query}: warning: the step of the window")
 
@@ -143,10 +144,17 @@ def test_a_reader_of_a_derived_stream_may_come_first_and_reports_its_last_instan
 def test_a_query_that_cannot_be_registered_is_named(penstock: Any, tmp_path: Path, events: Path) -> None:
     query = tmp_path / "broken.rq"
     query.write_text("SELECT ?s FROM STREAM <urn:none> [RANGE 1s STEP 1s] WHERE { ?s ?p ?o }")
-    done = penstock("run", query, "--stream", f"{S}={events}")
+    done = penstock("run", query, "--stream", f"{S}={events}", "--timing", "all")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"{query}:\n")
     assert "unknown stream <urn:none>" in done.err
+
+
+def test_a_stream_without_timing_is_a_warning(penstock: Any, query_file: Path, events: Path) -> None:
+    arguments = ["run", query_file, "--stream", f"{S}={events}"]
+    assert penstock(*arguments).err == f"warning: stream <{S}> has no --timing: every event is stored as well\n"
+    assert penstock(*arguments, "--timing", "all").err == ""
+    assert penstock(*arguments, "--absorb", f"{S}=urn:g").err == ""
 
 
 def test_explain_takes_what_a_standing_query_names_as_there(penstock: Any, tmp_path: Path) -> None:

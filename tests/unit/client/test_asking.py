@@ -7,8 +7,11 @@ from threading import Thread
 
 import pytest
 
+from penstock.client import Client
 from penstock.client.asking import Question, ask
-from penstock.errors import DataError, PenstockError
+from penstock.errors import DataError, PenstockError, UnknownStreamError
+from penstock.log import MemoryLog, Topic
+from penstock.log.clock import VirtualClock
 
 _WHOLE = b'HTTP/1.1 400 Bad Request\r\ncontent-length: 40\r\n\r\n{"error": "DataError", "message": "bad"} '
 
@@ -46,3 +49,13 @@ def test_what_was_deleted_when_the_answer_was_lost_is_deleted():
         asked(Question("DELETE", "/queries/q"), gone)
     with pytest.raises(PenstockError):
         asked(Question("GET", "/queries/q"), b"", gone)
+
+
+def test_a_stream_that_does_not_exist_is_an_unknown_stream():
+    log = MemoryLog(VirtualClock())
+    log.create([Topic("penstock.events.known", 1)])
+    client = Client(log=log)
+    client.push("known", b"<http://x/a> <http://x/b> <http://x/c> .", 1)
+    for verb in (lambda: client.push("none", b"", 1), lambda: client.advance("none", 1)):
+        with pytest.raises(UnknownStreamError, match="there is no stream named 'none'"):
+            verb()

@@ -72,7 +72,8 @@ def test_declarations_and_queries_come_and_go(cluster):
     assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500}).status_code == 200
     assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 500}).status_code == 200
     assert http.put("/streams/s", json={"iri": "http://x/s", "batch_ms": 100}).status_code == 400
-    assert http.put("/streams/t", json={"iri": "http://x/t", "speed": 1}).json()["message"] == "unknown settings speed"
+    refused = http.put("/streams/t", json={"iri": "http://x/t", "speed": 1}).json()["message"]
+    assert refused.startswith("unknown settings speed: a stream has batch_ms, lateness_ms, ")
     first = http.put("/queries/q?wait=0", content=QUERY).json()
     assert http.put("/queries/q?wait=0", content=QUERY).json() == first
     assert first["streams"] == ["http://x/s"]
@@ -84,6 +85,8 @@ def test_declarations_and_queries_come_and_go(cluster):
     assert http.delete("/queries/q").status_code == 204
     assert http.delete("/queries/q").status_code == 404
     assert http.delete("/streams/s").status_code == 204
+    missing = http.delete("/streams/s")
+    assert (missing.status_code, missing.json()["error"]) == (404, "UnknownStreamError")
     assert http.get("/streams").json() == {}
 
 
