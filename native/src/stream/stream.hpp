@@ -98,11 +98,11 @@ public:
 
     /// Slices of batches up to and including `batch` are needed by no window any more; their memory is recycled.
     void release(std::int64_t batch);
-    Tick oldest_tick() const;         // tick of the oldest open or live tuple; UINT64_MAX where none
-    std::size_t live_tuples() const;  // of open batches and live slices
+    Tick oldest_tick() const;             // tick of the oldest open or live tuple; UINT64_MAX where none
+    std::size_t live_tuples() const;      // of open batches and live slices
     std::uint64_t stored_tuples() const;  // timeless tuples absorbed since it was made or restored; repeats count
-    std::size_t live_bytes() const;   // what they count against memory_bytes
-    std::size_t held_bytes() const;   // of the region's memory, room for the next slices included
+    std::size_t live_bytes() const;       // what they count against memory_bytes
+    std::size_t held_bytes() const;       // of the region's memory, room for the next slices included
 
     std::string save() const;  // open batches, live slices, counters; checksummed
     void restore(std::string_view saved);

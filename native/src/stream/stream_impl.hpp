@@ -40,7 +40,7 @@ struct Stream::Impl {
     std::deque<LiveSlice> live;  // ascending batches
     std::int64_t closed = kNever;
     std::size_t open_tuples = 0, live_tuples = 0;
-    std::uint64_t stored_tuples = 0;  // absorbed since the stream was made or restored
+    std::uint64_t stored_tuples = 0;       // absorbed since the stream was made or restored
     std::vector<Run> runs;                 // scratch of append()
     std::vector<std::uint32_t> predicate;  // scratch of append()
 
