@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +16,15 @@ from penstock.cluster.registrar import Beginning, Registrar
 from penstock.cluster.status import stopped_record
 from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, timing_of, version_of
 from penstock.engine.streams import NEVER
-from penstock.errors import LimitError
-from penstock.log import START, Partition, Record, Topic
+from penstock.errors import DataError, LimitError
+from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.query.parser import parse
 from penstock.store import _native as native
 from penstock.store.arrow import TAG_IRI, TAG_SHIFT
 from penstock.wire import (
     CoordinatorState,
     InsertionDone,
+    NamedGraph,
     Placement,
     QueryRegistration,
     ShardInsertion,
@@ -51,6 +54,10 @@ MAX_DECLARED = 10_000
 """Streams that one request may declare: it is one transaction."""
 MAX_INSERTION = 1_000_000
 """Triples that one insertion may store: it is one transaction."""
+MAX_REQUEST_BYTES = 1 << 20
+"""A declaration's or query's text."""
+MAX_NAME_BYTES = 1_024
+"""A stream's or query's name, and a query's base."""
 
 
 class Opening:
@@ -97,7 +104,9 @@ class Active:
         self._narrowing = None if discard_after_ms is None else Narrowing(discard_after_ms)
         self._narrowed = -1  # commands that had been given when it was last looked at what is needed
         self.written = 0  # transactions
-        self._riding: tuple[Sequence[Record], Mapping[Partition, int], str] = (), {}, ""
+        self._riding: tuple[Sequence[Record], Mapping[str, int]] = (), {}
+        self._said = CoordinatorState(0, 0, 0)  # the state of the last commit
+        self.ahead = False  # the state in memory is ahead of the log: it must be read again
         self._restore(opening.records())
 
     def _restore(self, records: Sequence[Wire]) -> None:
@@ -107,16 +116,22 @@ class Active:
                 self.placement = record
             if isinstance(record, StreamWanted):
                 self.wanted[record.stream] = record
+            if isinstance(record, NamedGraph):
+                self.registrar.note_graph(record.iri)
             if isinstance(record, CoordinatorState):
-                self._insertions = record.insertions
-                for graph in record.graphs:
-                    self.registrar.note_graph(graph)
+                self._said, self._insertions = record, record.insertions
                 self.registrar.commands = record.commands
         done = [record for record in records if isinstance(record, InsertionDone)]
         self._done = {record.request: record for record in sorted(done, key=lambda r: r.number)}
         for command in sorted(commands, key=lambda r: r.number):
             self.registrar.restore(command)
         self.registrar.restored()
+        self.registrar.new_graphs.clear()
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """By topic of requests, the offset of the next one: committed with what came of those before."""
+        return self._said.requests
 
     # ---- verbs
     def declare(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
@@ -125,7 +140,9 @@ class Active:
         Of a stream whose IRI another one had before, nothing is discarded at first: its timing predicates may differ.
         """
         if len(wanted) > MAX_DECLARED:
-            raise LimitError(f"{len(wanted)} streams declared at once (at most {MAX_DECLARED})")
+            raise LimitError(f"{len(wanted)} streams declared at once (MAX_DECLARED is {MAX_DECLARED})")
+        for iri, name, _ in wanted:
+            _check_size("a stream's name", iri if name is None else name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
         all_wanted = {
             iri: grown(iri, before, None) for iri, _, _ in wanted if (before := self.wanted.get(iri)) is not None
         }
@@ -134,7 +151,7 @@ class Active:
         change = self.registrar.declare_all(wanted, self._beginnings(wanted, versions, topics))
         declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
         if declared:
-            self._log.create(self._topics_of(declared, topics))
+            self._create(self._topics_of(declared, topics))
         self._command(change, [all_wanted[each.iri] for each in declared if each.iri in all_wanted])
         return [self.registrar.streams[iri] for iri, _, _ in wanted]
 
@@ -175,15 +192,28 @@ class Active:
         self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
     ) -> QueryRegistration:
         """Register a query; `replace`: in place of another one of that name. NotYetError: adaptors must learn first."""
+        _check_size("a query's name", name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
+        _check_size("a query's base", base or "", MAX_NAME_BYTES, "MAX_NAME_BYTES")
+        _check_size("a query's text", text, MAX_REQUEST_BYTES, "MAX_REQUEST_BYTES")
         if topic is not None and not self.registrar.stands(name, text, base, topic):
             self._topics.check_results(topic)
         not_before_ms = self._await_adaptors(name, text, base, topic)
         verb = self.registrar.replace if replace else self.registrar.register
         change = verb(name, text, base, topic, not_before_ms)
         if topic is not None:
-            self._log.create([Topic(topic)])
+            self._create([Topic(topic)])
         self._command(change)
         return self.registrar.queries[name]
+
+    def _create(self, topics: Sequence[Topic]) -> None:
+        """Make topics. DataError where the brokers refuse to."""
+        try:
+            self._log.create(topics)
+        except TransientError:
+            raise
+        except LogError as error:
+            self.ahead = True
+            raise DataError(f"topic {topics[0].name} cannot be made: {error}") from error
 
     # ---- what adaptors discard
     def _await_adaptors(self, name: str, text: str, base: str | None, topic: str | None) -> int | None:
@@ -274,7 +304,7 @@ class Active:
                 value = encode(ShardInsertion(number, part, len(starts), *mine))
                 records.append(Record(self._topics.names.shards, value, None, shard))
         self._insertions = number
-        self._commit([*records, *self._noted(number, request, rows), self._state()])
+        self._commit([*records, *self._noted(number, request, rows)])
         return rows
 
     def _noted(self, number: int, request: str | None, rows: int) -> list[Record]:
@@ -298,7 +328,7 @@ class Active:
         parts = enumerate(manifest.records(number, shards))
         records = [Record(self._topics.names.shards, encode(part), None, shard) for shard, part in parts]
         self._insertions = number
-        self._commit([*records, self._state()])
+        self._commit(records)
         return manifest.triples
 
     def place(self, stores: Mapping[str, Heartbeat], engines: Collection[str]) -> bool:
@@ -320,26 +350,36 @@ class Active:
 
     # ---- the log
     @contextmanager
-    def riding(self, records: Sequence[Record], consumed: Mapping[Partition, int], group: str) -> Iterator[None]:
-        """Let records and consumed offsets go with the transaction of the verb within, or alone where it writes
-        nothing.
+    def riding(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
+        """Let records, and the next offsets of requests' topics, go with the transaction of the verb within, or alone
+        where it writes nothing.
         """
-        written, self._riding = self.written, (records, consumed, group)
+        written, self._riding = self.written, (records, consumed)
         try:
             yield
             if self.written == written:
                 self.confirm()
         finally:
-            self._riding = (), {}, ""
+            self._riding = (), {}
 
     def confirm(self) -> None:
         """Make sure that no other instance has taken over: what is refused or left as it is was judged by old state."""
-        self._commit([self._state()])
+        self._commit([])
 
     def _commit(self, records: Sequence[Record]) -> None:
-        more, consumed, group = self._riding
-        self._writer.commit([*records, *more], consumed, group)
+        """Write records with the state. LimitError where one is too large: the state is ahead of the log then."""
+        more, consumed = self._riding
+        state, graphs = self._state(consumed), [] if self.ahead else list(self.registrar.new_graphs)
+        control = self._topics.names.control
+        noted = [Record(control, encode(NamedGraph(iri)), _graph_key(iri)) for iri in graphs]
+        try:
+            self._writer.commit([*records, *noted, *more, Record(control, encode(state), _STATE)])
+        except RecordTooLargeError as error:
+            self.ahead = True
+            raise LimitError(str(error)) from error
         self.written += 1
+        self._said = state
+        del self.registrar.new_graphs[: len(graphs)]
 
     def tell(self, records: Sequence[Record]) -> None:
         """Write records of the status topic."""
@@ -358,15 +398,28 @@ class Active:
         gone = [stopped_record(names, record.name, record.number) for record in change.stopped]
         told = [Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in wanted]
         # In the control topic before the declaration: who reads that the stream is there knows what is wanted of it.
-        self._commit([*records, *told, *kept, *gone, self._state()])
+        self._commit([*records, *told, *kept, *gone])
         self.wanted |= {record.stream: record for record in wanted}
 
-    def _state(self) -> Record:
-        graphs = tuple(sorted(self.registrar.graphs))
-        state = CoordinatorState(self.placement.epoch, self.registrar.commands, self._insertions, graphs)
-        return Record(self._topics.names.control, encode(state), _STATE)
+    def _state(self, consumed: Mapping[str, int]) -> CoordinatorState:
+        """Return the state to write: that of the last commit where the one in memory is ahead."""
+        requests = {**self._said.requests, **consumed}
+        if self.ahead:
+            return replace(self._said, requests=requests)
+        return CoordinatorState(self.placement.epoch, self.registrar.commands, self._insertions, requests)
 
     def close(self) -> None:
         """Let go."""
         self._writer.close()
         self._known.close()
+
+
+def _graph_key(iri: str) -> bytes:
+    """Return the control topic's key of a named graph: of fixed size, as the IRI may be large."""
+    return b"graph:" + blake2b(iri.encode(), digest_size=32).digest()
+
+
+def _check_size(what: str, text: str, limit: int, name: str) -> None:
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limit:
+        raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

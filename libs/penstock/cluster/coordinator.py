@@ -98,7 +98,7 @@ class Coordinator:
                     None,
                 )
                 self._status.check_all()
-                self._requests = Requests(self._log, self.topics, self._status)
+                self._requests = Requests(self._log, self.topics, self._status, self._active.requests)
                 return True
             stores, engines = self._ear.alive("store"), self._ear.alive("query-engine")
             moved = self._active.place(stores, engines)
@@ -241,6 +241,8 @@ class Coordinator:
             self._step_back()
             raise NotActiveError("another coordinator has taken over") from error
         except (*REFUSALS, NotYetError):
+            if active.ahead:
+                self._step_back()
             raise
         except Exception:
             self._step_back()  # what is in memory may be ahead of the log

@@ -83,6 +83,7 @@ class Registrar:
         self.queries: dict[str, QueryRegistration] = {}
         self.needs: dict[str, Needs] = {}  # of queries, by name
         self.graphs: set[str] = set()
+        self.new_graphs: list[str] = []  # noted since the control topic was last written
 
     # ---- streams
     def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
@@ -218,6 +219,7 @@ class Registrar:
         if iri in self.graphs:
             return
         self.graphs.add(iri)
+        self.new_graphs.append(iri)
         core = self._runtime.core
         term = np.array([core.dictionary.intern(IRI, iri)], np.uint64)
         core.dictionary.keep(term)

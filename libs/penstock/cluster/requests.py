@@ -6,8 +6,9 @@
 | queries | the query's name | its text; none: stop it | `base`, `topic` |
 
 A record of a query that stands with another text takes its place: compaction may have removed what was in between.
-Each record is taken once: how far the topics are read is part of the transaction of what came of it. A refused one
-changes nothing; the status topic says why.
+Each record is processed once: the coordinator's state in the control topic has the positions, written in the
+transaction of what came of the record. (Brokers forget a consumer group's offsets after some days without members.)
+A refused record changes nothing; the status topic says why.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from penstock.cluster.active import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 from penstock.cluster.status import accepted_record, refused_record
 from penstock.cluster.wanted import NotYetError
 from penstock.engine.declaration import check_settings
 from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
-from penstock.log import START, Partition, Record
+from penstock.log import START, Partition, Record, TransientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.cluster.active import Active
     from penstock.cluster.registrar import Wanted
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
 """What is the asker's fault."""
-MAX_REQUEST_BYTES = 1 << 20
-"""A declaration's or query's text."""
 _POLL = 200  # requests of one step
 _CATCH_UP_S = 0.05
 
@@ -67,19 +67,18 @@ def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
 
 
 class Requests:
-    """What users have asked for by topic, as the active coordinator reads it."""
+    """What users have asked for by topic, as the active coordinator reads it. `positions`: from where on, by topic."""
 
-    def __init__(self, log: Log, topics: ClusterTopics, status: StatusView) -> None:
+    def __init__(self, log: Log, topics: ClusterTopics, status: StatusView, positions: Mapping[str, int]) -> None:
         self._log = log
         self._names = topics.names
         self._status = status
-        self._group = f"{topics.names.prefix}.requests"
+        self._positions = positions
         self._held: list[Message] = []  # queries whose turn has not come: the first waits for adaptors
         self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
 
     def _reader(self, topic: str) -> Reader:
-        partition = Partition(topic)
-        return self._log.reader({partition: self._log.committed(self._group, [partition]).get(partition, START)})
+        return self._log.reader({Partition(topic): self._positions.get(topic, START)})
 
     def step(self, active: Active) -> bool:
         """Do what was asked for; a query after the streams that were declared before it, and once adaptors let through
@@ -112,7 +111,9 @@ class Requests:
         wanted = []
         for message in messages:
             name = (message.key or b"").decode("utf-8", "replace")
-            if not name or message.value is None or len(message.value) > MAX_REQUEST_BYTES:
+            if not name or len(message.key or b"") > MAX_NAME_BYTES:
+                return False
+            if message.value is None or len(message.value) > MAX_REQUEST_BYTES:
                 return False
             if self._status.refused("stream", name):
                 return False
@@ -123,36 +124,46 @@ class Requests:
             wanted.append((iri, name, settings))
         if len(wanted) < 2:
             return False
-        consumed = {Partition(messages[-1].topic, messages[-1].partition): messages[-1].offset + 1}
         try:
-            with active.riding([], consumed, self._group):
+            with active.riding([], {messages[-1].topic: messages[-1].offset + 1}):
                 active.declare(wanted)
         except REFUSALS:
+            _check_ahead(active)
             return False
         return True
 
     def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
         """Run one request, in a transaction with its offset."""
         source = f"{message.topic}/{message.partition}/{message.offset}"
-        consumed = {Partition(message.topic, message.partition): message.offset + 1}
-        name = source if message.key is None else message.key.decode("utf-8", "replace")
+        consumed = {message.topic: message.offset + 1}
+        key = message.key or b""
+        name = key.decode("utf-8", "replace") if 0 < len(key) <= MAX_NAME_BYTES else source
         cleared = [accepted_record(self._names, kind, name)] if self._status.refused(kind, name) else []
         try:
-            with active.riding(cleared, consumed, self._group):
-                if message.key is None:
+            with active.riding(cleared, consumed):
+                if not key:
                     raise DataError(f"a {kind} without a name: the record has no key")
+                if len(key) > MAX_NAME_BYTES:
+                    raise LimitError(f"a {kind}'s name of {len(key)} bytes (MAX_NAME_BYTES is {MAX_NAME_BYTES})")
                 if message.value is not None and len(message.value) > MAX_REQUEST_BYTES:
-                    raise LimitError(f"{len(message.value)} bytes (at most {MAX_REQUEST_BYTES})")
+                    raise LimitError(f"{len(message.value)} bytes (MAX_REQUEST_BYTES is {MAX_REQUEST_BYTES})")
                 verb(name, message)
         except REFUSALS as error:
             refused: list[Record] = [refused_record(self._names, kind, name, source, error), *self._status.surplus()]
-            with active.riding(refused, consumed, self._group):
+            with active.riding(refused, consumed):
                 pass
+            _check_ahead(active)
 
     def close(self) -> None:
         """Let go."""
         self._streams.close()
         self._queries.close()
+
+
+def _check_ahead(active: Active) -> None:
+    """TransientError where a refused request has changed what is in memory: that is read again."""
+    if active.ahead:
+        raise TransientError("the coordinator's state is ahead of the log: it is read again")
 
 
 def _declare(active: Active, name: str, message: Message) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_REFUSED = 10_000
 """Refusals that are kept; the oldest goes first."""
+MAX_MESSAGE = 4_096
+"""Characters of an error's message."""
 
 
 class Standing(NamedTuple):
@@ -52,10 +54,10 @@ def refused_record(names: TopicNames, kind: str, name: str, source: str, error: 
         kind: name,
         "source": source,
         "error": type(error).__name__,
-        "message": str(error),
+        "message": str(error)[:MAX_MESSAGE],
     }
     if isinstance(error, QueryError):
-        told |= {"message": error.message, "line": error.line, "column": error.column}
+        told |= {"message": error.message[:MAX_MESSAGE], "line": error.line, "column": error.column}
     return Record(names.status, json.dumps(told, ensure_ascii=False).encode(), refused_key(kind, name))
 
 

@@ -40,12 +40,16 @@ class ClusterTopics:
         return f"{self.names.prefix}.election.{service}"
 
     def check_results(self, topic: str) -> None:
-        """DataError where a query's results cannot go there: Kafka takes no such name, or the topic is a service's."""
+        """DataError where a query's results cannot go there: Kafka takes no such name or keeps the topic for itself, or
+        the topic has the cluster's prefix and is none for results.
+        """
         if not _TAKEN_BY_KAFKA.fullmatch(topic):
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
-        own = {each.name for each in self.all()} - {self.names.results} | {self.names.dispatcher}
-        if topic in own or topic.startswith(f"{self.names.prefix}.tuples."):
-            raise DataError(f"topic {topic} is the cluster's own: results cannot go there")
+        if topic.startswith("__"):
+            raise DataError(f"topic {topic} is internal to Kafka: results cannot go there")
+        results = self.names.results
+        if topic.startswith(f"{self.names.prefix}.") and topic != results and not topic.startswith(f"{results}."):
+            raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
 
     def all(self) -> list[Topic]:
         """Every topic that the services themselves need."""

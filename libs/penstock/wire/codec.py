@@ -42,6 +42,7 @@ _CLASSES: dict[str, type] = {
         records.Heartbeat,
         records.Placement,
         records.CoordinatorState,
+        records.NamedGraph,
         records.InsertionDone,
         records.BucketProgress,
     )
@@ -62,6 +63,7 @@ Wire: TypeAlias = (
     | records.Heartbeat
     | records.Placement
     | records.CoordinatorState
+    | records.NamedGraph
     | records.InsertionDone
     | records.BucketProgress
 )

@@ -225,7 +225,14 @@ class CoordinatorState:
     epoch: int
     commands: int
     insertions: int
-    graphs: tuple[str, ...] = ()
+    requests: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGraph:
+    """Users have stored something in a named graph."""
+
+    iri: str
 
 
 @dataclass(frozen=True, slots=True)

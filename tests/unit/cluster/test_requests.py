@@ -8,6 +8,7 @@ import pytest
 
 from penstock.cluster import status
 from penstock.cluster.coordinator import Coordinator
+from penstock.errors import DataError, LimitError
 from penstock.log import FencedError, LogError
 from support.small_cluster import SmallCluster
 
@@ -132,14 +133,130 @@ def test_json_that_is_too_deep_is_refused(cluster):
     assert statuses(cluster)["refused stream s"]["error"] == "DataError"
 
 
-@pytest.mark.parametrize("topic", ["", "a b", "..", "\xe9", "x" * 250, "penstock.shards", "penstock.tuples.s"])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        *("", "a b", "..", "\xe9", "x" * 250),
+        *("__consumer_offsets", "__transaction_state", "__anything"),
+        *("penstock.shards", "penstock.tuples.s", "penstock.events.s", "penstock.dispatcher", "penstock.anything"),
+    ],
+)
 def test_results_do_not_go_to_a_topic_that_cannot_be_or_is_a_services(cluster, topic):
     declared(cluster)
     there = cluster.log.topics()
     cluster.send(cluster.topics.names.queries, "r", SUBJECTS, topic=topic)
     cluster.run()
     assert statuses(cluster)["refused query r"]["error"] == "DataError"
+    with pytest.raises(DataError):
+        cluster.coordinator.register("r", SUBJECTS, topic=topic)
     assert cluster.log.topics() == there
+
+
+@pytest.mark.parametrize("topic", ["penstock.results", "penstock.results.mine", "own", "penstocks"])
+def test_results_go_to_topics_of_users_and_to_those_that_are_for_results(cluster, topic):
+    declared(cluster)
+    cluster.coordinator.register("r", SUBJECTS, topic=topic)
+    assert topic in cluster.log.topics()
+
+
+def test_a_topic_that_brokers_refuse_to_make_is_the_requests_fault(cluster, monkeypatch):
+    """A policy, an access list, a name that collides with another one's metrics: the coordinator goes on."""
+    declared(cluster)
+
+    def refuse(_):
+        raise LogError("Topic 'a.b' collides with existing topics: a_b")
+
+    commands = cluster.coordinator._active.registrar.commands
+    with monkeypatch.context() as broken:
+        broken.setattr(cluster.log, "create", refuse)
+        cluster.send(cluster.topics.names.queries, "r", SUBJECTS, topic="a.b")
+        cluster.send(cluster.topics.names.streams, "t", '{"iri": "http://x/t"}')
+        cluster.run()
+        assert "collides" in statuses(cluster)["refused query r"]["message"]
+        assert "collides" in statuses(cluster)["refused stream t"]["message"]
+        with pytest.raises(DataError, match="collides"):
+            cluster.coordinator.register("r", SUBJECTS, topic="a.b")
+        cluster.run()
+    assert list(cluster.coordinator.queries) == ["q"]
+    assert cluster.coordinator._active.registrar.commands == commands
+    cluster.coordinator.register("r", SUBJECTS, topic="a.b")
+    cluster.push("s", 100_200, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    assert [message.key for message in cluster.messages("a.b")] == [b"r@101000"]
+
+
+@pytest.mark.parametrize(
+    ("key", "headers", "text"),
+    [("n" * 2_000_000, {}, SUBJECTS), ("r", {"base": "urn:" + "b" * 2_000_000}, SUBJECTS), ("r", {}, " " * (2 << 20))],
+)
+def test_requests_of_any_size_are_refused_and_the_next_one_is_taken(cluster, key, headers, text):
+    declared(cluster)
+    cluster.send(cluster.topics.names.queries, key, text, **headers)
+    cluster.send(cluster.topics.names.streams, key, "[" * 100 + " " * (2 << 20))
+    cluster.send(cluster.topics.names.queries, "good", SUBJECTS)
+    cluster.run()
+    assert cluster.coordinator.queries.keys() == {"q", "good"}
+    refused = {name: told for name, told in statuses(cluster).items() if name.startswith("refused")}
+    assert [told["error"] for told in refused.values()] == ["LimitError", "LimitError"]
+    assert all(len(name) < 100 and len(json.dumps(told)) < 10_000 for name, told in refused.items())
+
+
+def test_a_request_whose_record_no_topic_takes_is_refused_and_changes_nothing(cluster):
+    declared(cluster)
+    cluster.log.configure(cluster.topics.names.control, 600)
+    cluster.log.configure(cluster.topics.names.shards, 600)
+    long = SUBJECTS + " " * 2_000
+    commands = cluster.coordinator._active.registrar.commands
+    cluster.send(cluster.topics.names.queries, "r", long)
+    cluster.run()
+    assert "max.message.bytes" in statuses(cluster)["refused query r"]["message"]
+    with pytest.raises(LimitError, match=r"max\.message\.bytes"):
+        cluster.coordinator.register("r", long)
+    cluster.run()
+    assert cluster.coordinator._active.registrar.commands == commands
+    cluster.send(cluster.topics.names.queries, "r", SUBJECTS)
+    cluster.run()
+    assert cluster.coordinator.queries.keys() == {"q", "r"}
+    cluster.push("s", 100_200, "<urn:a> <urn:p> <urn:b> .")
+    cluster.advance("s", 101_000)
+    cluster.run()
+    assert [line["query"] for line in cluster.results()] == ["q", "r"]
+
+
+def test_positions_of_requests_do_not_depend_on_a_consumer_groups_offsets(cluster):
+    """Brokers delete a group's offsets after seven idle days; a stopped query would stand again."""
+    declared(cluster)
+    cluster.send(cluster.topics.names.queries, "stopped", SUBJECTS)
+    cluster.run()
+    cluster.coordinator.stop("stopped")  # over HTTP: the topic has the registration still
+    cluster.send(cluster.topics.names.queries, "again", SUBJECTS)
+    cluster.run()
+    cluster.coordinator.stop("again")
+    cluster.coordinator.register("again", COUNT)
+    queries, streams = cluster.coordinator.queries, cluster.coordinator.streams
+    for group in list(cluster.log._groups):
+        cluster.log.delete_group(group)
+    cluster.log.compact(cluster.topics.names.control)
+    cluster.coordinator.close()
+    cluster.restart_coordinator()
+    assert (cluster.coordinator.queries, cluster.coordinator.streams) == (queries, streams)
+    cluster.send(cluster.topics.names.queries, "again", None)
+    cluster.run()
+    assert cluster.coordinator.queries.keys() == {"q"}
+
+
+def test_named_graphs_are_records_of_their_own(cluster):
+    """One record of all names would exceed the largest record some day, and no verb could be committed."""
+    cluster.log.configure(cluster.topics.names.control, 2_000)
+    for i in range(100):
+        cluster.coordinator.update(f"INSERT DATA {{ GRAPH <http://x/graph/{i}> {{ <urn:a> <urn:p> <urn:b> }} }}")
+    cluster.coordinator.update("INSERT DATA { GRAPH <http://x/%s> { <urn:a> <urn:p> <urn:b> } }" % ("g" * 1_500))
+    cluster.coordinator.close()
+    cluster.restart_coordinator()
+    assert len(cluster.coordinator._active.registrar.graphs) == 101
+    keys = [m.key for m in cluster.messages(cluster.topics.names.control) if m.key.startswith(b"graph:")]
+    assert len(keys) == len(set(keys)) == 101
 
 
 def test_a_refused_query_leaves_no_topic(cluster):
@@ -155,7 +272,7 @@ def test_a_declaration_whose_topics_could_not_be_made_is_not_there(cluster, monk
 
     with monkeypatch.context() as broken:
         broken.setattr(cluster.log, "create", refuse)
-        with pytest.raises(LogError):
+        with pytest.raises(DataError, match="replication factor"):
             cluster.coordinator.declare(IRI, "s")
     cluster.run()
     assert cluster.coordinator.streams == {}

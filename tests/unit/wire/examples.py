@@ -28,7 +28,8 @@ EXAMPLES: tuple = (
     wire.QueryStop(4, "q"),
     wire.Heartbeat("store", "a", "a-1", 12, "http://localhost:1", (0, 2), {"http://x/posts": 7}),
     wire.Placement(9, {"0": "a"}, {"0": "b", "1": "b"}),
-    wire.CoordinatorState(9, 12, 3),
+    wire.CoordinatorState(9, 12, 3, {"penstock.queries": 17}),
+    wire.NamedGraph("http://x/g"),
     wire.InsertionDone(7, "f1c5", 2),
     wire.BucketProgress(1, 9, (wire.GroupProgress(3, 4000, {"http://x/posts": 1000}, None, "[]"),)),
 )
