@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine import refused as embedded
+from penstock.errors import DataError
 from penstock.ingest import refused as told
 from penstock.log import START
 from penstock.log.view import partitions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.log import Log, Message, Reader
     from penstock.log.topics import TopicNames
 
 _POLL, _WAIT_S = 1_000, 0.2
+T = TypeVar("T", told.LateEvent, told.DeadLetter)
 
 
 class Refused:
@@ -28,21 +33,23 @@ class Refused:
 
     def late(self, stream: str) -> list[embedded.LateEvent]:
         """Take the late events of a stream."""
-        for message in self._new(self._topics[0]):
-            event = told.read_refused(message)
-            assert isinstance(event, told.LateEvent)
+        for event in self._refused(self._topics[0], told.LateEvent):
             late = embedded.LateEvent(event.stream, event.time_ms, event.watermark_ms, event.data)
             self._late[event.stream].append(late)
         return self._late.pop(stream, [])
 
     def dead_letters(self) -> list[embedded.DeadLetter]:
         """Take the dead letters."""
-        letters = [told.read_refused(message) for message in self._new(self._topics[1])]
-        return [
-            embedded.DeadLetter(letter.stream or "", letter.time_ms, letter.reason, letter.data)
-            for letter in letters
-            if isinstance(letter, told.DeadLetter)
-        ]
+        letters = self._refused(self._topics[1], told.DeadLetter)
+        return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
+
+    def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
+        """Yield what the cluster has refused since the last look; others' records in the topic are passed over."""
+        for message in self._new(topic):
+            with suppress(DataError):
+                refused = told.read_refused(message)
+                if isinstance(refused, kind):
+                    yield refused
 
     def _new(self, topic: str) -> list[Message]:
         """Return what has come since the last look."""
@@ -57,3 +64,9 @@ class Refused:
         """Let go."""
         for reader in self._readers.values():
             reader.close()
+
+
+def _reason(letter: told.DeadLetter) -> str:
+    if letter.truncated is None:
+        return letter.reason
+    return f"{letter.reason} (the copy is cut: the original has {letter.truncated} bytes)"

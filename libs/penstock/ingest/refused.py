@@ -2,6 +2,10 @@
 
 Headers of the original stay (its content type above all); beside them stand `reason`, `source` (topic/partition/offset,
 the key too), `stream`, `time` in ms where it is known, and `watermark` of late events.
+
+Every copy fits into a record, whatever the original holds. A value that would not fit is cut, and `truncated` says how
+many bytes the original has; headers beyond `MAX_HEADERS_BYTES` are left out, and `headers-left-out` says how many. The
+original stays at its source.
 """
 
 from __future__ import annotations
@@ -9,19 +13,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.log import Record
+from penstock.errors import DataError
+from penstock.log import MAX_RECORD_BYTES, Record
+from penstock.log.sizes import headers_bytes, wire_bytes
 
 if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.port import Headers
     from penstock.log.topics import TopicNames
 
-_OWN = frozenset({"reason", "source", "stream", "time", "watermark"})
+_TRUNCATED, _LEFT_OUT = "truncated", "headers-left-out"
+_OWN = frozenset({"reason", "source", "stream", "time", "watermark", _TRUNCATED, _LEFT_OUT})
+MAX_HEADERS_BYTES = 64 << 10
+"""Headers of an original that its copy has."""
+MAX_REASON_BYTES = 4 << 10
+"""A reason may quote the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Input that could not be used."""
+    """Input that could not be used. `truncated`: the bytes of the original, where `data` is its beginning."""
 
     topic: str
     partition: int
@@ -30,11 +41,12 @@ class DeadLetter:
     data: bytes
     stream: str
     time_ms: int | None = None
+    truncated: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event whose time had been closed when it came."""
+    """An event whose time had been closed when it came. `truncated`: as for dead letters."""
 
     stream: str
     topic: str
@@ -43,6 +55,7 @@ class LateEvent:
     time_ms: int
     watermark_ms: int
     data: bytes
+    truncated: int | None = None
 
 
 def source_key(topic: str, partition: int, offset: int) -> bytes:
@@ -53,9 +66,9 @@ def source_key(topic: str, partition: int, offset: int) -> bytes:
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = ()) -> Record:
     """Return the record of a dead letter; `headers`: the original's."""
     key = source_key(letter.topic, letter.partition, letter.offset)
-    own = [("reason", letter.reason), ("source", key.decode()), ("stream", letter.stream)]
+    own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
     own += [] if letter.time_ms is None else [("time", str(letter.time_ms))]
-    return Record(names.dead_letter, letter.data, key, headers=_with(headers, own))
+    return _copy(Record(names.dead_letter, letter.data, key), headers, own)
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> Record:
@@ -68,21 +81,49 @@ def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> R
         ("time", str(event.time_ms)),
         ("watermark", str(event.watermark_ms)),
     ]
-    return Record(names.late, event.data, key, headers=_with(headers, own))
+    return _copy(Record(names.late, event.data, key), headers, own)
 
 
 def read_refused(message: Message) -> DeadLetter | LateEvent:
-    """Return what a record of one of the two topics says."""
-    told = {name: value.decode("utf-8", "replace") for name, value in message.headers if name in _OWN}
-    topic, partition, offset = told["source"].rsplit("/", 2)
-    data, time_ms = message.value or b"", told.get("time")
-    if "watermark" in told:
-        watermark_ms = int(told["watermark"])
-        return LateEvent(told["stream"], topic, int(partition), int(offset), int(told["time"]), watermark_ms, data)
-    time = None if time_ms is None else int(time_ms)
-    return DeadLetter(topic, int(partition), int(offset), told["reason"], data, told["stream"], time)
+    """Return what a record of one of the two topics says; DataError where the cluster did not write it."""
+    said = {name: value.decode("utf-8", "replace") for name, value in message.headers if name in _OWN}
+    numbers = {
+        name: int(said[name]) for name in ("time", "watermark", _TRUNCATED) if said.get(name, "").lstrip("-").isdigit()
+    }
+    data, truncated = message.value or b"", numbers.get(_TRUNCATED)
+    try:
+        topic, partition, offset = said["source"].rsplit("/", 2)
+        place = topic, int(partition), int(offset)
+        if "watermark" in said:
+            return LateEvent(said["stream"], *place, numbers["time"], numbers["watermark"], data, truncated)
+        return DeadLetter(*place, said["reason"], data, said["stream"], numbers.get("time"), truncated)
+    except (KeyError, ValueError) as error:
+        raise DataError(
+            f"{message.topic}[{message.partition}], offset {message.offset}: nothing refused: {error!r}"
+        ) from error
 
 
-def _with(headers: Headers, own: list[tuple[str, str]]) -> Headers:
-    kept = tuple((name, value) for name, value in headers if name not in _OWN)
-    return (*kept, *((name, text.encode()) for name, text in own))
+def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Record:
+    """Return the record with its original's headers and its own, cut to what a topic takes."""
+    copied, left_out = _bounded([(name, value) for name, value in headers if name not in _OWN])
+    own += [(_LEFT_OUT, str(left_out))] if left_out else []
+    made = record._replace(headers=(*copied, *((name, text.encode("utf-8", "replace")) for name, text in own)))
+    if wire_bytes(made) <= MAX_RECORD_BYTES:
+        return made
+    value = made.value or b""  # without a value every copy fits
+    made = made._replace(headers=(*made.headers, (_TRUNCATED, str(len(value)).encode())))
+    return made._replace(value=value[: len(value) + MAX_RECORD_BYTES - wire_bytes(made)])
+
+
+def _bounded(headers: list[tuple[str, bytes]]) -> tuple[Headers, int]:
+    """Return the first headers, as many as fit, and how many do not."""
+    size = 0
+    for i, header in enumerate(headers):
+        size += headers_bytes((header,))
+        if size > MAX_HEADERS_BYTES:
+            return tuple(headers[:i]), len(headers) - i
+    return tuple(headers), 0
+
+
+def _shortened(reason: str) -> str:
+    return reason.encode("utf-8", "replace")[:MAX_REASON_BYTES].decode("utf-8", "ignore")
