@@ -210,7 +210,7 @@ class Reference:
                     self._engine.load(demand.data.encode(), graph=demand.graph, format="nt")
                 else:
                     self._engine.update(demand.text)
-            case ShardBatch(stream=iri) if iri in self._declared and self._declared[iri][0] == record.declared:
+            case ShardBatch(stream=iri, part=0) if iri in self._declared and self._declared[iri][0] == record.declared:
                 _, source = self._declared[iri]
                 self._ends[iri] = (record.last + 1) * source.batch_ms
                 if _alone(source):

@@ -100,6 +100,14 @@ def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_st
     hold(range(first, first + 100), forking)
 
 
+@pytest.mark.parametrize("modes", [{}, {"stores": True}, {"drops": True, "stores": True}])
+def test_every_result_is_committed_exactly_once_where_batches_have_several_records(monkeypatch, modes):
+    """Processes die, are replaced and make checkpoints between the records of a batch, and between transactions."""
+    monkeypatch.setattr("penstock.wire.parts.PART_TUPLES", 1)
+    monkeypatch.setattr("penstock.ingest.dispatcher.TRANSACTION_BYTES", 1_000)
+    hold(range(500, 512), lambda seed: {**modes, "discards": seed % 4 == 1})
+
+
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     monkeypatch.setattr("penstock.cluster.query_engine.MAX_LINE_BYTES", 300)
     hold(range(1, 9), discarding)

@@ -12,6 +12,7 @@ from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
 from penstock.wire import ShardBatch, StreamDeclaration, Tuples, encode
+from penstock.wire.parts import joined
 from support.records import record_of
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class World:
         for shard in range(SHARDS):
             last = None
             own = []
-            for batch in self.read(NAMES.shards, shard):
+            for batch in whole(self.read(NAMES.shards, shard)):
                 if batch.stream != iri or declared not in (None, batch.declared):
                     continue
                 assert last is None or batch.first == last + 1, "a batch is missing or doubled"
@@ -139,3 +140,16 @@ class World:
             numbers.append(own)
         assert all(own == numbers[0] for own in numbers), "every closed batch goes to every shard"
         return {k: [t for _, t in sorted(held)] for k, held in found.items() if held}
+
+
+def whole(batches: list) -> list:
+    """Batches of several records joined; their records come in order, none is missing or doubled."""
+    found, parts = [], {}
+    for batch in batches:
+        assert batch.part == len(parts) < batch.parts, (batch.part, batch.parts)
+        parts[batch.part] = batch
+        if len(parts) == batch.parts:
+            found.append(joined(parts))
+            parts = {}
+    assert not parts, "the records of a batch are written together"
+    return found

@@ -19,6 +19,7 @@ from penstock.engine.grid import batch_of, batch_start, closed_until
 from penstock.log import Record
 from penstock.store import _native as native
 from penstock.wire import ShardBatch, StreamEnd, encode
+from penstock.wire.parts import split
 
 if TYPE_CHECKING:
     from penstock.cluster.terms import TermService
@@ -92,12 +93,13 @@ class Outlet:
         first, begin = (number, self._begin) if self._closed is None else (self._closed + 1, None)
         self._closed = number
         shards = native.shard_numbers(s, topics.shards)
-        values = []
+        batches = []
         for shard in range(topics.shards):
             rows = np.flatnonzero(shards == shard)
             columns = (rows.astype(np.uint32), times[rows], s[rows], p[rows], o[rows])
-            values.append(encode(ShardBatch(self.iri, first, number, *columns, begin, self.declared)))
-        return _to_all(topics, values)
+            batches.append(ShardBatch(self.iri, first, number, *columns, begin, self.declared))
+        records = zip(*split(batches), strict=True)
+        return [record for part in records for record in _to_all(topics, [encode(each) for each in part])]
 
     # ---- for whoever continues
     def save(self) -> str:

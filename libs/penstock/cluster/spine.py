@@ -9,6 +9,7 @@ n-th step of it is the cluster's snapshot n.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import LimitError
@@ -22,6 +23,7 @@ from penstock.wire import (
     StreamDrop,
     StreamEnd,
 )
+from penstock.wire.parts import joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +32,7 @@ SpineRecord: TypeAlias = (
     ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
 )
 Step: TypeAlias = tuple[SpineRecord, ...]
-"""The parts of one record, by partition; commands have equal parts."""
+"""The parts of one record, by partition; commands have equal parts. Batches of several records are joined."""
 
 _Key: TypeAlias = tuple[str | int, ...]
 MAX_WAITING = 100_000
@@ -52,6 +54,25 @@ def key_of(record: SpineRecord) -> _Key:
             return "command", record.number
 
 
+@dataclass(slots=True)
+class _Arrived:
+    """What one partition has of a record so far. `offset`: of the first of its parts."""
+
+    offset: int
+    parts: int
+    records: dict[int, SpineRecord]
+
+    @property
+    def whole(self) -> bool:
+        return len(self.records) == self.parts
+
+    def joined(self) -> SpineRecord:
+        first = next(iter(self.records.values()))
+        if self.parts == 1:
+            return first
+        return joined({part: record for part, record in self.records.items() if isinstance(record, ShardBatch)})
+
+
 class Spine:
     """Puts the parts together. `stale` says of a record that it was applied before, or is nobody's any more: such a one
     is passed over. What is stale stays so.
@@ -60,7 +81,7 @@ class Spine:
     def __init__(self, partitions: int, stale: Callable[[SpineRecord], bool]) -> None:
         self._stale = stale
         self._order: deque[_Key] = deque()
-        self._waiting: list[dict[_Key, tuple[int, SpineRecord]]] = [{} for _ in range(partitions)]
+        self._waiting: list[dict[_Key, _Arrived]] = [{} for _ in range(partitions)]
         self._next = [0] * partitions
 
     def resume(self, positions: Sequence[int]) -> None:
@@ -74,9 +95,14 @@ class Spine:
             raise LimitError(f"partition {partition} is {MAX_WAITING} records ahead of the others")
         self._next[partition] = offset + 1
         key = key_of(record)
-        if self._stale(record) or key in waiting:
+        if self._stale(record):
             return
-        waiting[key] = offset, record
+        part, parts = (record.part, record.parts) if isinstance(record, ShardBatch) else (0, 1)
+        arrived = waiting.get(key)
+        if arrived is not None:
+            arrived.records.setdefault(part, record)
+            return
+        waiting[key] = _Arrived(offset, parts, {part: record})
         if partition == 0:
             self._order.append(key)
 
@@ -84,13 +110,15 @@ class Spine:
         """Return the next step, or None where it has not come in all partitions."""
         while self._order:
             key = self._order[0]
-            if self._stale(self._waiting[0][key][1]):  # where they come later, its parts are not taken in
+            if self._stale(
+                next(iter(self._waiting[0][key].records.values()))
+            ):  # where they come later, its parts are not taken in
                 self._order.popleft()
                 for waiting in self._waiting:
                     waiting.pop(key, None)
-            elif all(key in waiting for waiting in self._waiting):
+            elif all(key in waiting and waiting[key].whole for waiting in self._waiting):
                 self._order.popleft()
-                return tuple(waiting.pop(key)[1] for waiting in self._waiting)
+                return tuple(waiting.pop(key).joined() for waiting in self._waiting)
             else:
                 return None
         return None
@@ -98,4 +126,4 @@ class Spine:
     def positions(self) -> Sequence[int]:
         """Return, for each partition, the offset before which everything was given out: where a restart reads on."""
         ahead = zip(self._waiting, self._next, strict=True)
-        return [min((offset for offset, _ in waiting.values()), default=following) for waiting, following in ahead]
+        return [min((each.offset for each in waiting.values()), default=following) for waiting, following in ahead]

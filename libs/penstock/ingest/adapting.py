@@ -117,13 +117,15 @@ class Adapting:
         sieve = self._sieve(stream)
         assert good.counts is not None, "parsed events come with counts"
         columns = good.counts, good.s, good.p, good.o
+        sizes = np.fromiter((event.bytes for event in usable), np.int64, len(usable))
         whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, sieve.version)
+        whole = replace(whole, event_bytes=int(sizes.sum()))
         if len(whole.subjects) <= MAX_TUPLES:
             return [self._sifted(whole, sieve)], dead
         large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
         reason = f"more than {MAX_TUPLES} triples in one event"
         dead += [self._letter(stream, source, usable[i], reason) for i in large]
-        return [self._sifted(part, sieve) for part in _cut(whole)], dead
+        return [self._sifted(part, sieve) for part in _cut(whole, sizes)], dead
 
     def _without_oversized(
         self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
@@ -176,7 +178,7 @@ class Adapting:
         return records
 
 
-def _cut(whole: Tuples) -> Iterator[Tuples]:
+def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
     """Yield records of at most MAX_TUPLES; events that alone have more are left out."""
     ends = np.cumsum(whole.counts)
     first = 0
@@ -188,5 +190,5 @@ def _cut(whole: Tuples) -> Iterator[Tuples]:
             columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
             events = slice(first, last)
             head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
-            yield Tuples(*head, *columns, whole.advance_ms, whole.wanted)
+            yield Tuples(*head, *columns, whole.advance_ms, whole.wanted, int(sizes[events].sum()))
         first = max(last, first + 1)

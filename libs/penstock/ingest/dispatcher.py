@@ -15,12 +15,15 @@ from penstock.engine.streams import NEVER
 from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.outputs import batch_records, refused_records
 from penstock.ingest.silence import Silence
-from penstock.ingest.stream_time import StreamTime, Tallies
+from penstock.ingest.stream_time import MAX_BATCH_TUPLES, StreamTime, Tallies
 from penstock.log import LogError, Partition, Record, Topic, TransientError
+from penstock.log.sizes import wire_bytes
 from penstock.log.view import CompactedView, Lookup, records_behind
 from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.ingest.stream_time import Refused
     from penstock.log import Log, Message, Reader
     from penstock.log.clock import Clock
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration
 
 POLL_RECORDS = 1_000
-"""Records of tuples that one step takes in: with the adaptor's bound on each, this bounds a transaction."""
+"""Records of tuples that one step takes in at most."""
+TRANSACTION_BYTES = 64 << 20
+"""A transaction ends behind the batch, or the refused events, with which it comes to more: a batch is in one alone."""
 OPEN_BYTES = 256 << 20
 """Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
 GROWTH_MS = 5_000
@@ -51,7 +56,9 @@ class Dispatcher:
         clock: Clock,
         adaptor_group: str,
         opening_s: float = OPENING_S,
+        max_batch_tuples: int = MAX_BATCH_TUPLES,
     ) -> None:
+        self._max_batch_tuples = max_batch_tuples
         self._log, self._names, self._shards, self._clock = log, names, shards, clock
         self._opening_s = opening_s
         log.create([Topic(names.dispatcher, 1, "compact")])
@@ -69,7 +76,10 @@ class Dispatcher:
         self._saved = self._read_states()
         self._unread: deque[Message] = deque()  # that were polled, and not taken yet
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
+        self._refused_bytes = 0  # at most
+        self._copies: dict[str, list[Record]] = {}  # of refused events, by stream, that are not in the outbox
         self._outbox: list[Record] = []
+        self._outbox_bytes = 0
         self.batches = self.late = self.dead = self.transactions = 0
         self._gone = Tallies()
         self._follow()
@@ -88,9 +98,8 @@ class Dispatcher:
 
         TransientError: nothing was written; call again. Any other LogError: this instance is over.
         """
-        if self._outbox or self._refused:  # of a step that was not finished
-            self._collect()
-            self._commit()
+        if self._outbox or self._touched:  # of a step that was not finished
+            self._write()
         if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
             self._follow()
         wall_ms = self._clock.now_ms()
@@ -99,15 +108,15 @@ class Dispatcher:
         if not self._unread:
             self._unread += self._reader.poll(POLL_RECORDS, timeout_s)
         wall_ms, worked = self._clock.now_ms(), bool(self._unread)
-        while self._unread:
+        while self._unread and self._refused_bytes < TRANSACTION_BYTES:
             self._take(self._unread[0], wall_ms)
             self._unread.popleft()
-        for stream in self._silence.look(self._streams, self._reader, wall_ms):
-            self._note(stream)
+        if not self._unread:  # else a partition is not silent, though its topic has been read to its end
+            for stream in self._silence.look(self._streams, self._reader, wall_ms):
+                self._note(stream)
         for stream in self._silence.heartbeats(self._highest_ms, wall_ms):
             self._note(stream)
-        self._collect()
-        self._commit()
+        self._write()
         return worked
 
     def lag(self) -> dict[str, int]:
@@ -134,6 +143,7 @@ class Dispatcher:
         self._note(stream)
         if refused:
             self._refused.append((stream.declaration, refused))
+            self._refused_bytes += tuples.event_bytes
         if stream.open.bytes > (stream.declaration.slice_mb << 20 if stream.declaration.slice_mb else OPEN_BYTES):
             self._reader.pause(self._partitions(stream, stream.leading()))
 
@@ -147,33 +157,54 @@ class Dispatcher:
         return [Partition(topic, i) for i in (range(len(stream.partitions)) if numbers is None else numbers)]
 
     # ---- output
-    def _collect(self) -> None:
-        """Put records of what has closed, and of changed states, into the outbox."""
+    def _write(self) -> None:
+        """Write what has closed, what was refused, and changed states. After a TransientError the next call continues.
+
+        A transaction ends where its records come to `TRANSACTION_BYTES`, and always with a state that says what it has:
+        copies of refused events that a restart did not know of would be written again.
+        """
+        self._commit()
+        self._copy_refused()
         while self._touched:
             iri, stream = next(iter(self._touched.items()))
+            self._put(self._copies.pop(iri, []))
             for batch in stream.close():
                 self.batches += batch.last - batch.first + 1
-                self._outbox += batch_records(self._names, self._shards, stream.declaration, batch)
+                self._put(batch_records(self._names, self._shards, stream.declaration, batch))
+                if self._outbox_bytes >= TRANSACTION_BYTES:
+                    self._put([self._state_record(stream)])
+                    self._commit()
             if stream.changed:
-                self._outbox.append(Record(self._names.dispatcher, encode(stream.state()), _key(stream.declaration)))
+                self._put([self._state_record(stream)])
                 self._reader.resume(self._partitions(stream))
             del self._touched[iri]
+            if self._outbox_bytes >= TRANSACTION_BYTES:
+                self._commit()
+        self._commit()
+
+    def _copy_refused(self) -> None:
+        """Read the bytes of refused events again. TransientError: nothing has changed."""
+        if not self._refused:
+            return
+        self._copies = refused_records(self._names, self._lookup, self._refused)
+        late = [event.late for _, refused in self._refused for event in refused]
+        self.late += sum(late)
+        self.dead += len(late) - sum(late)
+        self._refused, self._refused_bytes = [], 0
+
+    def _put(self, records: Sequence[Record]) -> None:
+        self._outbox += records
+        self._outbox_bytes += sum(map(wire_bytes, records))
+
+    def _state_record(self, stream: StreamTime) -> Record:
+        return Record(self._names.dispatcher, encode(stream.state()), _key(stream.declaration))
 
     def _commit(self) -> None:
-        """Write the outbox, once what was refused has its bytes again. After a TransientError the next call goes on.
-
-        What was refused must not be written before the state that says so: a restart would refuse it again.
-        """
-        if self._refused:
-            self._outbox += refused_records(self._names, self._lookup, self._refused)
-            late = [event.late for _, refused in self._refused for event in refused]
-            self.late += sum(late)
-            self.dead += len(late) - sum(late)
-            self._refused = []
+        """Write the outbox. TransientError: it stays."""
         if self._outbox:
             self._writer.commit(self._outbox)
             self.transactions += 1
-            self._outbox = []
+            self._outbox, self._outbox_bytes = [], 0
 
     # ---- streams that come and go
     def _follow(self) -> None:
@@ -222,11 +253,11 @@ class Dispatcher:
         del self._by_topic[self._names.tuples(stream.declaration.name)]
         key = _key(stream.declaration)
         self._saved[key] = state = stream.state()
-        self._outbox.append(Record(self._names.dispatcher, encode(state), key))
+        self._put([Record(self._names.dispatcher, encode(state), key)])
         self._highest_ms = max((other.watermark_ms for other in self._streams.values()), default=NEVER)
 
     def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
-        stream = StreamTime(declaration, partitions, self._clock.now_ms())
+        stream = StreamTime(declaration, partitions, self._clock.now_ms(), self._max_batch_tuples)
         state = self._state_of(declaration)
         if state is not None and state.number == declaration.number:
             stream.restore(state)

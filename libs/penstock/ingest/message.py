@@ -30,6 +30,14 @@ class Event(NamedTuple):  # one an event of Python's time: made in half of a dat
     advance_ms: int | None = None
     headers: Headers = ()
 
+    @property
+    def bytes(self) -> int:
+        """Size of its copy, were it refused: value and headers."""
+        size = len(self.data)
+        for name, value in self.headers:
+            size += len(name) + len(value)
+        return size
+
 
 def read_event(message: Message) -> Event:
     """Return the event; DataError where its headers make no sense."""

@@ -68,6 +68,7 @@ class OpenBatches:
     def __init__(self, batch_ms: int) -> None:
         self._batch_ms = batch_ms
         self._batches: dict[int, list[tuple[Origin, Rows]]] = {}
+        self._held: dict[int, int] = {}
         self.tuples = 0
 
     @property
@@ -81,8 +82,14 @@ class OpenBatches:
             return
         numbers = batch_of(rows.times, self._batch_ms)  # type: ignore[arg-type]  # the formula holds for columns too
         for number in np.unique(numbers).tolist():
-            self._batches.setdefault(number, []).append((origin, rows.where(numbers == number)))
+            own = rows.where(numbers == number)
+            self._batches.setdefault(number, []).append((origin, own))
+            self._held[number] = self.held(number) + len(own)
         self.tuples += len(rows)
+
+    def held(self, number: int) -> int:
+        """Return how many tuples a batch holds."""
+        return self._held.get(number, 0)
 
     def until(self, last: int) -> list[int]:
         """Return the numbers of batches that hold tuples, up to `last`, in order."""
@@ -92,6 +99,7 @@ class OpenBatches:
         """Return a batch's tuples in order of arrival, and forget it."""
         rows = Rows.joined([rows for _, rows in self._batches.pop(number, [])])
         self.tuples -= len(rows)
+        self._held.pop(number, None)
         return rows
 
     def oldest(self, partition: int) -> Origin | None:

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.ingest.refused import DeadLetter, LateEvent, dead_letter_record, late_record
 from penstock.log import Partition, Record
 from penstock.store import _native as native
-from penstock.wire import ShardBatch, encode
+from penstock.wire import ShardBatch, encode, parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,9 +26,15 @@ _NOWHERE = np.empty(0, np.int64)
 
 
 def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
-    """Return one record a shard: each tuple goes to its subject's shard, every batch to every shard."""
+    """Return the records of a batch: each tuple goes to its subject's shard, every batch to every shard. A large batch
+    has several records in every shard.
+    """
     owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
+    if len(owners) > parts.PART_TUPLES:
+        whole = [_part(stream, batch, np.flatnonzero(owners == shard)) for shard in range(shards)]
+        split = enumerate(parts.split(whole))
+        return [Record(names.shards, encode(each), None, shard) for shard, records in split for each in records]
     # Most parts of most batches are empty, and then they are all the same.
     empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""
     values = [empty] * shards
@@ -55,21 +61,21 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 
 def refused_records(
     names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
-) -> list[Record]:
-    """Return the late and dead-letter records of some streams, in order. The bytes are read again from the events
-    topics, if they are still there. TransientError.
+) -> dict[str, list[Record]]:
+    """Return the late and dead-letter records of some streams, by IRI, in order. The bytes are read again from the
+    events topics, if they are still there. TransientError.
     """
     wanted: dict[Partition, list[int]] = {}
     for stream, events in refused:
         for event in events:
             wanted.setdefault(Partition(names.events(stream.name), event.partition), []).append(event.offset)
     originals = lookup.fetch(wanted)
-    records = []
+    records: dict[str, list[Record]] = {}
     for stream, events in refused:
         topic = names.events(stream.name)
         for event in sorted(events):
             original = originals[Partition(topic, event.partition)].get(event.offset)
-            records.append(_refused(names, stream, topic, event, original))
+            records.setdefault(stream.iri, []).append(_refused(names, stream, topic, event, original))
     return records
 
 
@@ -81,4 +87,8 @@ def _refused(
     if event.late:
         return late_record(names, LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data), headers)
     reason = f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
+    if event.full:
+        reason = (
+            f"its batch is full: {event.full} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
+        )
     return dead_letter_record(names, DeadLetter(*place, reason, data, stream.iri, event.time_ms), headers)

@@ -25,16 +25,21 @@ if TYPE_CHECKING:
 
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
 _LAST = (1 << 63) - 1
+MAX_BATCH_TUPLES = 1 << 23
+"""Tuples that an open batch may hold: a batch is one transaction, and one commit of the stored graph."""
 
 
 class Refused(NamedTuple):
-    """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be."""
+    """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be.
+    `full`: the tuples that its batch may hold, where it would hold more.
+    """
 
     partition: int
     offset: int
     time_ms: int
     late: bool
     bound_ms: int
+    full: int = 0
 
 
 class ClosedBatch(NamedTuple):
@@ -89,8 +94,11 @@ class SourcePartition:
 class StreamTime:
     """One stream. `wall_ms` is the wall clock, which the caller reads."""
 
-    def __init__(self, declaration: StreamDeclaration, partitions: int, wall_ms: int) -> None:
+    def __init__(
+        self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
+    ) -> None:
         self.declaration = declaration
+        self._max_batch_tuples = max_batch_tuples
         self.partitions = [SourcePartition(heard_ms=wall_ms) for _ in range(partitions)]
         self.open = OpenBatches(declaration.batch_ms)
         self.watermark_ms = NEVER
@@ -141,7 +149,8 @@ class StreamTime:
         )
         part.next_offset = int(events.offsets[-1]) + 1
         self.tallies.events += len(fates)
-        accepted = fates == _ACCEPTED
+        full = self._overfull(events, fates == _ACCEPTED)
+        accepted = (fates == _ACCEPTED) & ~full
         if accepted.any():
             times = events.times[accepted]
             self._begin(batch_start(int(times[0]), set_.batch_ms))
@@ -159,9 +168,22 @@ class StreamTime:
         for i in np.flatnonzero(~accepted).tolist():
             offset, time, late = int(events.offsets[i]), int(events.times[i]), bool(fates[i] == _LATE)
             bound = int(met[i]) if late else max(int(met[i]), wall_ms) + set_.max_ahead_ms
-            refused.append(Refused(origin.partition, offset, time, late, bound))
+            refused.append(
+                Refused(origin.partition, offset, time, late, bound, self._max_batch_tuples if full[i] else 0)
+            )
             part.refused[offset] = origin.position, time
         return refused
+
+    def _overfull(self, events: _Events, accepted: np.ndarray) -> np.ndarray:
+        """Return which accepted events would make their batches hold more tuples than a batch may."""
+        full = np.zeros(len(accepted), np.bool_)
+        if self.open.tuples + len(events.tuples) <= self._max_batch_tuples:
+            return full
+        numbers: np.ndarray = batch_of(events.times, self.declaration.batch_ms)  # type: ignore[arg-type,assignment]
+        for number in np.unique(numbers[accepted]).tolist():
+            rows = np.flatnonzero(accepted & (numbers == number))
+            full[rows] = self.open.held(number) + np.cumsum(events.counts[rows]) > self._max_batch_tuples
+        return full
 
     def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
         if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:

@@ -36,11 +36,12 @@ class Tuples:
     objects: Ids
     advance_ms: int | None = None
     wanted: int = 0
+    event_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """One shard's part of closed batches."""
+    """One shard's part of closed batches, or one record of it (`wire.parts`)."""
 
     stream: str
     first: int
@@ -52,6 +53,8 @@ class ShardBatch:
     objects: Ids
     begin_ms: int | None = None
     declared: int = 0
+    part: int = 0
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

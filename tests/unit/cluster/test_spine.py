@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from penstock.cluster.placement import share_out
 from penstock.cluster.spine import Spine
 from penstock.errors import LimitError
 from penstock.wire import QueryStop, ShardBatch
+from penstock.wire.parts import split
 
 NONE = np.empty(0, np.uint64)
 
@@ -100,3 +103,49 @@ def test_what_has_become_stale_while_its_parts_were_coming_holds_nothing_up():
     assert step is not None
     assert step[0].stream == "b"
     assert list(found.positions()) == [2, 2]
+
+
+def parts(k: int, count: int, rows: int = 0) -> list[ShardBatch]:
+    places = np.arange(rows)
+    columns = places.astype(np.uint32), places, *(places.astype(np.uint64) for _ in range(3))
+    found = split([ShardBatch("a", k, k, *columns)], max(1, -(-rows // count)))[0]
+    return found if rows else [replace(found[0], part=i, parts=count) for i in range(count)]
+
+
+def test_a_batch_of_several_records_is_one_step_once_all_have_come_everywhere():
+    found = Spine(2, lambda _: False)
+    large, empty = parts(1, 3, rows=5), parts(1, 3)
+    for offset in range(3):
+        found.take(0, offset, large[offset])
+    found.take(0, 3, batch("b", 1))
+    found.take(1, 0, batch("b", 1))
+    for offset in (0, 1):
+        found.take(1, 1 + offset, empty[offset])
+        assert found.next() is None
+        assert list(found.positions()) == [0, 0], "a restart reads the whole batch again"
+    found.take(1, 3, empty[2])
+    first, second = found.next(), found.next()
+    assert [len(part.times) for part in first] == [5, 0]
+    assert first[0].positions.tolist() == [0, 1, 2, 3, 4]
+    assert first[0].times.tolist() == [0, 1, 2, 3, 4]
+    assert second[0].stream == "b", "it has its place by its first record"
+    assert list(found.positions()) == [4, 4]
+
+
+def test_records_of_a_batch_that_come_again_are_passed_over():
+    found = Spine(1, lambda _: False)
+    for offset, part in enumerate([0, 1, 0, 1, 2, 2]):
+        found.take(0, offset, parts(1, 3, rows=6)[part])
+    assert found.next()[0].times.tolist() == [0, 1, 2, 3, 4, 5]
+    assert found.next() is None
+
+
+def test_a_stream_that_is_dropped_while_records_of_its_batch_are_coming_holds_nothing_up():
+    dropped: set[str] = set()
+    found = Spine(1, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
+    found.take(0, 0, parts(1, 2)[0])
+    dropped.add("a")
+    found.take(0, 1, parts(1, 2)[1])
+    found.take(0, 2, batch("b", 1))
+    assert found.next()[0].stream == "b"
+    assert list(found.positions()) == [3]

@@ -1,0 +1,45 @@
+"""Batches that are too large for one record: one shard's part of a batch, over several records.
+
+All shards have the same number of records of a batch. The writer appends them in one transaction; the reader joins them
+before the batch takes effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.wire.records import ShardBatch
+
+PART_TUPLES = 250_000
+"""Tuples in one record of a batch: 9 MB, well below the largest record."""
+_COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
+
+
+def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
+    """Return the records of each shard: `batches` are the shards' parts of one batch, `most` the tuples of a record."""
+    most = PART_TUPLES if most is None else most
+    parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
+    if parts == 1:
+        return [[batch] for batch in batches]
+    return [[_part(batch, part, parts, most) for part in range(parts)] for batch in batches]
+
+
+def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
+    rows = slice(part * most, (part + 1) * most)
+    columns: dict[str, Any] = {name: getattr(batch, name)[rows] for name in _COLUMNS}
+    return replace(batch, part=part, parts=parts, **columns)
+
+
+def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
+    """Return the batch that all its records, by their numbers, are the parts of."""
+    if len(records) == 1:
+        return records[0]
+    ordered = [records[part] for part in range(len(records))]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(record, name) for record in ordered]) for name in _COLUMNS}
+    return replace(ordered[0], part=0, parts=1, **columns)
