@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
 _LAST = (1 << 63) - 1
-MAX_BATCH_TUPLES = 1 << 23
+MAX_BATCH_TUPLES = 1 << 22
 """Tuples that an open batch may hold: a batch is one transaction, and one commit of the stored graph."""
 
 

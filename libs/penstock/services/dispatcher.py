@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from penstock.engine.streams import NEVER
+from penstock.ingest.adapting import MAX_TUPLES
 from penstock.ingest.dispatcher import Dispatcher
+from penstock.ingest.stream_time import MAX_BATCH_TUPLES
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally
 from penstock.services.cluster_settings import ClusterSettings, GroupSettings, topics_of
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 class DispatcherSettings(ClusterSettings, GroupSettings):
     """Settings of the dispatcher."""
 
+    max_batch_tuples: int = Field(
+        MAX_BATCH_TUPLES, ge=MAX_TUPLES, description="tuples that an open batch may hold; events beyond it are refused"
+    )
     poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
 
 
@@ -60,7 +65,14 @@ def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
     """Open the core: from here on this instance is the active one."""
     settings = context.settings
     topics_of(context)
-    dispatcher = Dispatcher(context.log, context.names, settings.shards, context.clock, settings.group)
+    dispatcher = Dispatcher(
+        context.log,
+        context.names,
+        settings.shards,
+        context.clock,
+        settings.group,
+        max_batch_tuples=settings.max_batch_tuples,
+    )
     context.observers.append(DispatcherGauges(dispatcher, context.metrics, context).observe)
     context.metrics.active.set(1)
     return dispatcher

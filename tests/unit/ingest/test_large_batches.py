@@ -79,7 +79,7 @@ def test_crashes_between_transactions_of_one_step_lose_and_double_nothing(monkey
 
 
 def test_a_step_is_several_transactions_where_streams_close_much_together(monkeypatch):
-    monkeypatch.setattr("penstock.ingest.dispatcher.TRANSACTION_BYTES", 2_000)
+    monkeypatch.setattr("penstock.ingest.dispatcher.TRANSACTION_BYTES", 1_000)
     world = World()
     world.declare(declaration())
     dispatcher = world.dispatcher()
