@@ -6,11 +6,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PY     := $(BIN)/python
 NATIVE := native/build.sh
+GTEST  := tools/debian_packages.sh libgtest-dev=include/gtest/gtest.h
 SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp') CMakeLists.txt native/build.sh
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench wheel clean
+.PHONY: help setup demo demo-cluster test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,11 +48,11 @@ test-python: setup $(VENV)/.dev
 	$(PYTEST) -m "not long and not spark"
 
 test-native: $(VENV)/.dev
-	tools/googletest.sh
+	$(GTEST)
 	PYTHON=$(PY) $(NATIVE) asan
 
 test-rdma: setup $(VENV)/.dev ## Data plane and store nodes over RDMA: on a device, or in a virtual machine with soft-RoCE
-	tools/googletest.sh
+	$(GTEST)
 	PYTHON=$(PY) tools/test_rdma.sh
 
 $(VENV)/.spark: $(VENV)/.dev
@@ -66,7 +67,7 @@ test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
 	$(PY) -m pytest -m "spark and long"
 
 test-tsan: $(VENV)/.dev ## Native tests that meet threads, under TSan
-	tools/googletest.sh
+	$(GTEST)
 	PYTHON=$(PY) $(NATIVE) tsan
 
 test-long: setup $(VENV)/.dev test-tsan test-long-spark ## Thousands of random cases, fuzzing, minutes of torn-read checks
@@ -94,8 +95,18 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-bench.txt
 	@touch $@
 
-bench: setup $(VENV)/.bench $(VENV)/.spark ## All benchmarks; writes benchmarks/results (half an hour; BENCH=lsbench: one, nothing written)
+bench: setup $(VENV)/.bench $(VENV)/.spark ## All benchmarks; writes docs/measurements (half an hour; BENCH=lsbench: one, nothing written)
+	tools/debian_packages.sh libbenchmark-dev=include/benchmark/benchmark.h
 	PYTHON=$(PY) $(PY) -m benchmarks $(BENCH)
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PY) tools/requirements.py docs > $(VENV)/requirements-docs.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements-docs.txt
+	@touch $@
+
+docs: setup $(VENV)/.docs ## The documentation site, in build/site; warnings are errors
+	tools/debian_packages.sh graphviz=bin/dot
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet
 
 wheel: $(VENV)/.tools ## A wheel in dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .

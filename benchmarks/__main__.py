@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME...]`: run benchmarks by name, or all; a run of all writes benchmarks/results.
+"""`python -m benchmarks [NAME...]`: run benchmarks by name, or all; a run of all writes docs/measurements.
 
 --tiny runs each at a size of no meaning, to see that it works; nothing is written.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "docs" / "measurements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Row:
         return self.value <= self.target if self.lower_is_better else self.value >= self.target
 
     def record(self) -> dict[str, object]:
-        """The row as results/latest.json has it."""
+        """The row as benchmarks.json has it."""
         fields = asdict(self)
         del fields["lower_is_better"]
         return {**fields, "ratio": self.ratio, "met": self.met}
@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of one line of a figure in results/."""
+    """One point of one line of a figure in docs/measurements."""
 
     figure: str
     line: str

@@ -1,4 +1,4 @@
-"""The figures of results/, drawn from the points that benchmarks yield: one SVG each, lines named where they end."""
+"""The figures of docs/measurements, drawn from the points that benchmarks yield: one SVG each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes results/: latest.json (the rows), latest.md (the same to be read), curves.json and the figures."""
+"""Writes docs/measurements: benchmarks.json (the rows), benchmarks.md (a page of them), curves.json and the figures."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Run:
     def write(self) -> None:
         """Write the results' files."""
         RESULTS.mkdir(parents=True, exist_ok=True)
-        (RESULTS / "latest.json").write_text(json.dumps([row.record() for row in self.rows], indent=1) + "\n")
+        (RESULTS / "benchmarks.json").write_text(json.dumps([row.record() for row in self.rows], indent=1) + "\n")
         points = [asdict(point) for point in self.points]
         (RESULTS / "curves.json").write_text(json.dumps(points, indent=1) + "\n")
-        (RESULTS / "latest.md").write_text("\n".join(self._lines()) + "\n")
+        (RESULTS / "benchmarks.md").write_text("\n".join(self._lines()) + "\n")
 
     def _lines(self) -> list[str]:
         judged = [row for row in self.rows if row.met is not None]
@@ -86,5 +86,5 @@ def _commit() -> str:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    changed = [line for line in git("status", "--porcelain").splitlines() if "benchmarks/results" not in line]
+    changed = [line for line in git("status", "--porcelain").splitlines() if "docs/measurements" not in line]
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")

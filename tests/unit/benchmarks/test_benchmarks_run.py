@@ -78,9 +78,9 @@ def test_a_run_is_written_as_json_and_as_a_table(tmp_path: Path, monkeypatch: py
         loads=[0.5, 1.5],
     )
     run.write()
-    (record,) = json.loads((tmp_path / "latest.json").read_text())
+    (record,) = json.loads((tmp_path / "benchmarks.json").read_text())
     assert (record["name"], record["met"], record["ratio"]) == ("a name", True, None)
-    table = (tmp_path / "latest.md").read_text()
+    table = (tmp_path / "benchmarks.md").read_text()
     assert "| a name | 1,234 | µs | wall | 1,200 |  |  | 2,000 | yes |" in table
     assert "- kernels: no valgrind" in table
     assert "1 of 1 targets met" in table

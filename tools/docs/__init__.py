@@ -1,0 +1,1 @@
+"""What `make docs` runs besides MkDocs: generated reference pages, and diagrams."""

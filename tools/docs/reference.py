@@ -1,0 +1,117 @@
+"""Generates the reference pages from their definitions: the Python API, commands, settings, metrics, record schemas."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mkdocs_gen_files
+import typer
+from typer.cli import get_docs_for_click
+
+import penstock
+from penstock.cli.app import app
+from penstock.runtime.metrics import Metrics
+from penstock.runtime.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SERVICES = ("adaptor", "dispatcher", "dictionary", "coordinator", "store", "query_engine", "spark_adaptor")
+
+
+def python() -> str:
+    """Return the page of the Python API: every public name of the package, from its docstring."""
+    return "# Python API\n\n" + "\n".join(f"::: penstock.{name}\n" for name in sorted(penstock.__all__))
+
+
+def commands() -> str:
+    """Return the page of the command line, from the commands' own help."""
+    command = typer.main.get_command(app)
+    return get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="penstock"), name="penstock")
+
+
+def settings() -> str:
+    """Return the page of the services' settings."""
+    lines = [
+        "# Settings of the services",
+        "",
+        "Environment variables, or the TOML file that `PENSTOCK_CONFIG` names (same names in lower case, without the "
+        "prefix). The environment wins. A missing or wrong setting ends the service with exit code 2.",
+    ]
+    for service in SERVICES:
+        lines += ["", f"## {service.replace('_', '-')}", "", "| variable | default | meaning |", "| --- | --- | --- |"]
+        lines += [_setting(name, field) for name, field in sorted(_settings_of(service).model_fields.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _settings_of(service: str) -> type[ServiceSettings]:
+    module = import_module(f"penstock.services.{service}")
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, ServiceSettings) and each.__module__ == module.__name__
+    ]
+    return found[0]
+
+
+def _setting(name: str, field: Any) -> str:
+    if field.is_required():
+        default = "required"
+    else:
+        value = field.get_default(call_default_factory=True)
+        default = "–" if value is None or value in ({}, "") else f"`{value}`"
+        if name == "instance":
+            default = "host name"
+    return f"| `PENSTOCK_{name.upper()}` | {default} | {(field.description or '').replace('|', '/')} |"
+
+
+def metrics() -> str:
+    """Return the page of the services' metrics."""
+    lines = ["# Metrics of the services", "", "| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+    for metric in sorted(Metrics("reference").registry._collector_to_names, key=lambda each: each._name):  # noqa: SLF001
+        name = f"{metric._name}_total" if metric._type == "counter" else metric._name  # noqa: SLF001
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames) or "–"  # noqa: SLF001
+        lines.append(f"| `{name}` | {metric._type} | {labels} | {metric._documentation} |")  # noqa: SLF001
+    return "\n".join(lines) + "\n"
+
+
+def records() -> str:
+    """Return the page of the records that services exchange."""
+    lines = ["# Records of the internal topics", "", "Avro; `schemas/` has the definitions."]
+    for path in sorted((ROOT / "schemas").glob("*.avsc")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        lines += ["", f"## {schema['name']}", "", schema.get("doc", ""), ""]
+        lines += ["| field | type | meaning |", "| --- | --- | --- |"]
+        lines += [
+            f"| `{field['name']}` | {_type(field['type'])} | {field.get('doc', '')} |" for field in schema["fields"]
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _type(schema: Any) -> str:
+    if isinstance(schema, str):
+        return schema
+    if isinstance(schema, list):
+        return " or ".join(_type(each) for each in schema)
+    kind = schema.get("logicalType", schema["type"])
+    inner = schema.get("items", schema.get("values"))
+    return kind if inner is None else f"{kind} of {_type(inner)}"
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield each generated page: its path and its text."""
+    yield "reference/python.md", python()
+    yield "reference/cli.md", commands()
+    yield "reference/settings.md", settings()
+    yield "reference/metrics.md", metrics()
+    yield "reference/records.md", records()
+
+
+if __name__ in {"__main__", "<run_path>"}:
+    for path, text in pages():
+        with mkdocs_gen_files.open(path, "w") as file:
+            file.write(text)
