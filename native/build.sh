@@ -2,7 +2,7 @@
 # Builds the native module into libs/penstock/store (and, with "test", the native tests, which it runs).
 #   native/build.sh            the module, Release
 #   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
-#   native/build.sh bench [T]  micro-benchmarks (or one of them), in build/native-bench
+#   native/build.sh bench [T]  micro-benchmarks (or one of them; Google Benchmark), in build/native-bench
 #   native/build.sh only NAME  one test, Release, not run
 #   native/build.sh fuzz [S]   each fuzz target for S seconds (600), with clang
 # PYTHON names the interpreter that has nanobind (default: the first python on PATH).

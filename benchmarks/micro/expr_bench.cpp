@@ -1,7 +1,7 @@
-// What a row costs in expressions and aggregates, ns: filters on inline numbers and names, arithmetic, functions on
-// strings, sums. Build with -DPENSTOCK_BENCH=ON; no arguments.
-#include <algorithm>
-#include <chrono>
+// What a row costs in expressions and aggregates: filters on inline numbers and names, arithmetic, functions on
+// strings, sums. Google Benchmark; an item is a row.
+#include <benchmark/benchmark.h>
+
 #include <cstdio>
 #include <memory>
 #include <random>
@@ -15,25 +15,11 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kRows = 4096;  // a morsel of the executor
-constexpr int kRounds = 200;
 
 Spec var(int slot) { return Spec::Dict{{"var", Spec(slot)}}; }
 Spec constant(TermId id) { return Spec::Dict{{"id", Spec(static_cast<std::uint64_t>(id))}}; }
 Spec call(const char* name, Spec::List arguments) {
     return Spec::Dict{{"call", Spec(name)}, {"args", Spec(std::move(arguments))}};
-}
-
-/// Median over rounds, since the machine is shared.
-template <class F>
-double per_row(const F& f) {
-    std::vector<double> times;
-    for (int round = 0; round < kRounds; ++round) {
-        const auto start = std::chrono::steady_clock::now();
-        f();
-        times.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
-    }
-    std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
-    return times[kRounds / 2] / kRows;
 }
 
 class Bench {
@@ -57,71 +43,39 @@ public:
         }
     }
 
-    void filters() {
-        const TermId half = encode_inline("50", std::string(kXsd) + "integer", {});
-        test("?double > 50", call(">", {var(0), constant(half)}));
-        test("?integer >= 500", call(">=", {var(1), constant(make_integer(500))}));
-        test("?iri = ?iri", call("=", {var(2), var(3)}));
-        test("?iri = <iri>", call("=", {var(2), constant(iri(7))}));
-        test("?decimal < 50.0", call("<", {var(4), constant(make_decimal({500, 1}))}));
-        test("?double > 50 && ?integer < 100",
-             call("and", {call(">", {var(0), constant(half)}), call("<", {var(1), constant(make_integer(100))})}));
-        test("contains(?name, \"42\")", call("contains", {var(5), constant(make_short_string("42"))}));
-        test("regex(?name, \"42$\")", call("regex", {var(5), constant(make_short_string("42$"))}));
-    }
-
-    void values() {
-        evaluate("?integer * 2 + 1",
-                 call("+", {call("*", {var(1), constant(make_integer(2))}), constant(make_integer(1))}));
-        evaluate("?decimal + 0.5", call("+", {var(4), constant(make_decimal({5, 1}))}));
-        evaluate("?double * 1.8 + 32",
-                 call("+", {call("*", {var(0), constant(make_decimal({18, 1}))}), constant(make_integer(32))}));
-        evaluate("?integer / 3", call("/", {var(1), constant(make_integer(3))}));
-        evaluate("round(?double)", call("round", {var(0)}));
-        evaluate("str(?iri)", call("str", {var(2)}));
-        evaluate("substr(?name, 24)", call("substr", {var(5), constant(make_integer(24))}));
-    }
-
-    void aggregates() {
-        for (const char* name : {"count", "sum", "avg", "max"}) {
-            aggregate(name, "integer", 1);
-            aggregate(name, "decimal", 4);
-            aggregate(name, "double", 0);
-        }
-        aggregate("max", "name", 5);
-    }
-
-private:
-    TermId iri(std::uint64_t number) {
-        const std::string text = "http://example.org/sensor/" + std::to_string(number);
-        return dictionary_.intern({Kind::Iri, text, {}, {}});
-    }
-    static void report(const char* what, double nanoseconds) { std::printf("%-36s %8.1f\n", what, nanoseconds); }
-
-    void test(const char* what, const Spec& spec) {
+    void test(benchmark::State& state, const Spec& spec) {
         const auto expression = Expression::compile(spec);
         std::vector<std::uint8_t> keep;
-        report(what, per_row([&] { expression->test(rows_, context_, keep); }));
+        for (auto _ : state) expression->test(rows_, context_, keep);
+        state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRows));
     }
-    void evaluate(const char* what, const Spec& spec) {
+    void evaluate(benchmark::State& state, const Spec& spec) {
         const auto expression = Expression::compile(spec);
         Column out;
-        report(what, per_row([&] { expression->evaluate(rows_, context_, out); }));
+        for (auto _ : state) expression->evaluate(rows_, context_, out);
+        state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRows));
     }
-    void aggregate(const char* name, const char* type, int slot) {
-        const auto state = Aggregate::compile(Spec::Dict{{"agg", Spec(name)}, {"expr", var(slot)}});
+    /// Over 64 groups.
+    void aggregate(benchmark::State& state, const char* name, int slot) {
+        const auto aggregate = Aggregate::compile(Spec::Dict{{"agg", Spec(name)}, {"expr", var(slot)}});
         const std::size_t groups = 64;
         std::vector<std::uint32_t> group_of(kRows);
         for (std::size_t i = 0; i < kRows; ++i) group_of[i] = static_cast<std::uint32_t>(i % groups);
         Column out;
-        const double time = per_row([&] {
-            state->reset(groups);
-            state->add(rows_, group_of, {}, context_);
-            state->finish(context_, out);
-        });
-        report((std::string(name) + "(?" + type + "), 64 groups").c_str(), time);
+        for (auto _ : state) {
+            aggregate->reset(groups);
+            aggregate->add(rows_, group_of, {}, context_);
+            aggregate->finish(context_, out);
+        }
+        state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kRows));
     }
 
+    TermId iri(std::uint64_t number) {
+        const std::string text = "http://example.org/sensor/" + std::to_string(number);
+        return dictionary_.intern({Kind::Iri, text, {}, {}});
+    }
+
+private:
     Dictionary dictionary_;
     LocalTerms local_{dictionary_};
     Budget budget_;
@@ -129,13 +83,58 @@ private:
     Table rows_;
 };
 
+void add_filters(Bench& bench) {
+    const auto add = [&bench](const char* what, const Spec& spec) {
+        benchmark::RegisterBenchmark(what, [&bench, spec](benchmark::State& state) { bench.test(state, spec); });
+    };
+    const TermId half = encode_inline("50", std::string(kXsd) + "integer", {});
+    add("?double > 50", call(">", {var(0), constant(half)}));
+    add("?integer >= 500", call(">=", {var(1), constant(make_integer(500))}));
+    add("?iri = ?iri", call("=", {var(2), var(3)}));
+    add("?iri = <iri>", call("=", {var(2), constant(bench.iri(7))}));
+    add("?decimal < 50.0", call("<", {var(4), constant(make_decimal({500, 1}))}));
+    add("?double > 50 && ?integer < 100",
+        call("and", {call(">", {var(0), constant(half)}), call("<", {var(1), constant(make_integer(100))})}));
+    add("contains(?name, '42')", call("contains", {var(5), constant(make_short_string("42"))}));
+    add("regex(?name, '42$')", call("regex", {var(5), constant(make_short_string("42$"))}));
+}
+
+void add_values(Bench& bench) {
+    const auto add = [&bench](const char* what, const Spec& spec) {
+        benchmark::RegisterBenchmark(what, [&bench, spec](benchmark::State& state) { bench.evaluate(state, spec); });
+    };
+    add("?integer * 2 + 1", call("+", {call("*", {var(1), constant(make_integer(2))}), constant(make_integer(1))}));
+    add("?decimal + 0.5", call("+", {var(4), constant(make_decimal({5, 1}))}));
+    add("?double * 1.8 + 32",
+        call("+", {call("*", {var(0), constant(make_decimal({18, 1}))}), constant(make_integer(32))}));
+    add("?integer / 3", call("/", {var(1), constant(make_integer(3))}));
+    add("round(?double)", call("round", {var(0)}));
+    add("str(?iri)", call("str", {var(2)}));
+    add("substr(?name, 24)", call("substr", {var(5), constant(make_integer(24))}));
+}
+
+void add_aggregates(Bench& bench) {
+    const auto add = [&bench](const std::string& name, const char* type, int slot) {
+        benchmark::RegisterBenchmark((name + "(?" + type + ")").c_str(), [&bench, name, slot](benchmark::State& state) {
+            bench.aggregate(state, name.c_str(), slot);
+        });
+    };
+    for (const char* name : {"count", "sum", "avg", "max"}) {
+        add(name, "integer", 1);
+        add(name, "decimal", 4);
+        add(name, "double", 0);
+    }
+    add("max", "name", 5);
+}
+
 }  // namespace
 }  // namespace penstock
 
-int main() {
-    std::printf("%-36s %8s\n", "", "ns/row");
+int main(int argc, char** argv) {
     penstock::Bench bench;
-    bench.filters();
-    bench.values();
-    bench.aggregates();
+    penstock::add_filters(bench);
+    penstock::add_values(bench);
+    penstock::add_aggregates(bench);
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,4 +1,4 @@
-"""The core's kernels one by one (kernels_bench.cpp): nanoseconds of processor time and, by callgrind, instructions.
+"""The core's kernels one by one (kernels_bench.cpp, on Google Benchmark): nanoseconds of processor time and, by callgrind, instructions.
 
 Instruction counts are the same on a busy machine and a quiet one. They count what the measured section executes, not
 what the caches make of it. Each kernel compares its results with plain containers and fails on a difference.
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks kernels"
 KERNELS = {
-    "probe_stored": "Probe: neighbours in the stored graph, 1,024 keys a call; a key",
-    "probe_stored_one": "Probe: neighbours in the stored graph, one key a call; a key",
+    "probe_stored/many": "Probe: neighbours in the stored graph, 1,024 keys a call; a key",
+    "probe_stored/one": "Probe: neighbours in the stored graph, one key a call; a key",
     "edge_test": "Edge test in the stored graph, 1,024 a call; an edge",
     "probe_window": "Probe: neighbours in a window, 1,024 keys a call; a key",
     "gather": "Gather: a column by row numbers; a value",
     "append": "Append to an open batch of 740; a tuple",
-    "slice_build": "Slice build: close of a batch of 740 timing tuples; a tuple",
+    "close/timing": "Slice build: close of a batch of 740 timing tuples; a tuple",
     "absorb": "Absorption: commit of 740 edges into 200 K; an edge",
-    "close_absorbing": "Close of a batch of 740 timeless tuples: slices and commit; a tuple",
-    "window_add": "Window: taking in a batch of 740, all labels indexed both ways; a tuple",
-    "window_expire": "Window: letting a batch of 740 expire; a tuple",
+    "close/absorbing": "Close of a batch of 740 timeless tuples: slices and commit; a tuple",
+    "window/add": "Window: adding a batch of 740, all labels indexed both ways; a tuple",
+    "window/expire": "Window: expiring a batch of 740; a tuple",
 }
 _REPETITIONS = 5
 
@@ -46,7 +46,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
     program = _build()
     valgrind = shutil.which("valgrind")
     for kernel, title in list(KERNELS.items())[: 1 if tiny else None]:
-        times = [_run([str(program), kernel]) for _ in range(1 if tiny else _REPETITIONS)]
+        times = [_run([str(program)], kernel) for _ in range(1 if tiny else _REPETITIONS)]
         yield Row(title, statistics.median(time for time, _ in times), "ns", COMMAND, clock="cpu")
         if valgrind and not tiny:
             yield Row(f"- {title}", _instructions(valgrind, program, kernel), "instructions", COMMAND)
@@ -65,13 +65,14 @@ def _build() -> Path:
     return ROOT / "build" / "native-bench" / "kernels_bench"
 
 
-def _run(command: list[str]) -> tuple[float, int]:
+def _run(command: list[str], kernel: str) -> tuple[float, float]:
     """Nanoseconds an operation, and how many operations there were."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    options = [f"--benchmark_filter=^{kernel}/", "--benchmark_format=json"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise WrongAnswerError(f"{command[-1]}: {done.stderr.strip()[-500:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return found["cpu_ns"] / found["operations"], found["operations"]
+        raise WrongAnswerError(f"{kernel}: {done.stderr.strip()[-500:]}")
+    [found] = json.loads(done.stdout)["benchmarks"]
+    return 1e9 / found["items_per_second"], found["items_per_second"] * found["iterations"] * found["real_time"] / 1e9
 
 
 def _instructions(valgrind: str, program: Path, kernel: str) -> float:
@@ -79,7 +80,7 @@ def _instructions(valgrind: str, program: Path, kernel: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "callgrind.out"
         options = ["--tool=callgrind", f"--callgrind-out-file={counts}", "--toggle-collect=measured_section"]
-        _, operations = _run([valgrind, "--quiet", *options, str(program), kernel])
+        _, operations = _run([valgrind, "--quiet", *options, str(program)], kernel)
         total = re.search(r"^(?:summary|totals): (\d+)", counts.read_text(), re.MULTILINE)
         assert total is not None, "callgrind's output has no total"
         return int(total[1]) / operations

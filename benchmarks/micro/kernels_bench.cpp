@@ -1,17 +1,18 @@
-// The kernels everything else is made of, one by one: kernels_bench KERNEL. Deterministic data; what is measured runs
-// inside measured_section(), so that callgrind counts it alone (--toggle-collect=measured_section). Answers are
-// compared with plain containers; a wrong one ends the program with status 1. Prints one JSON object.
+// The kernels that everything else is made of, one benchmark each (Google Benchmark). Data is deterministic. What is
+// measured runs inside measured_section(), so that callgrind counts it alone (--toggle-collect=measured_section); the
+// reported time is the processor time of that section. Each benchmark compares its results with plain containers and
+// fails on a difference.
+#include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -33,35 +34,27 @@ constexpr std::size_t kTuples = 740, kBatches = 40;  // a batch of LSBench at x2
 constexpr std::int64_t kBatchMs = 100, kHeld = 10;
 constexpr std::uint64_t kLabels = 5;
 
-double cpu_nanoseconds() {
+double cpu_seconds() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 void require(bool right, const char* what) {
-    if (right) return;
-    std::fprintf(stderr, "wrong answer: %s\n", what);
-    std::exit(1);
+    if (!right) throw std::runtime_error(std::string("wrong result: ") + what);
 }
 
-/// Sums up what the measured parts of a kernel took, and over how many operations.
-class Meter {
-public:
-    void run(std::size_t operations, const std::function<void()>& work) {
-        const double start = cpu_nanoseconds();
-        measured_section(work);
-        nanoseconds_ += cpu_nanoseconds() - start;
-        operations_ += operations;
-    }
-    void print(const char* kernel) const {
-        std::printf("{\"kernel\": \"%s\", \"operations\": %zu, \"cpu_ns\": %.0f}\n", kernel, operations_, nanoseconds_);
-    }
+/// The measured part of one iteration.
+void measure(benchmark::State& state, const std::function<void()>& work) {
+    const double start = cpu_seconds();
+    measured_section(work);
+    state.SetIterationTime(cpu_seconds() - start);
+}
 
-private:
-    std::size_t operations_ = 0;
-    double nanoseconds_ = 0;
-};
+/// `operations`: of each iteration.
+void finish(benchmark::State& state, std::size_t operations) {
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * operations));
+}
 
 TermId iri(std::uint64_t n) { return make_id(Tag::Iri, n); }
 
@@ -126,32 +119,34 @@ void require_matches(const Matches& matches, const std::vector<TermId>& keys, co
 }
 
 /// Look-ups of random subjects, so many keys a call.
-void probe(const Source& source, Label label, const std::set<Triple>& triples, std::size_t group, Meter& meter) {
+void probe(const Source& source, Label label, const std::set<Triple>& triples, std::size_t group,
+           benchmark::State& state) {
     std::mt19937_64 random(7);
-    for (std::size_t round = 0; round < kRounds; ++round) {
+    for (auto _ : state) {
         std::vector<TermId> keys(kKeys);
         std::generate(keys.begin(), keys.end(), [&] { return iri(1000 + random() % kVertices); });
         Matches matches;
         source.expand(keys, label, Dir::Out, matches);  // makes a window's index, and brings this round's lines in
         require_matches(matches, keys, triples);
-        meter.run(kKeys, [&] {
+        measure(state, [&] {
             for (std::size_t at = 0; at < kKeys; at += group) {
                 matches.clear();
                 source.expand(std::span(keys).subspan(at, group), label, Dir::Out, matches);
             }
         });
     }
+    finish(state, kKeys);
 }
 
-void probe_stored(std::size_t group, Meter& meter) {
+void probe_stored(benchmark::State& state, std::size_t group) {
     World world;
     const auto triples = Producer().batch(kEdges);
     world.store->commit(world.edges(triples), {});
     const auto view = world.store->view();
-    probe(*view, world.store->labels().find(0, iri(1)), {triples.begin(), triples.end()}, group, meter);
+    probe(*view, world.store->labels().find(0, iri(1)), {triples.begin(), triples.end()}, group, state);
 }
 
-void edge_test(Meter& meter) {
+void edge_test(benchmark::State& state) {
     World world;
     const auto triples = Producer().batch(kEdges);
     const std::set<Triple> known(triples.begin(), triples.end());
@@ -159,7 +154,7 @@ void edge_test(Meter& meter) {
     const auto view = world.store->view();
     const Label label = world.store->labels().find(0, iri(1));
     std::mt19937_64 random(7);
-    for (std::size_t round = 0; round < kRounds; ++round) {
+    for (auto _ : state) {
         std::vector<TermId> subjects, objects;
         std::vector<std::uint8_t> found(kKeys);
         for (std::size_t i = 0; i < kKeys; ++i) {  // every other one is an edge, of some label
@@ -167,25 +162,27 @@ void edge_test(Meter& meter) {
             subjects.push_back(s);
             objects.push_back(i % 2 == 0 ? o : iri(1000 + random() % kVertices));
         }
-        meter.run(kKeys, [&] { view->contains(subjects, label, objects, found); });
+        measure(state, [&] { view->contains(subjects, label, objects, found); });
         for (std::size_t i = 0; i < kKeys; ++i)
             require((found[i] != 0) == known.contains({subjects[i], iri(1), objects[i]}), "edge test");
     }
+    finish(state, kKeys);
 }
 
-void gather_column(Meter& meter) {
+void gather(benchmark::State& state) {
     std::mt19937_64 random(7);
     Column from(kEdges), out;
     for (std::size_t i = 0; i < kEdges; ++i) from[i] = iri(i);
-    for (std::size_t round = 0; round < kRounds; ++round) {
+    for (auto _ : state) {
         std::vector<std::uint32_t> rows(kKeys);
         for (auto& row : rows) row = static_cast<std::uint32_t>(random() % kEdges);
         std::sort(rows.begin(), rows.end());  // as an operator's matches are
         out.clear();
         out.reserve(kKeys);
-        meter.run(kKeys, [&] { exec::gather(from, rows, out); });
+        measure(state, [&] { exec::gather(from, rows, out); });
         for (std::size_t i = 0; i < kKeys; ++i) require(out[i] == iri(rows[i]), "gather");
     }
+    finish(state, kKeys);
 }
 
 /// A stream that is fed batch by batch, and what it was fed.
@@ -203,8 +200,8 @@ struct Fed {
         made.all_timing = timing;
         return made;
     }
-    /// Appends a batch; returns how it is closed.
-    void append(std::int64_t batch, Meter* meter = nullptr) {
+    /// Appends a batch, measured where there is a state.
+    void append(std::int64_t batch, benchmark::State* state = nullptr) {
         std::vector<std::int64_t> ts;
         std::vector<TermId> s, p, o;
         for (const Triple& triple : producer.batch(kTuples)) {
@@ -215,65 +212,68 @@ struct Fed {
             triples.insert(triple);
         }
         const auto work = [&] { stream.append(ts, s, p, o); };
-        meter != nullptr ? meter->run(kTuples, work) : work();
+        state != nullptr ? measure(*state, work) : work();
     }
 };
 
-void append(Meter& meter) {
+void append(benchmark::State& state) {
     Fed fed(true);
-    for (std::size_t batch = 0; batch < kBatches; ++batch) fed.append(static_cast<std::int64_t>(batch), &meter);
-    require(fed.stream.live_tuples() == kBatches * kTuples, "tuples appended");
+    std::int64_t batch = 0;
+    for (auto _ : state) fed.append(batch++, &state);
+    require(fed.stream.live_tuples() == state.iterations() * kTuples, "tuples appended");
+    finish(state, kTuples);
 }
 
 /// Closing a batch: of a stream of timing tuples (slices alone), or of timeless ones (slices, and a commit).
-void close(bool timing, Meter& meter) {
+void close(benchmark::State& state, bool timing) {
     Fed fed(timing);
-    for (std::size_t k = 0; k < kBatches; ++k) {
-        const auto batch = static_cast<std::int64_t>(k);
+    std::int64_t batch = 0;
+    for (auto _ : state) {
         fed.append(batch);
-        meter.run(kTuples, [&] { fed.stream.close(batch); });
+        measure(state, [&] { fed.stream.close(batch); });
+        ++batch;
     }
-    require(fed.stream.live_tuples() == kBatches * kTuples, "tuples in slices");
+    finish(state, kTuples);
+    require(fed.stream.live_tuples() == state.iterations() * kTuples, "tuples in slices");
     require(timing ? fed.world.store->edge_count() == 0 : fed.world.store->edge_count() == fed.triples.size(),
             "edges absorbed");
 }
 
-void window(bool expiring, Meter& meter) {
+/// One step of a window that holds kHeld batches: adding the newest, or expiring the oldest.
+void window(benchmark::State& state, bool expiring) {
     Fed fed(true);
     TimeWindow window(fed.stream);
-    fed.append(0);
-    fed.stream.close(0);
-    window.advance(0, kBatchMs);
+    std::int64_t batch = 0;
+    const auto close_next = [&] {
+        fed.append(batch);
+        fed.stream.close(batch++);
+    };
+    while (batch < kHeld) close_next();
     Matches none;
-    const TermId nobody = iri(1);
+    window.advance(0, kBatchMs);
+    const TermId stranger = iri(1);
     for (std::uint64_t p = 1; p <= kLabels; ++p)  // from here on both directions of every label are indexed
         for (const Dir dir : {Dir::Out, Dir::In})
-            window.expand({&nobody, 1}, fed.world.store->labels().find(0, iri(p)), dir, none);
-    for (std::size_t k = 1; k < kBatches; ++k) {
-        const auto batch = static_cast<std::int64_t>(k);
-        const std::int64_t start = std::max<std::int64_t>(0, batch - kHeld) * kBatchMs, end = (batch + 1) * kBatchMs;
-        fed.append(batch);
-        fed.stream.close(batch);
+            window.expand({&stranger, 1}, fed.world.store->labels().find(0, iri(p)), dir, none);
+    window.advance(0, batch * kBatchMs);
+    for (auto _ : state) {
+        close_next();
+        const std::int64_t start = (batch - 1 - kHeld) * kBatchMs, end = batch * kBatchMs;
         const auto add = [&] { window.advance(start, end); };
-        const auto expire = [&] { window.advance(std::max<std::int64_t>(0, batch - kHeld + 1) * kBatchMs, end); };
-        if (expiring) {
-            add();
-            batch >= kHeld ? meter.run(kTuples, expire) : expire();
-        } else {
-            meter.run(kTuples, add);
-            expire();
-        }
+        const auto expire = [&] { window.advance(start + kBatchMs, end); };
+        if (expiring) add();
+        measure(state, expiring ? std::function<void()>(expire) : std::function<void()>(add));
+        if (!expiring) expire();
     }
+    finish(state, kTuples);
     std::set<Triple> held;
-    fed.stream.slices(static_cast<std::int64_t>(kBatches) - kHeld, static_cast<std::int64_t>(kBatches) - 1,
-                      [&](const Stream::SliceView& slice) {
-                          for (std::size_t i = 0; i < slice.s.size(); ++i)
-                              held.insert({slice.s[i], slice.label[i], slice.o[i]});
-                      });
+    fed.stream.slices(batch - kHeld, batch - 1, [&](const Stream::SliceView& slice) {
+        for (std::size_t i = 0; i < slice.s.size(); ++i) held.insert({slice.s[i], slice.label[i], slice.o[i]});
+    });
     require(window.size() == held.size(), "tuples in the window");
 }
 
-void probe_window(Meter& meter) {
+void probe_window(benchmark::State& state) {
     Fed fed(true);
     TimeWindow window(fed.stream);
     for (std::int64_t batch = 0; batch < kHeld; ++batch) {
@@ -281,51 +281,47 @@ void probe_window(Meter& meter) {
         fed.stream.close(batch);
     }
     window.advance(0, kHeld * kBatchMs);
-    probe(window, fed.world.store->labels().find(0, iri(1)), fed.triples, kKeys, meter);
+    probe(window, fed.world.store->labels().find(0, iri(1)), fed.triples, kKeys, state);
 }
 
 /// What a commit of a batch's edges costs by itself.
-void absorb(Meter& meter) {
+void absorb(benchmark::State& state) {
     World world;
     Producer producer;
     std::set<Triple> known;
     const auto base = producer.batch(kEdges);
     known.insert(base.begin(), base.end());
     world.store->commit(world.edges(base), {});
-    for (std::size_t k = 1; k <= kBatches; ++k) {
+    std::int64_t batch = 0;
+    for (auto _ : state) {
         const auto triples = producer.batch(kTuples);
         known.insert(triples.begin(), triples.end());
         const auto edges = world.edges(triples);
-        meter.run(kTuples, [&] { world.store->commit(edges, {1, static_cast<std::int64_t>(k)}); });
-        world.store->release(1, static_cast<std::int64_t>(k));
+        ++batch;
+        measure(state, [&] { world.store->commit(edges, {1, batch}); });
+        world.store->release(1, batch);
     }
+    finish(state, kTuples);
     require(world.store->edge_count() == known.size(), "edges after absorption");
 }
 
-bool run(const std::string& kernel, Meter& meter) {
-    if (kernel == "probe_stored") return probe_stored(kKeys, meter), true;
-    if (kernel == "probe_stored_one") return probe_stored(1, meter), true;
-    if (kernel == "edge_test") return edge_test(meter), true;
-    if (kernel == "probe_window") return probe_window(meter), true;
-    if (kernel == "gather") return gather_column(meter), true;
-    if (kernel == "append") return append(meter), true;
-    if (kernel == "slice_build") return close(true, meter), true;
-    if (kernel == "close_absorbing") return close(false, meter), true;
-    if (kernel == "absorb") return absorb(meter), true;
-    if (kernel == "window_add") return window(false, meter), true;
-    if (kernel == "window_expire") return window(true, meter), true;
-    return false;
-}
+// The number of iterations is fixed: the same data, and the same instructions, in every run.
+void over_keys(benchmark::internal::Benchmark* kernel) { kernel->UseManualTime()->Iterations(kRounds); }
+void over_batches(benchmark::internal::Benchmark* kernel) { kernel->UseManualTime()->Iterations(kBatches); }
+
+BENCHMARK_CAPTURE(probe_stored, many, kKeys)->Apply(over_keys);
+BENCHMARK_CAPTURE(probe_stored, one, 1)->Apply(over_keys);
+BENCHMARK(edge_test)->Apply(over_keys);
+BENCHMARK(probe_window)->Apply(over_keys);
+BENCHMARK(gather)->Apply(over_keys);
+BENCHMARK(append)->Apply(over_batches);
+BENCHMARK_CAPTURE(close, timing, true)->Apply(over_batches);
+BENCHMARK_CAPTURE(close, absorbing, false)->Apply(over_batches);
+BENCHMARK(absorb)->Apply(over_batches);
+BENCHMARK_CAPTURE(window, add, false)->Apply(over_batches);
+BENCHMARK_CAPTURE(window, expire, true)->Apply(over_batches);
 
 }  // namespace
 }  // namespace penstock
 
-int main(int count, char** arguments) {
-    penstock::Meter meter;
-    if (count != 2 || !penstock::run(arguments[1], meter)) {
-        std::fprintf(stderr, "usage: kernels_bench KERNEL (see run() for their names)\n");
-        return 2;
-    }
-    meter.print(arguments[1]);
-    return 0;
-}
+BENCHMARK_MAIN();

@@ -1,7 +1,9 @@
 // One execution of a standing query between two batches of its streams, which push its code and data out of the caches:
-// L1-L6 over the LSBench sample, plans as the planner makes them. Build with -DPENSTOCK_BENCH=ON;
-// `standing_bench DIRECTORY [RATE [QUERY...]]`, DIRECTORY being lsbench-ids of the shared data.
-// Columns: median µs of the first execution after a batch and of one right behind it, injection of a batch.
+// L1-L6 over the LSBench sample, plans as the planner makes them. Google Benchmark; PENSTOCK_BENCH_LSBENCH names
+// lsbench-ids of the shared data, without which nothing is registered. Arguments of a benchmark: the rate (x1, x20,
+// x100). `first` is the execution right after a batch, `again` the one behind it, `inject` the injection of a batch.
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -131,14 +133,9 @@ std::vector<Query> queries() {
     return made;
 }
 
-double now_us() {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
-}
+enum class Part { First, Again, Inject };
 
 /// Larger than a second-level cache; stands for whatever else the process does between two executions.
 class Eviction {
@@ -165,7 +162,7 @@ public:
         stored_ = read(data, "id_mr0_sibdataset.nt");
     }
 
-    void measure(const Query& query, std::int64_t batches) {
+    void measure(benchmark::State& state, const Query& query, Part measured) {
         std::filesystem::remove_all(directory_);
         std::filesystem::create_directories(directory_);
         Dictionary dictionary;
@@ -187,14 +184,19 @@ public:
         seed.columns = {{1}};
         if (query.parameter != 0) seed.columns.push_back({query.parameter});
 
-        std::vector<double> first, again, injection;
         std::size_t rows = 0;
+        std::int64_t batch = 0;
         Eviction evict;
-        for (std::int64_t k = 0; k < batches; ++k) {
-            double began = now_us();
-            for (std::size_t i = 0; i < streams.size(); ++i) inject(*streams[i], streams_[i], k);
-            injection.push_back(now_us() - began);
-            const std::int64_t end = (k + 1) * kBatchMs;
+        const auto timed = [&](Part part, auto&& work) {
+            const double began = now_s();
+            work();
+            if (part == measured) state.SetIterationTime(now_s() - began);
+        };
+        const auto round = [&] {
+            timed(Part::Inject, [&] {
+                for (std::size_t i = 0; i < streams.size(); ++i) inject(*streams[i], streams_[i], batch);
+            });
+            const std::int64_t end = ++batch * kBatchMs;
             std::vector<const Source*> sources(1);
             for (auto& window : windows) {
                 window->advance(end - kWindowMs, end);
@@ -203,26 +205,22 @@ public:
             const auto view = store.view();
             sources[0] = view.get();
             evict();
-            for (std::vector<double>* times : {&first, &again}) {
+            for (const Part part : {Part::First, Part::Again}) {
                 LocalTerms terms(dictionary);
                 Budget budget(60.0, std::size_t{1} << 30);
                 ExprContext context{terms, budget};
                 const RunInput input{&seed, sources, &store.labels(), &context};
-                began = now_us();
-                const Answer answer = plan.run(input);
-                times->push_back(now_us() - began);
-                rows += answer->rows;
+                timed(part, [&] { rows += plan.run(input)->rows; });
             }
-        }
-        std::printf("%s %9.2f %9.2f us %9.1f us a batch %10.1f rows\n", query.name, median(later(first)),
-                    median(later(again)), median(later(injection)), double(rows) / double(2 * batches));
+        };
+        for (std::int64_t k = 0; k < kWindowMs / kBatchMs; ++k) round();  // until the windows are full
+        rows = 0;
+        for (auto _ : state) round();
+        state.counters["rows"] = benchmark::Counter(static_cast<double>(rows) / 2, benchmark::Counter::kAvgIterations);
         std::filesystem::remove_all(directory_);
     }
 
 private:
-    static std::vector<double> later(const std::vector<double>& times) {
-        return {times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end()};
-    }
     void load(Store& store) {
         std::vector<Edge> edges;
         for (std::size_t i = 0; i < stored_.s.size(); ++i)
@@ -248,12 +246,24 @@ private:
 
 int main(int argc, char** argv) {
     using namespace penstock;
-    if (argc < 2) return std::fprintf(stderr, "usage: standing_bench DIRECTORY [RATE [QUERY...]]\n"), 2;
-    const int rate = argc > 2 ? std::atoi(argv[2]) : 20;
-    const auto directory = std::filesystem::temp_directory_path() / ("penstock-standing-bench-" + std::to_string(rate));
-    Bench bench(argv[1], rate, directory.string());
-    for (const Query& query : queries()) {
-        const bool wanted = argc <= 3 || std::find(argv + 3, argv + argc, std::string(query.name)) != argv + argc;
-        if (wanted) bench.measure(query, rate >= 100 ? 20 : 60);
+    const char* data = std::getenv("PENSTOCK_BENCH_LSBENCH");
+    if (data == nullptr) return std::fprintf(stderr, "PENSTOCK_BENCH_LSBENCH names no directory\n"), 2;
+    std::vector<std::unique_ptr<Bench>> benches;
+    for (const int rate : {1, 20, 100}) {
+        const auto directory = std::filesystem::temp_directory_path() / "penstock-standing-bench";
+        benches.push_back(std::make_unique<Bench>(data, rate, directory.string()));
+        for (const Query& query : queries())
+            for (const auto& [part, name] :
+                 {std::pair{Part::First, "first"}, {Part::Again, "again"}, {Part::Inject, "inject"}})
+                benchmark::RegisterBenchmark(
+                    (std::string(query.name) + "/x" + std::to_string(rate) + "/" + name).c_str(),
+                    [bench = benches.back().get(), query, part](benchmark::State& state) {
+                        bench->measure(state, query, part);
+                    })
+                    ->UseManualTime()
+                    ->Unit(benchmark::kMicrosecond)
+                    ->Iterations(rate >= 100 ? 20 : 60);
     }
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
 }

@@ -1,12 +1,11 @@
-// The stored graph: bulk commit, small commits, look-ups with hot and with cold caches, memory a triple. Build with
-// -DPENSTOCK_BENCH=ON. Arguments: [TRIPLES.ids] as encode_triples.py writes them; without, a synthetic social graph.
-// Prints one JSON object.
-#include <sys/stat.h>
+// The stored graph: bulk commit, small commits, look-ups with hot and with cold caches, memory a triple. Google
+// Benchmark; an item is a triple, or a key. PENSTOCK_BENCH_IDS names triples as encode_triples.py writes them; without
+// it, a synthetic social graph of two million triples is stored.
+#include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -20,18 +19,19 @@
 namespace penstock {
 namespace {
 
-/// Processor time of this thread, so that a busy machine distorts less; reading it costs a system call.
-struct Clock {
-    using duration = std::chrono::nanoseconds;
-    using time_point = std::chrono::time_point<Clock>;
-    static time_point now() {
-        timespec t{};
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-        return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
-    }
-};
+/// Processor time of this thread, so that a busy machine distorts less.
+double cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+template <class Work>
+void measure(benchmark::State& state, Work&& work) {
+    const double start = cpu_seconds();
+    work();
+    state.SetIterationTime(cpu_seconds() - start);
+}
 
 struct Triples {
     std::vector<TermId> s, p, o;
@@ -64,151 +64,175 @@ Triples make_triples(std::size_t n) {
     return triples;
 }
 
-class Bench {
+const Triples& triples() {
+    static const Triples all = [] {
+        const char* path = std::getenv("PENSTOCK_BENCH_IDS");
+        return path != nullptr ? read_triples(path) : make_triples(2'000'000);
+    }();
+    return all;
+}
+
+/// A store in a directory of its own.
+class Stored {
 public:
-    explicit Bench(Triples triples) : triples_(std::move(triples)) {
+    Stored() {
         char name[] = "/dev/shm/penstock-bench-XXXXXX";
-        directory_ = mkdtemp(name);
+        directory_ = ::mkdtemp(name);
+        store = std::make_unique<Store>(directory_, 1, std::size_t{1} << 36);
     }
-    ~Bench() {
-        store_.reset();
+    ~Stored() {
+        store.reset();
         std::filesystem::remove_all(directory_);
     }
-
-    void run() {
-        load();
-        look_up();
-        append();
-    }
-
-private:
     std::vector<Edge> edges(std::size_t begin, std::size_t end) {
         std::vector<Edge> edges;
         for (std::size_t i = begin; i < end; ++i)
-            edges.push_back({triples_.s[i], store_->labels().intern(0, triples_.p[i]), triples_.o[i]});
+            edges.push_back({triples().s[i], store->labels().intern(0, triples().p[i]), triples().o[i]});
         return edges;
     }
-    void fresh() {
-        store_.reset();
-        store_ = std::make_unique<Store>(directory_, 1, std::size_t{1} << 36);
+    void report(benchmark::State& state) const {
+        const auto count = static_cast<double>(store->edge_count());
+        state.counters["bytes_per_triple"] = static_cast<double>(store->used_bytes()) / count;
+        state.counters["writer_bytes"] = static_cast<double>(store->index_bytes());
     }
 
-    void load() {
-        double best = 1e9;
-        for (int round = 0; round < 3; ++round) {
-            fresh();
-            const auto all = edges(0, triples_.size());
-            const auto start = Clock::now();
-            store_->commit(all, {});
-            best = std::min(best, seconds_since(start));
-        }
-        const auto stored = static_cast<double>(store_->edge_count());
-        std::printf("{\"triples\": %.0f, \"bulk_triples_per_s\": %.0f, \"bytes_per_triple\": %.1f", stored,
-                    static_cast<double>(triples_.size()) / best, static_cast<double>(store_->used_bytes()) / stored);
-    }
+    std::unique_ptr<Store> store;
 
-    /// Nanoseconds a key of the whole batch, in calls of `group` keys.
-    template <class Call>
-    double per_key(std::size_t n, std::size_t group, Call call) {
-        const auto start = Clock::now();
-        for (std::size_t at = 0; at + group <= n; at += group) call(at, group);
-        return seconds_since(start) * 1e9 / static_cast<double>(n / group * group);
-    }
-
-    void look_up() {
-        const auto view = store_->view();
-        std::mt19937_64 random(2);
-        // Keys of one label each call, as the executor asks; the label with the most subjects.
-        Label label = 1;
-        for (Label l = 1; l <= store_->labels().size(); ++l)
-            if (view->stats(l).subjects > view->stats(label).subjects) label = l;
-        std::vector<TermId> keys;
-        view->vertices(label, Dir::Out, keys);
-        std::shuffle(keys.begin(), keys.end(), random);
-        std::vector<TermId> few(keys.begin(),
-                                keys.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(1000, keys.size())));
-        std::vector<TermId> hot;
-        while (hot.size() < 200000) hot.insert(hot.end(), few.begin(), few.end());
-
-        Matches matches;
-        const auto expand = [&](const std::vector<TermId>& of) {
-            return [&, span = std::span(of)](std::size_t at, std::size_t n) {
-                matches.clear();
-                view->expand(span.subspan(at, n), label, Dir::Out, matches);
-            };
-        };
-        std::vector<TermId> objects(hot.size());
-        view->expand(hot, label, Dir::Out, matches);
-        for (std::size_t i = matches.rows.size(); i > 0; --i) objects[matches.rows[i - 1]] = matches.values[i - 1];
-        std::vector<std::uint8_t> found(hot.size());
-        const auto contains = [&](std::size_t at, std::size_t n) {
-            view->contains(std::span(hot).subspan(at, n), label, std::span(objects).subspan(at, n),
-                           std::span(found).subspan(at, n));
-        };
-        const auto degree = [&](std::size_t at, std::size_t) { sink_ += view->degree(hot[at], label, Dir::Out); };
-        const auto flush = [&] {
-            if (flusher_.empty()) flusher_.resize(std::size_t{256} << 20);
-            for (std::size_t i = 0; i < flusher_.size(); i += 64) flusher_[i]++;
-        };
-        std::printf(
-            ", \"hot_ns\": {\"expand_1\": %.0f, \"expand_16\": %.0f, \"expand_1024\": %.0f, \"contains_1024\": %.0f, "
-            "\"degree\": %.0f}",
-            per_key(hot.size(), 1, expand(hot)), per_key(hot.size(), 16, expand(hot)),
-            per_key(hot.size(), 1024, expand(hot)), per_key(hot.size(), 1024, contains),
-            per_key(hot.size(), 1, degree));
-        flush();
-        const std::size_t cold = std::min<std::size_t>(keys.size(), 20000) & ~std::size_t{1023};
-        const double one = per_key(cold, 1, expand(keys));
-        flush();
-        std::printf(", \"cold_ns\": {\"expand_1\": %.0f, \"expand_1024\": %.0f}", one,
-                    per_key(cold, 1024, expand(keys)));
-        const auto start = Clock::now();
-        constexpr int kViews = 100000;
-        for (int i = 0; i < kViews; ++i) store_->view();
-        std::printf(", \"view_ns\": %.0f", seconds_since(start) * 1e9 / kViews);
-    }
-
-    void append() {
-        fresh();
-        const std::size_t base = triples_.size() / 2;
-        store_->commit(edges(0, base), {});
-        for (const std::size_t batch : {10, 100, 1000}) {
-            std::vector<double> times;
-            const std::size_t first = base + base / 4 * (batch == 10 ? 0 : batch == 100 ? 1 : 2);
-            std::int64_t number = 0;
-            for (std::size_t at = first;
-                 at + batch <= std::min(first + base / 4, triples_.size()) && times.size() < 20000; at += batch) {
-                const auto some = edges(at, at + batch);
-                const auto start = Clock::now();
-                store_->commit(some, {1, ++number});
-                times.push_back(seconds_since(start) * 1e9 / static_cast<double>(batch));
-                store_->release(1, number);
-            }
-            std::sort(times.begin(), times.end());
-            double total = 0;
-            for (double t : times) total += t;
-            std::printf(", \"append_%zu_ns\": {\"p50\": %.0f, \"p99\": %.0f, \"max\": %.0f, \"mean\": %.0f}", batch,
-                        times[times.size() / 2], times[times.size() * 99 / 100], times.back(),
-                        total / static_cast<double>(times.size()));
-        }
-        fresh();
-        for (std::size_t at = 0; at < triples_.size(); at += 1000)
-            store_->commit(edges(at, std::min(at + 1000, triples_.size())), {});
-        std::printf(", \"bytes_per_triple_appended\": %.1f, \"writer_bytes\": %llu}\n",
-                    static_cast<double>(store_->used_bytes()) / static_cast<double>(store_->edge_count()),
-                    static_cast<unsigned long long>(store_->index_bytes()));
-    }
-
-    Triples triples_;
+private:
     std::string directory_;
-    std::unique_ptr<Store> store_;
-    std::vector<char> flusher_;
-    std::uint64_t sink_ = 0;
 };
+
+/// All triples in one commit.
+void commit_bulk(benchmark::State& state) {
+    std::unique_ptr<Stored> stored;
+    for (auto _ : state) {
+        stored.reset();
+        stored = std::make_unique<Stored>();
+        const auto all = stored->edges(0, triples().size());
+        measure(state, [&] { stored->store->commit(all, {}); });
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * triples().size()));
+    stored->report(state);
+}
+
+/// Commits of so many triples behind a bulk commit of half of them. Iterations end with the triples.
+void commit_small(benchmark::State& state) {
+    const auto size = static_cast<std::size_t>(state.range(0));
+    Stored stored;
+    std::size_t at = triples().size() / 2;
+    stored.store->commit(stored.edges(0, at), {});
+    std::int64_t number = 0;
+    for (auto _ : state) {
+        if (at + size > triples().size()) at = triples().size() / 2;  // from here on nothing is new
+        const auto some = stored.edges(at, at + size);
+        ++number;
+        measure(state, [&] { stored.store->commit(some, {1, number}); });
+        stored.store->release(1, number);
+        at += size;
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * size));
+    stored.report(state);
+}
+
+/// The whole graph, and keys of the label that has the most subjects: in random order, and a thousand of them again and
+/// again.
+struct Keys {
+    static const Keys& all() {
+        static const Keys keys;
+        return keys;
+    }
+    Stored stored;
+    std::unique_ptr<Source> view;
+    Label label = 1;
+    std::vector<TermId> cold, hot, objects;  // objects: of `hot`, one each
+
+private:
+    Keys() {
+        stored.store->commit(stored.edges(0, triples().size()), {});
+        view = stored.store->view();
+        for (Label l = 1; l <= stored.store->labels().size(); ++l)
+            if (view->stats(l).subjects > view->stats(label).subjects) label = l;
+        view->vertices(label, Dir::Out, cold);
+        std::shuffle(cold.begin(), cold.end(), std::mt19937_64(2));
+        const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(1000, cold.size()));
+        while (hot.size() < 200'000) hot.insert(hot.end(), cold.begin(), cold.begin() + few);
+        Matches matches;
+        view->expand(hot, label, Dir::Out, matches);
+        objects.resize(hot.size());
+        for (std::size_t i = matches.rows.size(); i > 0; --i) objects[matches.rows[i - 1]] = matches.values[i - 1];
+    }
+};
+
+/// Runs call(begin) for groups of keys, one after the other, over and over.
+template <class Call>
+void in_groups(benchmark::State& state, std::size_t keys, Call call) {
+    const auto group = static_cast<std::size_t>(state.range(0));
+    std::size_t at = 0;
+    for (auto _ : state) {
+        call(at, group);
+        at = at + 2 * group <= keys ? at + group : 0;
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * group));
+}
+
+void expand_hot(benchmark::State& state) {
+    const Keys& keys = Keys::all();
+    Matches matches;
+    in_groups(state, keys.hot.size(), [&](std::size_t at, std::size_t n) {
+        matches.clear();
+        keys.view->expand(std::span(keys.hot).subspan(at, n), keys.label, Dir::Out, matches);
+    });
+}
+
+void contains_hot(benchmark::State& state) {
+    const Keys& keys = Keys::all();
+    std::vector<std::uint8_t> found(keys.hot.size());
+    in_groups(state, keys.hot.size(), [&](std::size_t at, std::size_t n) {
+        keys.view->contains(std::span(keys.hot).subspan(at, n), keys.label, std::span(keys.objects).subspan(at, n),
+                            std::span(found).subspan(at, n));
+    });
+}
+
+void degree_hot(benchmark::State& state) {
+    const Keys& keys = Keys::all();
+    in_groups(state, keys.hot.size(), [&](std::size_t at, std::size_t) {
+        benchmark::DoNotOptimize(keys.view->degree(keys.hot[at], keys.label, Dir::Out));
+    });
+}
+
+/// Each iteration looks up 20,000 keys once, after the caches were flushed.
+void expand_cold(benchmark::State& state) {
+    const Keys& keys = Keys::all();
+    const auto group = static_cast<std::size_t>(state.range(0));
+    const std::size_t count = std::min<std::size_t>(keys.cold.size(), 20'000) / group * group;
+    std::vector<char> flushed(std::size_t{256} << 20);
+    Matches matches;
+    for (auto _ : state) {
+        for (std::size_t i = 0; i < flushed.size(); i += 64) flushed[i]++;
+        measure(state, [&] {
+            for (std::size_t at = 0; at < count; at += group) {
+                matches.clear();
+                keys.view->expand(std::span(keys.cold).subspan(at, group), keys.label, Dir::Out, matches);
+            }
+        });
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * count));
+}
+
+void make_view(benchmark::State& state) {
+    const Keys& keys = Keys::all();
+    for (auto _ : state) benchmark::DoNotOptimize(keys.stored.store->view());
+}
+
+BENCHMARK(commit_bulk)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(commit_small)->UseManualTime()->ArgName("triples")->Arg(10)->Arg(100)->Arg(1'000);
+BENCHMARK(expand_hot)->ArgName("keys")->Arg(1)->Arg(16)->Arg(1'024);
+BENCHMARK(contains_hot)->ArgName("keys")->Arg(1'024);
+BENCHMARK(degree_hot)->ArgName("keys")->Arg(1);
+BENCHMARK(expand_cold)->UseManualTime()->ArgName("keys")->Arg(1)->Arg(1'024)->Unit(benchmark::kMillisecond);
+BENCHMARK(make_view);
 
 }  // namespace
 }  // namespace penstock
 
-int main(int argc, char** argv) {
-    penstock::Bench(argc > 1 ? penstock::read_triples(argv[1]) : penstock::make_triples(2000000)).run();
-}
+BENCHMARK_MAIN();

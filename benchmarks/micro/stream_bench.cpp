@@ -1,9 +1,10 @@
-// What a tuple costs on its way through a stream and a window: append, close, taking into a window, expiring, look-ups;
-// and the merged index against probing a window's slices one by one. Build with -DPENSTOCK_BENCH=ON; no arguments.
+// What a tuple costs on its way through a stream and a window: append, close, adding to a window, expiring, look-ups;
+// and the merged index against probing a window's slices one by one. Google Benchmark; an item is a tuple, or a key.
+// Times are processor times of the measured call alone; its surroundings (the next batch) are left out.
+#include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -22,34 +23,23 @@ namespace {
 constexpr std::int64_t kBatchMs = 100;
 constexpr std::uint64_t kLabels = 5;
 
-/// CPU time of this thread: the machine may be busy.
-double cpu_nanoseconds() {
+double cpu_seconds() {
     timespec now;
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-template <class F>
-double with_clock(F&& f) {
-    const double start = cpu_nanoseconds();
-    f();
-    return cpu_nanoseconds() - start;
+/// The measured part of one iteration.
+template <class Work>
+void measure(benchmark::State& state, Work&& work) {
+    const double start = cpu_seconds();
+    work();
+    state.SetIterationTime(cpu_seconds() - start);
 }
 
-double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
-}
-
-/// What f costs, less what looking at the clock does.
-template <class F>
-double nanoseconds(F&& f) {
-    static const double clock = [] {
-        std::vector<double> spent(1000);
-        std::generate(spent.begin(), spent.end(), [] { return with_clock([] {}); });
-        return median(spent);
-    }();
-    return with_clock(f) - clock;
+/// `operations`: of each iteration.
+void finish(benchmark::State& state, std::size_t operations) {
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * operations));
 }
 
 struct Columns {
@@ -114,137 +104,153 @@ struct World {
     }
 };
 
+/// Makes the window index every label in so many directions.
 void ask(const Window& window, const World& world, int directions) {
-    const TermId nobody = make_id(Tag::Iri, 1);
+    const TermId stranger = make_id(Tag::Iri, 1);
     Matches none;
     for (std::uint64_t p = 1; p <= kLabels; ++p) {
         const Label label = world.store->labels().find(0, make_id(Tag::Iri, p));
-        for (int d = 0; d < directions; ++d) window.expand({&nobody, 1}, label, static_cast<Dir>(d), none);
+        for (int d = 0; d < directions; ++d) window.expand({&stranger, 1}, label, static_cast<Dir>(d), none);
     }
 }
 
-void run_steady(std::size_t per_batch, std::int64_t batches, int directions) {
+enum class Step { Append, Close, Add, Expire };
+
+/// One step of a window in steady state. Arguments: tuples a batch, batches a window, directions that are indexed.
+void steady(benchmark::State& state, Step measured) {
+    const auto per_batch = static_cast<std::size_t>(state.range(0));
+    const std::int64_t batches = state.range(1);
     World world(true);
     Producer producer(per_batch, std::max<std::size_t>(100, per_batch));
     TimeWindow window(*world.stream);
     world.feed(producer, 0, batches - 1);
     window.advance(0, batches * kBatchMs);
-    ask(window, world, directions);
-    std::vector<double> append, close, add, expire;
-    const std::int64_t rounds = std::max<std::int64_t>(20, 2'000'000 / static_cast<std::int64_t>(per_batch) / 4);
-    for (std::int64_t batch = batches; batch < batches + rounds; ++batch) {
+    ask(window, world, static_cast<int>(state.range(2)));
+    std::int64_t batch = batches;
+    for (auto _ : state) {
+        const auto step = [&](Step which, auto&& work) { which == measured ? measure(state, work) : work(); };
         const Columns& c = producer.batch(batch);
-        append.push_back(nanoseconds([&] { world.stream->append(c.ts, c.s, c.p, c.o); }));
-        close.push_back(nanoseconds([&] { world.stream->close(batch); }));
-        const std::int64_t end = (batch + 1) * kBatchMs;
-        add.push_back(nanoseconds([&] { window.advance((batch - batches) * kBatchMs, end); }));
-        expire.push_back(nanoseconds([&] { window.advance((batch - batches + 1) * kBatchMs, end); }));
+        const std::int64_t start = (batch - batches) * kBatchMs, end = (batch + 1) * kBatchMs;
+        step(Step::Append, [&] { world.stream->append(c.ts, c.s, c.p, c.o); });
+        step(Step::Close, [&] { world.stream->close(batch); });
+        step(Step::Add, [&] { window.advance(start, end); });
+        step(Step::Expire, [&] { window.advance(start + kBatchMs, end); });
         world.stream->release(batch - batches);
+        ++batch;
     }
-    const double tuples = static_cast<double>(per_batch);
-    std::printf("%9zu %7zu %10s %8.1f %8.1f %8.1f %8.1f %10.1f\n", per_batch * static_cast<std::size_t>(batches),
-                per_batch,
-                directions == 0   ? "none"
-                : directions == 1 ? "out"
-                                  : "out+in",
-                median(append) / tuples, median(close) / tuples, median(add) / tuples, median(expire) / tuples,
-                static_cast<double>(window.bytes()) / static_cast<double>(window.size()));
+    finish(state, per_batch);
+    state.counters["bytes_per_tuple"] = static_cast<double>(window.bytes()) / static_cast<double>(window.size());
 }
 
-/// Closing batches whose tuples are all absorbed.
-void run_absorbing(std::size_t per_batch) {
+/// Closing a batch whose tuples are all absorbed. Argument: tuples a batch.
+void close_absorbing(benchmark::State& state) {
+    const auto per_batch = static_cast<std::size_t>(state.range(0));
     World world(false);
     Producer producer(per_batch, 10 * per_batch);
-    std::vector<double> close;
-    for (std::int64_t batch = 0; batch < 200; ++batch) {
+    std::int64_t batch = 0;
+    for (auto _ : state) {
         const Columns& c = producer.batch(batch);
         world.stream->append(c.ts, c.s, c.p, c.o);
-        close.push_back(nanoseconds([&] { world.stream->close(batch); }));
-        world.stream->release(batch - 10);
+        measure(state, [&] { world.stream->close(batch); });
+        world.stream->release(batch++ - 10);
     }
-    std::printf("%9zu %8.1f\n", per_batch, median(close) / static_cast<double>(per_batch));
+    finish(state, per_batch);
 }
 
-double lookup(const std::vector<const Window*>& windows, Producer& producer, Label label, std::size_t keys, Dir dir) {
-    std::vector<TermId> users(keys);
-    Matches matches;
-    std::vector<double> spent;
-    const std::size_t rounds = std::max<std::size_t>(5, 2'000'000 / keys / windows.size());
-    for (std::size_t round = 0; round < rounds; ++round) {
-        std::generate(users.begin(), users.end(), [&] { return producer.user(); });
-        matches.clear();
-        spent.push_back(nanoseconds([&] {
-            for (const Window* window : windows) window->expand(users, label, dir, matches);
-        }));
-    }
-    return median(spent) / static_cast<double>(keys);
-}
+constexpr std::int64_t kLong = 1'000;  // batches of a long window
 
-/// Milliseconds to build the window of these batches anew, with so many directions indexed.
-double build(const World& world, std::int64_t batches, int directions) {
-    std::vector<double> spent;
-    for (int round = 0; round < 5; ++round) {
+/// Building a long window anew. Arguments: tuples a batch, batches a slice, directions that are indexed.
+void build_long(benchmark::State& state) {
+    const auto per_batch = static_cast<std::size_t>(state.range(0));
+    const std::int64_t slice_ms = state.range(1) * kBatchMs;
+    World world(true, slice_ms);
+    Producer producer(per_batch, 20 * per_batch);
+    for (std::int64_t batch = 0; batch < kLong; ++batch) {
+        const Columns& c = producer.batch(batch);
+        world.stream->append(c.ts, c.s, c.p, c.o);
+        if ((batch + 1) % state.range(1) == 0) world.stream->close(batch / state.range(1));
+    }
+    for (auto _ : state) {
         TimeWindow window(*world.stream);
-        ask(window, world, directions);
-        spent.push_back(nanoseconds([&] { window.advance(0, batches * kBatchMs); }) / 1e6);
+        ask(window, world, static_cast<int>(state.range(2)));
+        measure(state, [&] { window.advance(0, kLong * kBatchMs); });
     }
-    return median(spent);
+    finish(state, per_batch * static_cast<std::size_t>(kLong));
 }
 
-/// A long window: the merged index against one index for each slice, and against slices merged before they are read.
-void run_long(std::size_t per_batch, std::int64_t batches) {
+/// A step of a long window, indexed both ways. Argument: tuples a batch.
+void step_long(benchmark::State& state) {
+    const auto per_batch = static_cast<std::size_t>(state.range(0));
     World world(true);
     Producer producer(per_batch, 20 * per_batch);
-    world.feed(producer, 0, batches + 50);
-    World whole(true, batches * kBatchMs);  // all of the window in one slice
-    Producer again(per_batch, 20 * per_batch);
-    for (std::int64_t batch = 0; batch < batches; ++batch) {
-        const Columns& c = again.batch(batch);
-        whole.stream->append(c.ts, c.s, c.p, c.o);
+    world.feed(producer, 0, kLong - 1);
+    TimeWindow window(*world.stream);
+    ask(window, world, 2);
+    window.advance(0, kLong * kBatchMs);
+    std::int64_t batch = kLong;
+    for (auto _ : state) {
+        world.feed(producer, batch, batch);
+        ++batch;
+        measure(state, [&] { window.advance((batch - kLong) * kBatchMs, batch * kBatchMs); });
     }
-    whole.stream->close(0);
-    const double built[] = {build(world, batches, 0), build(world, batches, 2), build(whole, batches, 0),
-                            build(whole, batches, 2)};
-
-    const Label label = world.store->labels().find(0, make_id(Tag::Iri, 1));
-    TimeWindow merged(*world.stream);
-    ask(merged, world, 2);
-    merged.advance(0, batches * kBatchMs);
-    std::vector<double> steps;
-    for (std::int64_t step = 1; step <= 50; ++step) {
-        steps.push_back(nanoseconds([&] { merged.advance(step * kBatchMs, (batches + step) * kBatchMs); }) / 1e3);
-    }
-    std::vector<std::unique_ptr<TimeWindow>> slices;
-    std::vector<const Window*> probed;
-    for (std::int64_t batch = 0; batch < batches; ++batch) {
-        slices.push_back(std::make_unique<TimeWindow>(*world.stream));
-        ask(*slices.back(), world, 2);
-        slices.back()->advance(batch * kBatchMs, (batch + 1) * kBatchMs);
-        probed.push_back(slices.back().get());
-    }
-    std::printf("%6zu %8zu %8.1f %8.1f %8.1f %8.1f %10.1f %10.1f %10.1f %12.1f\n", per_batch, merged.size(), built[0],
-                built[1], built[2], built[3], median(steps), lookup({&merged}, producer, label, 1, Dir::Out),
-                lookup({&merged}, producer, label, 1024, Dir::Out), lookup(probed, producer, label, 1024, Dir::Out));
+    finish(state, per_batch);
 }
+
+/// Look-ups in a long window by its merged index, or (`sliced`) by an index of each slice. Arguments: tuples a batch,
+/// keys a call.
+void look_up_long(benchmark::State& state, bool sliced) {
+    const auto per_batch = static_cast<std::size_t>(state.range(0));
+    World world(true);
+    Producer producer(per_batch, 20 * per_batch);
+    world.feed(producer, 0, kLong - 1);
+    std::vector<std::unique_ptr<TimeWindow>> windows;
+    const std::int64_t each = sliced ? 1 : kLong;
+    for (std::int64_t batch = 0; batch < kLong; batch += each) {
+        windows.push_back(std::make_unique<TimeWindow>(*world.stream));
+        ask(*windows.back(), world, 2);
+        windows.back()->advance(batch * kBatchMs, (batch + each) * kBatchMs);
+    }
+    const Label label = world.store->labels().find(0, make_id(Tag::Iri, 1));
+    std::vector<TermId> users(static_cast<std::size_t>(state.range(1)));
+    Matches matches;
+    for (auto _ : state) {
+        std::generate(users.begin(), users.end(), [&] { return producer.user(); });
+        matches.clear();
+        measure(state, [&] {
+            for (const auto& window : windows) window->expand(users, label, Dir::Out, matches);
+        });
+    }
+    finish(state, users.size());
+}
+
+void sizes(benchmark::internal::Benchmark* made) {
+    made->UseManualTime()->ArgNames({"batch", "batches", "directions"});
+    for (const auto& [per_batch, batches] :
+         {std::pair<std::int64_t, std::int64_t>{37, 10}, {740, 10}, {10'000, 10}, {1'000, 1'000}})
+        for (const std::int64_t directions : {0, 1, 2}) made->Args({per_batch, batches, directions});
+}
+
+BENCHMARK_CAPTURE(steady, append, Step::Append)->Apply(sizes);
+BENCHMARK_CAPTURE(steady, close, Step::Close)->Apply(sizes);
+BENCHMARK_CAPTURE(steady, add, Step::Add)->Apply(sizes);
+BENCHMARK_CAPTURE(steady, expire, Step::Expire)->Apply(sizes);
+BENCHMARK(close_absorbing)->UseManualTime()->ArgName("batch")->Arg(37)->Arg(740)->Arg(10'000);
+BENCHMARK(build_long)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->ArgNames({"batch", "slice", "directions"})
+    ->ArgsProduct({{37, 740}, {1, kLong}, {0, 2}});
+BENCHMARK(step_long)->UseManualTime()->ArgName("batch")->Arg(37)->Arg(740);
+BENCHMARK_CAPTURE(look_up_long, merged, false)
+    ->UseManualTime()
+    ->ArgNames({"batch", "keys"})
+    ->ArgsProduct({{37, 740}, {1, 1'024}});
+BENCHMARK_CAPTURE(look_up_long, sliced, true)
+    ->UseManualTime()
+    ->ArgNames({"batch", "keys"})
+    ->ArgsProduct({{37, 740}, {1'024}});
 
 }  // namespace
 }  // namespace penstock
 
-int main() {
-    using namespace penstock;
-    std::printf("Steady state, nanoseconds a tuple\n%9s %7s %10s %8s %8s %8s %8s %10s\n", "window", "batch", "indexed",
-                "append", "close", "add", "expire", "B/tuple");
-    for (const auto& [per_batch, batches] :
-         {std::pair<std::size_t, std::int64_t>{37, 10}, {740, 10}, {10'000, 10}, {1'000, 1'000}}) {
-        for (int directions = 0; directions <= 2; ++directions) run_steady(per_batch, batches, directions);
-    }
-    std::printf("\nClosing with absorption, nanoseconds a tuple\n%9s %8s\n", "batch", "close");
-    for (const std::size_t per_batch : {37, 740, 10'000}) run_absorbing(per_batch);
-    std::printf(
-        "\nWindow of 1,000 batches: milliseconds to build it without / with both directions, from its slices and from "
-        "one\n"
-        "slice; microseconds a step; nanoseconds a key, one at a time, in batches, and probing an index of each slice\n"
-        "%6s %8s %8s %8s %8s %8s %10s %10s %10s %12s\n",
-        "batch", "window", "none", "both", "1: none", "1: both", "step", "1 key", "1024 keys", "1024, slices");
-    for (const std::size_t per_batch : {37, 740}) run_long(per_batch, 1'000);
-}
+BENCHMARK_MAIN();

@@ -1,42 +1,26 @@
-// Terms: parsing, interning, decoding. Usage: terms_bench [FILE.nt]; without a file, triples like those of a sensor
-// platform are made up. Best of five, CPU time of one thread.
-#include <ctime>
+// Terms: parsing, interning, decoding. Google Benchmark; an item is a triple, or a term. PENSTOCK_BENCH_NT names an
+// N-Triples file to parse; without it, triples like those of a sensor platform are generated.
+#include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <iterator>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "rdf/ntriples.hpp"
 
-using namespace penstock;
-
+namespace penstock {
 namespace {
 
-/// CPU time of this thread: the machine may be busy with other things.
-double cpu_seconds() {
-    timespec now{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double best_seconds(const std::function<void()>& prepare, const std::function<void()>& work) {
-    double best = 1e9;
-    for (int i = 0; i < 5; ++i) {
-        prepare();
-        const double begin = cpu_seconds();
-        work();
-        best = std::min(best, cpu_seconds() - begin);
-    }
-    return best;
-}
+constexpr std::size_t kTerms = 2'000'000;
 
 /// A million triples: subjects in runs of five, 40 predicates, objects half IRIs and half literals of all kinds.
-std::string made_up() {
+std::string generated() {
     std::mt19937_64 random(1);
     std::string out;
     for (int i = 0; i < 1'000'000; ++i) {
@@ -61,83 +45,123 @@ std::string made_up() {
     return out;
 }
 
-void report(const char* what, double seconds, double count, const char* unit) {
-    std::printf("%-46s %8.1f ns/%s\n", what, seconds * 1e9 / count, unit);
+const std::string& document() {
+    static const std::string text = [] {
+        const char* path = std::getenv("PENSTOCK_BENCH_NT");
+        if (path == nullptr) return generated();
+        std::ifstream file(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    }();
+    return text;
 }
 
-void interning(const std::vector<std::string>& texts) {
-    const auto n = static_cast<double>(texts.size());
-    std::vector<TermView> terms;
-    for (const std::string& text : texts) terms.push_back({Kind::Iri, text, {}, {}});
-    std::vector<TermId> ids(terms.size());
-    std::unique_ptr<Dictionary> d;
-    report("intern, new, in batches",
-           best_seconds([&] { d = std::make_unique<Dictionary>(); }, [&] { d->intern(terms, ids.data()); }), n, "term");
-    report("intern, known, in batches", best_seconds([] {}, [&] { d->intern(terms, ids.data()); }), n, "term");
-    std::vector<std::uint32_t> order(terms.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(2));
-    std::vector<TermView> shuffled;
-    for (const std::uint32_t i : order) shuffled.push_back(terms[i]);
-    report("intern, known, random order, in batches", best_seconds([] {}, [&] { d->intern(shuffled, ids.data()); }), n,
-           "term");
-    report("intern, known, random order, one by one",
-           best_seconds([] {},
-                        [&] {
-                            for (const TermView& t : shuffled) d->intern(t);
-                        }),
-           n, "term");
-    report("find, random order",
-           best_seconds([] {},
-                        [&] {
-                            for (const TermView& t : shuffled) d->find(t);
-                        }),
-           n, "term");
-    std::string scratch;
-    std::size_t bytes = 0;
-    report("view, random order",
-           best_seconds([] {},
-                        [&] {
-                            for (const TermId id : ids) bytes += d->view(id, scratch).lexical.size();
-                        }),
-           n, "term");
-    std::printf("%-46s %8.1f bytes/term (texts %.1f)\n", "memory", static_cast<double>(d->bytes()) / n,
-                static_cast<double>(bytes) / 5 / n);
-    const double made = best_seconds([] {},
-                                     [&] {
-                                         for (int i = 0; i < 100; ++i) Dictionary().fresh_blank();
-                                     });
-    report("an empty dictionary, made and dropped", made, 100, "dictionary");
+/// `known`: the dictionary has the document's terms already.
+void parse(benchmark::State& state, bool known) {
+    auto dictionary = std::make_unique<Dictionary>();
+    QuadColumns columns;
+    const auto run = [&] {
+        BlankScope scope;
+        columns = parse_nquads(*dictionary, document(), {}, scope);
+    };
+    if (known) run();
+    for (auto _ : state) {
+        if (!known) {
+            state.PauseTiming();
+            dictionary = std::make_unique<Dictionary>();
+            state.ResumeTiming();
+        }
+        run();
+    }
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * columns.subjects.size()));
+    state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * document().size()));
 }
+
+/// Two million IRIs in a dictionary: `terms` in order of their ids, `shuffled` in random order.
+struct Names {
+    std::vector<std::string> texts;
+    std::vector<TermView> terms, shuffled;
+    std::vector<TermId> ids;
+    Dictionary dictionary;
+
+    static Names& all() {
+        static Names names;
+        return names;
+    }
+
+private:
+    Names() : ids(kTerms) {
+        for (std::size_t i = 0; i < kTerms; ++i)
+            texts.push_back("http://www.example.org/things/number" + std::to_string(i));
+        for (const std::string& text : texts) terms.push_back({Kind::Iri, text, {}, {}});
+        shuffled = terms;
+        std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64(2));
+        dictionary.intern(terms, ids.data());
+    }
+};
+
+void count_terms(benchmark::State& state) {
+    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kTerms));
+}
+
+void intern_new_in_batch(benchmark::State& state) {
+    Names& names = Names::all();
+    std::vector<TermId> ids(kTerms);
+    std::unique_ptr<Dictionary> dictionary;
+    for (auto _ : state) {
+        state.PauseTiming();
+        dictionary = std::make_unique<Dictionary>();
+        state.ResumeTiming();
+        dictionary->intern(names.terms, ids.data());
+    }
+    count_terms(state);
+    state.counters["bytes_per_term"] = static_cast<double>(dictionary->bytes()) / static_cast<double>(kTerms);
+}
+
+void intern_known_in_batch(benchmark::State& state, bool shuffled) {
+    Names& names = Names::all();
+    std::vector<TermId> ids(kTerms);
+    for (auto _ : state) names.dictionary.intern(shuffled ? names.shuffled : names.terms, ids.data());
+    count_terms(state);
+}
+
+void intern_known_one_by_one(benchmark::State& state) {
+    Names& names = Names::all();
+    for (auto _ : state)
+        for (const TermView& term : names.shuffled) names.dictionary.intern(term);
+    count_terms(state);
+}
+
+void find_one_by_one(benchmark::State& state) {
+    Names& names = Names::all();
+    for (auto _ : state)
+        for (const TermView& term : names.shuffled) benchmark::DoNotOptimize(names.dictionary.find(term));
+    count_terms(state);
+}
+
+void view_one_by_one(benchmark::State& state) {
+    Names& names = Names::all();
+    std::string scratch;
+    for (auto _ : state)
+        for (const TermId id : names.ids) benchmark::DoNotOptimize(names.dictionary.view(id, scratch).lexical.size());
+    count_terms(state);
+}
+
+/// A dictionary, made and dropped.
+void empty_dictionary(benchmark::State& state) {
+    for (auto _ : state) Dictionary().fresh_blank();
+}
+
+BENCHMARK_CAPTURE(parse, new_terms, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(parse, known_terms, true)->Unit(benchmark::kMillisecond);
+BENCHMARK(intern_new_in_batch)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(intern_known_in_batch, in_order, false)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(intern_known_in_batch, shuffled, true)->Unit(benchmark::kMillisecond);
+BENCHMARK(intern_known_one_by_one)->Unit(benchmark::kMillisecond);
+BENCHMARK(find_one_by_one)->Unit(benchmark::kMillisecond);
+BENCHMARK(view_one_by_one)->Unit(benchmark::kMillisecond);
+BENCHMARK(empty_dictionary);
 
 }  // namespace
+}  // namespace penstock
 
-int main(int argc, char** argv) {
-    std::string document;
-    if (argc > 1) {
-        std::ifstream file(argv[1], std::ios::binary);
-        document.assign(std::istreambuf_iterator<char>(file), {});
-    } else {
-        document = made_up();
-    }
-    std::unique_ptr<Dictionary> d;
-    QuadColumns columns;
-    const auto parse = [&] {
-        BlankScope scope;
-        columns = parse_nquads(*d, document, {}, scope);
-    };
-    const double fresh = best_seconds([&] { d = std::make_unique<Dictionary>(); }, parse);
-    const double again = best_seconds([] {}, parse);
-    const auto rows = static_cast<double>(columns.subjects.size());
-    const double megabytes = static_cast<double>(document.size()) / 1e6;
-    std::printf("%.0f triples, %.0f MB, %zu dictionary terms\n", rows, megabytes, d->size());
-    report("parse and intern, new terms", fresh, rows, "triple");
-    std::printf("%-46s %8.1f MB/s, %.2f M triples/s\n", "", megabytes / fresh, rows / fresh / 1e6);
-    report("parse and intern, known terms", again, rows, "triple");
-    std::printf("%-46s %8.1f MB/s, %.2f M triples/s\n", "", megabytes / again, rows / again / 1e6);
-
-    std::vector<std::string> texts;
-    for (int i = 0; i < 2'000'000; ++i) texts.push_back("http://www.example.org/things/number" + std::to_string(i));
-    interning(texts);
-    return 0;
-}
+BENCHMARK_MAIN();

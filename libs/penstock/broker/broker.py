@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from penstock.broker.jars import kafka_jars
 from penstock.broker.java import find_java
 from penstock.broker.ports import free_port
+from penstock.broker.processes import dies_with_parent
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
@@ -88,16 +88,20 @@ class Broker:
         """The process, while there is one."""
         return None if self._process is None else self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
         """Start it and wait until it takes requests. StorageError with the end of its log where it does not."""
         assert self._process is None, "it runs already"
-        properties = self._directory / "broker.properties"
-        if not properties.exists():
+        properties = self._write_properties()
+        if not (self._data / "meta.properties").exists():
             self._format(properties)
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_dies_with_parent(), *self._java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log
-            )
+        command = [*dies_with_parent(), *self._java(), "kafka.Kafka", str(properties)]
+        with self.log_path.open("ab") as log:  # a session of its own: Ctrl-C in a terminal is the parent's alone
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait_until_ready()
         return self
 
@@ -105,22 +109,29 @@ class Broker:
         logging = "-Dlog4j2.disable.jmx=true"
         return [find_java(), *self._jvm, logging, "-cp", f"{kafka_jars()}/*"]
 
-    def _format(self, properties: Path) -> None:
+    @property
+    def _data(self) -> Path:
+        return self._directory / "data"
+
+    def _write_properties(self) -> Path:
+        """Write the settings anew: another process may have started this broker before, on another port."""
         self._directory.mkdir(parents=True, exist_ok=True)
         settings = {
             "port": self.port,
             "controller_port": self._controller_port,
             "more": self._more,
-            "data": self._directory / "data",
+            "data": self._data,
         }
-        draft = properties.with_suffix(".draft")
-        draft.write_text(_PROPERTIES.format(**settings) + self._properties)
+        path = self._directory / "broker.properties"
+        path.write_text(_PROPERTIES.format(**settings) + self._properties)
+        return path
+
+    def _format(self, properties: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        command = [*self._java(), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(draft)]
+        command = [*self._java(), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_READY_S, check=False)
         if done.returncode != 0:
             raise StorageError(f"Kafka's storage could not be formatted: {(done.stdout + done.stderr).strip()}")
-        draft.replace(properties)
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
@@ -165,9 +176,3 @@ def _answers(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _dies_with_parent() -> list[str]:
-    """Prefix that ends the broker when whoever started it is killed, where the system has it."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

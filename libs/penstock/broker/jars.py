@@ -64,8 +64,26 @@ def kafka_jars() -> Path:
     if given:
         return Path(given)
     jars = locked()
-    kafka = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
-    return fetched(jars, f"kafka-{kafka}")
+    return fetched(jars, _kafka_directory(jars).name)
+
+
+def kafka_jars_here() -> bool:
+    """Whether `kafka_jars` needs nothing from elsewhere."""
+    return bool(os.environ.get("PENSTOCK_KAFKA_LIBS")) or _complete(locked(), _kafka_directory(locked()))
+
+
+def _kafka_directory(jars: list[Jar]) -> Path:
+    version = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    return _cache() / f"kafka-{version}"
+
+
+def _complete(jars: list[Jar], directory: Path) -> bool:
+    stamp = directory / ".checked"
+    return stamp.is_file() and stamp.read_text() == _contents(jars)
+
+
+def _contents(jars: list[Jar]) -> str:
+    return "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
@@ -74,11 +92,9 @@ def fetched(jars: list[Jar], name: str) -> Path:
     StorageError where they cannot be had, or are not what the lock says.
     """
     directory = _cache() / name
-    stamp = directory / ".checked"
-    lock = "\n".join(f"{jar.file_name} {jar.sha256}" for jar in jars)
-    if not (stamp.is_file() and stamp.read_text() == lock):
+    if not _complete(jars, directory):
         _fetch(jars, directory)
-        stamp.write_text(lock)
+        (directory / ".checked").write_text(_contents(jars))
     return directory
 
 

@@ -36,3 +36,15 @@ def _given_to_connections() -> int:
         return max(int(_RANGE.read_text().split()[0]), 2 * _LEAST)
     except OSError:
         return _USUAL_RANGE
+
+
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a server can listen there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closed connections do not count
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+        return True

@@ -38,7 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return FAILED
     except ModuleNotFoundError as error:
-        print(f"error: {error}: it comes with penstock[cluster] or penstock[spark]", file=sys.stderr)
+        extra = "spark" if (error.name or "").startswith("pyspark") else "cluster"
+        print(f"error: {error}: `pip install 'penstock[{extra}]'`", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return FINE

@@ -1,40 +1,33 @@
-"""`penstock up`: all services of a small cluster on this machine, against a given or self-started broker.
-
-Whatever dies is started again, as any supervisor would do it.
-"""
+"""A small cluster on this machine: all services as processes, against a given broker."""
 
 from __future__ import annotations
 
-import os
 import secrets
-import signal
-import subprocess
-import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from rich.console import Console
-
-from penstock.broker import Broker
 from penstock.broker.ports import free_port
+from penstock.cli.regions import regions_folder
+from penstock.cli.supervisor import Supervised, Supervisor
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from typing import Self
 
     from penstock.dataplane import Transport
     from penstock.query.planning.placement import Execution
 
+__all__ = ["AdaptorKind", "LocalCluster", "Supervised"]
+
 _READY_S = 120.0
-_STOP_S = 10.0
-_WATCH_S = 1.0
+_PROBE_S = 2.0
 
 
 class AdaptorKind(StrEnum):
@@ -42,17 +35,6 @@ class AdaptorKind(StrEnum):
 
     plain = "plain"
     spark = "spark"
-
-
-@dataclass(slots=True)
-class Supervised:
-    """One service process: how it is started, and what it is now."""
-
-    name: str
-    module: str
-    settings: dict[str, str]
-    process: subprocess.Popen[bytes] | None = None
-    starts: int = 0
 
 
 @dataclass(slots=True)
@@ -71,15 +53,37 @@ class LocalCluster:
     adaptor: AdaptorKind = AdaptorKind.plain
     transport: Transport = "auto"
     execution: Execution = "auto"
-    services: dict[str, Supervised] = field(default_factory=dict)
+    coordinator_port: int = 0
+    engine_port: int = 0
+    report: Callable[[str], None] | None = None
     url: str = ""
     sparql_url: str = ""
-    _regions: TemporaryDirectory[str] | None = None
+    supervisor: Supervisor = field(init=False)
+    _regions: Path | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.directory, self.report)
+
+    @property
+    def services(self) -> dict[str, Supervised]:
+        """The service processes by name."""
+        return self.supervisor.services
 
     def __enter__(self) -> Self:
-        grpc, http, sparql = (
-            [free_port() for _ in range(count)] for count in (self.dictionaries, self.coordinators, self.engines)
-        )
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self._stack:  # a start that fails stops what it has started
+            self._regions = self._stack.enter_context(regions_folder(self.directory))
+            self._stack.callback(self.supervisor.stop)
+            self._start()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def _start(self) -> None:
+        self._secret.touch(0o600)
+        self._secret.write_text(secrets.token_hex(32))
+        grpc = [free_port() for _ in range(self.dictionaries)]
+        http, sparql = _ports(self.coordinator_port, self.coordinators), _ports(self.engine_port, self.engines)
         known = {"PENSTOCK_DICTIONARIES": ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)}
         for i, port in enumerate(grpc):
             kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"dictionary-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
@@ -96,10 +100,8 @@ class LocalCluster:
         self._add("dispatcher-0", "dispatcher", {})
         self.url = ",".join(f"http://127.0.0.1:{port}" for port in http)
         self.sparql_url = ",".join(f"http://127.0.0.1:{port}" for port in sparql)
-        self.directory.mkdir(parents=True, exist_ok=True)
         self.watch()
         self._wait_until_ready()
-        return self
 
     @property
     def _secret(self) -> Path:
@@ -114,15 +116,9 @@ class LocalCluster:
 
     def _of_stores(self) -> dict[str, str]:
         """Return settings of stores: checkpoints where they can have each other's, regions in memory."""
-        memory = Path("/dev/shm")  # noqa: S108
-        if self._regions is None:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            self._secret.touch(0o600)
-            self._secret.write_text(secrets.token_hex(32))
-            self._regions = TemporaryDirectory(prefix="penstock-", dir=memory if memory.is_dir() else self.directory)
         return {
             "PENSTOCK_SECRET_FILE": str(self._secret),
-            "PENSTOCK_REGIONS_DIR": self._regions.name,
+            "PENSTOCK_REGIONS_DIR": str(self._regions),
             "PENSTOCK_DATA_DIR": str(self.directory / "shards"),
             "PENSTOCK_CHECKPOINT_S": "5",
         }
@@ -145,20 +141,12 @@ class LocalCluster:
         self.services[name] = Supervised(name, f"penstock.services.{module}", common | settings)
 
     def watch(self) -> None:
-        """Start what is not running."""
-        for service in self.services.values():
-            if service.process is None or service.process.poll() is not None:
-                with (self.directory / f"{service.name}.log").open("ab") as log:
-                    command, settings = [sys.executable, "-m", service.module], os.environ | service.settings
-                    service.process = subprocess.Popen(command, stdout=log, stderr=log, env=settings)  # noqa: S603
-                service.starts += 1
+        """Start what is not running (see `Supervisor.watch`)."""
+        self.supervisor.watch()
 
     def kill(self, name: str) -> None:
         """End a service as a power failure would."""
-        process = self.services[name].process
-        assert process is not None, name
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        self.supervisor.kill(name)
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
@@ -169,40 +157,17 @@ class LocalCluster:
             time.sleep(0.2)
 
     def __exit__(self, *_: object) -> None:
-        running = [s.process for s in self.services.values() if s.process is not None]
-        for process in running:
-            process.terminate()
-        deadline = time.monotonic() + _STOP_S
-        for process in running:
-            try:
-                process.wait(max(deadline - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if self._regions is not None:
-            self._regions.cleanup()
+        """Stop the services, then remove the regions."""
+        self._stack.close()
+
+
+def _ports(first: int, count: int) -> list[int]:
+    return [first + i if first else free_port() for i in range(count)]
 
 
 def _answers(url: str) -> bool:
     try:
-        with urlopen(url, timeout=2.0):  # noqa: S310
+        with urlopen(url, timeout=_PROBE_S):  # noqa: S310
             return True
     except (URLError, ConnectionError, TimeoutError, OSError):
         return False
-
-
-def up(directory: Path, bootstrap_servers: str | None, engines: int, adaptor: AdaptorKind) -> None:
-    """Run a cluster until Ctrl-C, with a broker of its own where none is given."""
-    console = Console(highlight=False)
-    with ExitStack() as stack:
-        if bootstrap_servers is None:
-            bootstrap_servers = stack.enter_context(Broker(directory / "broker")).bootstrap_servers
-        cluster = stack.enter_context(LocalCluster(bootstrap_servers, directory, engines=engines, adaptor=adaptor))
-        console.print(f"broker       {bootstrap_servers}")
-        console.print(f"coordinators {cluster.url}")
-        console.print(f"SPARQL       {cluster.sparql_url} (/sparql)")
-        console.print("Ctrl-C ends it.")
-        with suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(_WATCH_S)
-                cluster.watch()

@@ -80,7 +80,8 @@ def read(
                 dictionary, file, quads=source.format is Format.N_QUADS, keep=keep, chunk_bytes=chunk_bytes
             )
         else:
-            parts = parse_other(dictionary, file, source.format, source.base, keep=keep)
+            trusted = source.path is not None
+            parts = parse_other(dictionary, file, source.format, source.base, keep=keep, trusted=trusted)
         for part in parts:
             if progress is not None:
                 progress(raw.tell(), source.total_bytes)

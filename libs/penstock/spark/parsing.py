@@ -137,7 +137,7 @@ class _Part:
     def document(self, file: int, pieces: Iterator[bytes]) -> Iterator[Any]:
         fmt, base = self._settings.files[file]
         try:
-            for quads in parse_other(self._dictionary, io.BufferedReader(_Reader(pieces)), fmt, base):
+            for quads in parse_other(self._dictionary, io.BufferedReader(_Reader(pieces)), fmt, base, trusted=True):
                 yield self._triples(quads)
         except DataError as error:
             yield self._rows("bad", 1, file=[file], start=[0], line=[WHOLE_DOCUMENT], text=[b""], reason=[str(error)])

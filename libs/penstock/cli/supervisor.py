@@ -1,0 +1,182 @@
+"""A supervisor of service processes: starts them, restarts those that end, and reports those that keep ending.
+
+A service that ends is restarted at once; one that ends again and again, after a pause that doubles up to
+RESTART_MAX_S. From its third failure in a row on, its last log line is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.broker.processes import dies_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+RESTART_FIRST_S, RESTART_MAX_S = 0.5, 30.0
+"""Pause before the second restart in a row, and the longest one."""
+RESTART_RESET_S = 60.0
+"""A service that ran for so long has recovered: its failures are counted anew."""
+REPORTED_FAILURES = 3
+"""Failures in a row from which on they are reported."""
+_STOP_S = 10.0
+_TAIL_BYTES = 1 << 18
+
+
+@dataclass(slots=True)
+class Supervised:
+    """One service process: how it is started, and its state."""
+
+    name: str
+    module: str
+    settings: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+    failures: int = 0
+    killed: bool = False
+    started_s: float = 0.0
+    due_s: float = 0.0
+    log_begin: int = 0
+    reported: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether its process runs."""
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Service processes whose logs are files of `directory`. `report` is called with text for the user."""
+
+    directory: Path
+    report: Callable[[str], None] | None = None
+    now: Callable[[], float] = time.monotonic
+    services: dict[str, Supervised] = field(default_factory=dict)
+    # The kernel ends a child with the thread that started it (`dies_with_parent`): one thread starts them all.
+    _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "supervisor"))
+
+    def log_path(self, service: Supervised) -> Path:
+        """Return the file with a service's log."""
+        return self.directory / f"{service.name}.log"
+
+    def watch(self) -> None:
+        """Restart what has ended, as far as its pause is over."""
+        for service in list(self.services.values()):
+            if service.process is None:
+                self._start(service)
+            elif service.process.poll() is not None:
+                self._ended(service)
+
+    def _ended(self, service: Supervised) -> None:
+        if service.killed:
+            self._start(service)
+            return
+        if not service.due_s:
+            self._count(service)
+        if self.now() >= service.due_s:
+            self._start(service)
+
+    def _count(self, service: Supervised) -> None:
+        now = self.now()
+        recovered = now - service.started_s >= RESTART_RESET_S
+        service.failures = 1 if recovered else service.failures + 1
+        pause = 0.0 if service.failures == 1 else RESTART_FIRST_S * 2 ** min(service.failures - 2, 20)
+        service.due_s = now + min(pause, RESTART_MAX_S)
+        if service.failures >= REPORTED_FAILURES:
+            self._report(service, service.due_s - now)
+
+    def _report(self, service: Supervised, pause_s: float) -> None:
+        """Report a failure; the same line again only when the failures have doubled."""
+        line = self.last_line(service)
+        again = service.failures & (service.failures - 1) == 0
+        if self.report is None or (line == service.reported and not again):
+            return
+        service.reported = line
+        assert service.process is not None
+        self.report(
+            f"{service.name} has ended {service.failures} times in a row ({_end(service.process.returncode)}); "
+            f"next start in {pause_s:.1f} s. Log: {self.log_path(service)}\n  {line}"
+        )
+
+    def _start(self, service: Supervised) -> None:
+        self._starter.submit(self._spawn, service).result()
+        service.starts += 1
+        service.killed, service.started_s, service.due_s = False, self.now(), 0.0
+
+    def _spawn(self, service: Supervised) -> None:
+        with self.log_path(service).open("ab") as log:
+            service.log_begin = log.tell()
+            service.process = subprocess.Popen(  # noqa: S603 - our own modules
+                [*dies_with_parent(), sys.executable, "-m", service.module],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | service.settings,
+                start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone
+            )
+
+    def kill(self, name: str) -> None:
+        """End a service as a power failure would; `watch` restarts it at once."""
+        service = self.services[name]
+        assert service.process is not None, name
+        service.process.send_signal(signal.SIGKILL)
+        service.process.wait()
+        service.killed = True
+
+    def stop(self) -> None:
+        """Stop all services in order, and kill those that take longer than `_STOP_S`."""
+        self._starter.submit(lambda: None).result()  # a start that was interrupted here goes on there
+        running = [service.process for service in self.services.values() if service.process is not None]
+        for process in running:
+            process.terminate()
+        deadline = self.now() + _STOP_S
+        for process in running:
+            try:
+                process.wait(max(deadline - self.now(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._starter.shutdown()
+
+    # ---- logs
+    def records(self, service: Supervised) -> Iterator[dict[str, Any]]:
+        """Yield the records that a service has logged since its last start, newest first; plain text as `event`."""
+        with self.log_path(service).open("rb") as log:
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(service.log_begin, end - _TAIL_BYTES))
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        for line in reversed(lines):
+            if line.strip():
+                yield _record(line)
+
+    def last_line(self, service: Supervised) -> str:
+        """Return why a service has ended: its last record `failed`, else its last line."""
+        last = ""
+        for record in self.records(service):
+            last = last or str(record.get("event", ""))
+            if record.get("event") == "failed":
+                reason = record.get("reason") or str(record.get("exception", "")).strip().rpartition("\n")[2]
+                return f"failed: {reason}"
+        return last or "(no log)"
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {"event": line}
+    return found if isinstance(found, dict) else {"event": line}
+
+
+def _end(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

@@ -1,0 +1,122 @@
+"""Linear checks of a document's text, before and while a parser reads it: what is cheap to refuse is refused here."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import DataError
+from penstock.rdf.formats import Format
+
+if TYPE_CHECKING:
+    from penstock.rdf.limits import ParseLimits
+
+_DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+_OVERLAP = len(b"<!DOCTYPE") - 1
+_HEAD_BYTES = 1 << 20
+"""Size up to which a JSON-LD document without a triple is examined; a larger one has content."""
+_SCAN_BYTES = 1 << 18
+_OPENING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer(b"{[", np.uint8)).any(axis=1)
+_CLOSING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer(b"}]", np.uint8)).any(axis=1)
+
+
+def has_declarations(text: bytes) -> bool:
+    """Whether an XML text holds a document type or entity declaration. In comments and CDATA too: a scan that skips
+    those would have to agree with the parser about where they end.
+    """
+    return b"<!" in text and _DECLARATION.search(text) is not None
+
+
+class DocumentCheck:
+    """Checks a document block by block. DataError at the first block that is refused.
+
+    `declarations`: whether XML may declare a document type. `size` counts the bytes so far.
+    """
+
+    def __init__(self, fmt: Format, limits: ParseLimits, *, declarations: bool) -> None:
+        self._xml = fmt is Format.RDF_XML and not declarations
+        self._depth = JsonDepth(limits.max_json_depth) if fmt is Format.JSON_LD else None
+        self._tail = b""
+        self._head: list[bytes] = []
+        self.size = 0
+
+    def feed(self, block: bytes) -> None:
+        """Check the next block."""
+        self.size += len(block)
+        if self._xml:
+            if has_declarations(self._tail + block):
+                raise DataError("RDF/XML with a <!DOCTYPE> or <!ENTITY> declaration is refused")
+            self._tail = block[-_OVERLAP:]
+        if self._depth is not None:
+            self._depth.feed(block)
+            if self.size <= _HEAD_BYTES:
+                self._head.append(block)
+
+    def check_triples(self, triples: int) -> None:
+        """DataError where a JSON-LD document has content but gave no triple."""
+        if self._depth is None or triples or (self.size <= _HEAD_BYTES and _is_empty(b"".join(self._head))):
+            return
+        raise DataError(
+            "the JSON document has no triple: a JSON document needs a context, "
+            'an "@context" that maps its names to IRIs (JSON-LD)'
+        )
+
+
+class JsonDepth:
+    """Nesting of a JSON text, given block by block. DataError beyond `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._depth = 0
+        self._brackets = 0  # opening ones so far: while they are few, nothing needs counting
+        self._unscanned: list[bytes] = []
+        self._waiting = 0
+        self._in_string = False
+        self._escaped = False
+
+    def feed(self, block: bytes) -> None:
+        """Count the next block's nesting."""
+        self._unscanned.append(block)
+        self._waiting += len(block)
+        self._brackets += block.count(b"{") + block.count(b"[")
+        if self._brackets <= self._limit and self._waiting <= _HEAD_BYTES:
+            return
+        for waiting in self._unscanned:
+            for first in range(0, len(waiting), _SCAN_BYTES):
+                self._scan(waiting[first : first + _SCAN_BYTES])
+        self._unscanned.clear()
+        self._waiting = 0
+
+    def _scan(self, text: bytes) -> None:
+        if self._escaped:
+            text = b"x" + text[1:]
+        if b"\\" in text:
+            text = text.replace(b"\\\\", b"xx").replace(b'\\"', b"xx")
+        self._escaped = text.endswith(b"\\")
+        characters = np.frombuffer(text, np.uint8)
+        inside = (np.cumsum(characters == ord('"')) + self._in_string) & 1
+        steps = (_OPENING[characters].astype(np.int64) - _CLOSING[characters]) * (1 - inside)
+        depths = np.cumsum(steps) + self._depth
+        if depths.max(initial=0) > self._limit:
+            raise DataError(f"the JSON document is nested deeper than {self._limit} (max_json_depth)")
+        self._depth = max(0, int(depths[-1]))
+        self._in_string = bool(inside[-1])
+
+
+def _is_empty(text: bytes) -> bool:
+    """Whether a JSON document says nothing: no text, empty objects and arrays, or a context alone."""
+    try:
+        return not text.strip() or _says_nothing(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _says_nothing(value: object) -> bool:
+    if isinstance(value, list):
+        return all(_says_nothing(each) for each in value)
+    if isinstance(value, dict):
+        return all(name == "@context" or (name == "@graph" and _says_nothing(each)) for name, each in value.items())
+    return False
