@@ -39,8 +39,8 @@ def settings() -> str:
     lines = [
         "# Settings of the services",
         "",
-        "Environment variables, or the TOML file that `PENSTOCK_CONFIG` names (same names in lower case, without the "
-        "prefix). The environment wins. A missing or wrong setting ends the service with exit code 2.",
+        "Environment variables, or the TOML file that `PENSTOCK_CONFIG` names (same names in lower case, no prefix).",
+        "The environment wins. A missing or wrong setting ends the service with exit code 2.",
     ]
     for service in SERVICES:
         lines += ["", f"## {service.replace('_', '-')}", "", "| variable | default | meaning |", "| --- | --- | --- |"]
@@ -63,7 +63,7 @@ def _setting(name: str, field: Any) -> str:
         default = "required"
     else:
         value = field.get_default(call_default_factory=True)
-        default = "–" if value is None or value in ({}, "") else f"`{value}`"
+        default = "-" if value is None or value in ({}, "") else f"`{value}`"
         if name == "instance":
             default = "host name"
     return f"| `PENSTOCK_{name.upper()}` | {default} | {(field.description or '').replace('|', '/')} |"
@@ -74,7 +74,7 @@ def metrics() -> str:
     lines = ["# Metrics of the services", "", "| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
     for metric in sorted(Metrics("reference").registry._collector_to_names, key=lambda each: each._name):  # noqa: SLF001
         name = f"{metric._name}_total" if metric._type == "counter" else metric._name  # noqa: SLF001
-        labels = ", ".join(f"`{label}`" for label in metric._labelnames) or "–"  # noqa: SLF001
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames) or "-"  # noqa: SLF001
         lines.append(f"| `{name}` | {metric._type} | {labels} | {metric._documentation} |")  # noqa: SLF001
     return "\n".join(lines) + "\n"
 
