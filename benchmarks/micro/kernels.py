@@ -1,4 +1,4 @@
-"""The core's kernels one by one (kernels_bench.cpp, on Google Benchmark): processor time and, by callgrind, instructions.
+"""The core's kernels one by one (kernels_bench.cpp, on Google Benchmark): time and instructions.
 
 Instruction counts are the same on a busy machine and a quiet one. They count what the measured section executes, not
 what the caches make of it. Each kernel compares its results with plain containers and fails on a difference.
