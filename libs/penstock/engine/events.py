@@ -15,7 +15,7 @@ import numpy as np
 from penstock.engine.formats import to_ntriples
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.terms import triples_to_tuples
-from penstock.errors import DataError
+from penstock.errors import DataError, PenstockError
 from penstock.rdf.parsing import parse
 from penstock.store import _native as native
 
@@ -101,7 +101,7 @@ class EventParser:
         data = [event if type(event) is bytes else _materialised(event) for _, event in events]
         together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
         if len(together) > 1:
-            whole = self._parse_together(data, together, parts)
+            whole = self._parse_together(data, together, parts)  # where that fails, each is parsed alone
             if whole is not None:
                 counts, parsed = whole
                 columns = parsed.subjects, parsed.predicates, parsed.objects
@@ -141,6 +141,10 @@ class EventParser:
             parts.rows[index] = self._columns(data, syntax)
         except DataError as error:
             parts.bad[index] = str(error)
+        except PenstockError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an event causes is its own
+            parts.bad[index] = f"{type(error).__name__}: {error}"
 
     def _columns(self, data: EventData, syntax: str) -> tuple[Ids, Ids, Ids]:
         if not isinstance(data, (str, bytes)):
@@ -179,9 +183,13 @@ class EventParser:
                 joined = lead + text.replace(b"\n", lead)
                 count += joined.count(b"\n")
                 lines.append(joined)
-        parsed = native.parse_nquads(
-            self._dictionary, b"".join(lines)[1:], quads=False, timestamps=True, strict=False, max_bad=count + 1
-        )
+        try:
+            text = b"".join(lines)[1:]
+            parsed = native.parse_nquads(
+                self._dictionary, text, quads=False, timestamps=True, strict=False, max_bad=count + 1
+            )
+        except (DataError, MemoryError):
+            return None
         positions = np.searchsorted(np.array(first_line), [line - 1 for line, _, _ in parsed.bad], side="right") - 1
         failed = {chosen[position] for position in positions.tolist()}
         starts = np.searchsorted(parsed.timestamps, chosen, side="left")

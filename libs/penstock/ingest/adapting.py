@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.engine.events import EventParser, Events
 from penstock.engine.limits import Limits
-from penstock.errors import DataError
+from penstock.errors import DataError, LimitError, PenstockError
 from penstock.ingest.message import Event, read_event
 from penstock.ingest.outgoing import OutgoingTerms
 from penstock.ingest.refused import DeadLetter, dead_letter_record
@@ -63,8 +63,32 @@ class Adapting:
     def records(self, messages: Sequence[Message]) -> list[Record]:
         """Return the records for some messages: parsed partition by partition, their terms asked for together.
 
+        What an event causes is a dead letter: messages that fail together are divided until the one at fault is alone.
         TransientError: the dictionary is away; nothing has happened, call again.
         """
+        discarded = self.discarded
+        try:
+            return self._records(messages)
+        except (DataError, LimitError) as error:
+            reason = str(error)
+        except PenstockError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other events go on
+            reason = f"{type(error).__name__}: {error}"
+        self.discarded = discarded
+        if len(messages) > 1:
+            middle = len(messages) // 2
+            return [*self.records(messages[:middle]), *self.records(messages[middle:])]
+        return self._refused(messages[0], reason)
+
+    def _refused(self, message: Message, reason: str) -> list[Record]:
+        stream = self._by_topic[message.topic]
+        place = message.topic, message.partition, message.offset
+        self.dead += 1
+        letter = DeadLetter(*place, reason, message.value or b"", stream.iri)
+        return [dead_letter_record(self._names, letter, message.headers)]
+
+    def _records(self, messages: Sequence[Message]) -> list[Record]:
         if self._terms.trim():
             self._sieves.clear()
         parser = EventParser(self._terms.dictionary, self._max_bytes)

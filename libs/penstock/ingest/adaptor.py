@@ -10,25 +10,33 @@ Dead letters may come twice too: their key says where they come from.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from penstock.ingest.adapting import Adapting
 from penstock.ingest.declared import DeclaredStreams
 from penstock.ingest.wanted import discards, marker, versions
-from penstock.log import RebalancedError, Record
+from penstock.log import Partition, RebalancedError, Record
 from penstock.log.view import records_behind
+from penstock.rdf.limits import PARSE_LIMITS
 from penstock.wire import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.engine.limits import Limits
     from penstock.ingest.outgoing import TermEncoder
-    from penstock.log import Log, Message, Partition
+    from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
 
 POLL_RECORDS = 2_000
 """Events that one step takes in."""
+STEP_S = 5.0
+"""How long a step takes new portions of its events. Parsers may need seconds for each (ADR 52), and a service is taken
+for dead when its step does not end.
+"""
+PORTION_CPU_S = 20.0
+"""CPU time that the parsers of a portion may take together."""
 OPENING_S = 60.0
 """How long opening may read the log before it is a TransientError."""
 
@@ -44,8 +52,9 @@ class Adaptor:
         group: str,
         limits: Limits | None = None,
         opening_s: float = OPENING_S,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log, self._names = log, names
+        self._log, self._names, self._now = log, names, now
         self.adapting = Adapting(names, terms, limits)
         self._declared = DeclaredStreams(log, names, opening_s)
         self._writer = log.writer()
@@ -68,11 +77,16 @@ class Adaptor:
         if not self._work:
             self._work = self._reader.poll(POLL_RECORDS, timeout_s)
         self._mark()
-        if self._work:
-            self._make_room((message.topic, message.partition) for message in self._work)
-            self._write()
         worked = bool(self._work)
-        self._work = []
+        if worked:
+            self._make_room((message.topic, message.partition) for message in self._work)
+        deadline = self._now() + STEP_S
+        while self._work:
+            portion = _portion(self._work)
+            self._write(portion)
+            self._work = self._work[len(portion) :]
+            if self._now() > deadline:
+                break
         self._commit()
         return worked
 
@@ -104,14 +118,14 @@ class Adaptor:
         self._reader.subscribe(sorted(by_topic))
         self._followed = self._declared.changes
 
-    def _write(self) -> None:
-        """Write the work; what is discarded of it, by what was wanted when it had become durable."""
+    def _write(self, work: Sequence[Message]) -> None:
+        """Write some messages; what is discarded of them, by what was wanted when they had become durable."""
         by_topic, wanted = self._declared.by_topic(), self._declared.wanted
-        topics = sorted({message.topic for message in self._work} & by_topic.keys())
+        topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:
             before = versions(by_topic, wanted, topics)
             cut = any(discards(by_topic[topic], wanted.get(by_topic[topic].iri)) for topic in topics)
-            self._writer.append(self.adapting.records(self._work))
+            self._writer.append(self.adapting.records(work))
             if not cut:
                 return
             self._declared.catch_up()
@@ -142,6 +156,10 @@ class Adaptor:
 
     def _commit(self) -> None:
         positions = self._reader.positions()
+        for message in reversed(self._work):  # not written yet
+            source = Partition(message.topic, message.partition)
+            if source in positions:
+                positions[source] = message.offset
         moved = {name: at for name, at in positions.items() if self._committed.get(name) != at}
         if not moved:
             return
@@ -156,3 +174,15 @@ class Adaptor:
         self._reader.close()
         self._writer.close()
         self._declared.close()
+
+
+def _portion(work: Sequence[Message]) -> Sequence[Message]:
+    """Return the first messages, as many as parsers may take PORTION_CPU_S for; all of them where they are small."""
+    cpu_s = 0.0
+    for i, message in enumerate(work):
+        size = 0 if message.value is None else len(message.value)
+        if size > PARSE_LIMITS.small_document_bytes:
+            cpu_s += PARSE_LIMITS.cpu_s(size)
+            if cpu_s > PORTION_CPU_S and i:
+                return work[:i]
+    return work

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import DataError
+from penstock.engine import events
+from penstock.errors import DataError, StorageError
 from penstock.ingest import adapting, outgoing
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.message import read_event
@@ -13,9 +14,11 @@ from penstock.ingest.outgoing import OutgoingTerms
 from penstock.ingest.refused import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
+from penstock.rdf.formats import Format
 from penstock.rdf.terms import MAX_TERM_BYTES
 from penstock.store import _native as native
 from penstock.wire import StreamDeclaration, Tuples, encode
+from support import hostile
 from support.records import record_of
 
 NAMES = TopicNames()
@@ -248,3 +251,130 @@ def test_large_records_are_cut_at_events(monkeypatch):
 def test_times_that_are_none_are_refused(stamp):
     with pytest.raises(DataError):
         read_event(Message("t", 0, 0, 5, None, NT, (("timestamp", stamp),)))
+
+
+# ---- whatever an event causes is its own
+def hostile_events() -> dict[str, tuple[str, bytes]]:
+    made = {name: (fmt, make(20_000).encode()) for name, (fmt, make) in hostile.DOCUMENTS.items()}
+    made |= {f"a long {name}": (fmt, make(1 << 20).encode()) for name, (fmt, make) in hostile.TOKENS.items()}
+    made["a long literal"] = "turtle", hostile.TOKENS["literal"][1](17 << 20).encode()
+    made["plain JSON"] = "json-ld", b'{"temperature": 21.5}'
+    made["deep JSON"] = "json-ld", b"[" * 100_000
+    made["random bytes"] = "turtle", bytes(range(256)) * 100
+    return made
+
+
+HOSTILE = hostile_events()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_event_becomes_tuples_or_a_dead_letter_and_the_rest_goes_on(name):
+    fmt, data = HOSTILE[name]
+    world = World()
+    world.produce(LINE)
+    world.produce(data, content_type=Format(fmt).media_type)
+    world.produce(LINE)
+    adaptor = world.adaptor()
+    while adaptor.step():
+        pass
+    letters = world.read(NAMES.dead_letter)
+    offsets = [offset for record in world.tuples() for offset in record.offsets.tolist()]
+    assert offsets == ([0, 2] if letters else [0, 1, 2])
+    assert all(letter.reason and letter.offset == 1 for letter in letters)
+    assert all(letter.data == data for letter in letters if len(data) < 1 << 20)
+    assert world.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))]) == {Partition(NAMES.events("s")): 3}
+
+
+@pytest.mark.parametrize("name", ["entities", "a long literal", "plain JSON", "deep JSON", "objects in objects"])
+def test_events_that_used_to_stop_the_adaptor_are_dead_letters(name):
+    fmt, data = HOSTILE[name]
+    world = World()
+    world.produce(data, content_type=Format(fmt).media_type)
+    world.adaptor().step()
+    [letter] = world.read(NAMES.dead_letter)
+    assert letter.offset == 0
+    assert world.tuples() == [] or not any(len(record.offsets) for record in world.tuples())
+
+
+@pytest.mark.parametrize(
+    "error", [DataError("not that"), RuntimeError("odd"), MemoryError(), RecursionError(), AssertionError()]
+)
+def test_an_event_at_which_anything_fails_is_a_dead_letter_alone(error):
+    world = World()
+    guilty = b"http://x/guilty"
+
+    def encode_terms(terms, encode=world.service.encode):
+        if any(term[1].encode() == guilty for term in terms):
+            raise error
+        return encode(terms)
+
+    world.service.encode = encode_terms
+    for i in range(20):
+        subject = guilty if i in {3, 11} else b"http://x/%d" % i
+        world.produce(b"<%s> <http://x/p> <http://x/o> ." % subject)
+    adaptor = world.adaptor()
+    adaptor.step()
+    assert sorted(letter.offset for letter in world.read(NAMES.dead_letter)) == [3, 11]
+    offsets = [offset for record in world.tuples() for offset in record.offsets.tolist()]
+    assert offsets == [i for i in range(20) if i not in {3, 11}]
+    assert (adaptor.adapting.events, adaptor.adapting.tuples, adaptor.adapting.dead) == (18, 18, 2)
+
+
+@pytest.mark.parametrize("error", [TransientError("away"), StorageError("broken")])
+def test_what_is_no_events_fault_stops_the_step_and_writes_no_dead_letter(error):
+    world = World()
+
+    def encode_terms(_terms):
+        raise error
+
+    world.service.encode = encode_terms
+    world.produce(LINE)
+    with pytest.raises(type(error)):
+        world.adaptor().step()
+    assert world.read(NAMES.dead_letter) == []
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("large"), OverflowError("far"), UnicodeError("odd"), RecursionError("deep")]
+)
+def test_an_error_of_the_parser_is_the_events(monkeypatch, error):
+    def parse(_dictionary, data, *_):
+        if b"guilty" in data:
+            raise error
+        return real(_dictionary, data, *_)
+
+    real = events.parse
+    monkeypatch.setattr(events, "parse", parse)
+    world = World()
+    for text in (b"<u:a> <u:p> 1 .", b"# guilty", b"<u:b> <u:p> 1 ."):
+        world.produce(text, content_type="text/turtle")
+    world.adaptor().step()
+    [letter] = world.read(NAMES.dead_letter)
+    assert (letter.offset, letter.reason.split(":")[0]) == (1, type(error).__name__)
+    assert [offset for record in world.tuples() for offset in record.offsets.tolist()] == [0, 2]
+
+
+def test_a_step_ends_between_large_events_and_keeps_what_it_has_done():
+    world = World()
+    for i in range(40):
+        world.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
+    clock = iter(range(0, 10_000, 4))
+    adaptor = Adaptor(world.log, NAMES, world.service, NAMES.adaptor_group, now=lambda: float(next(clock)))
+    source = Partition(NAMES.events("s"))
+    progress = []
+    while adaptor.step():
+        progress.append(world.log.committed(NAMES.adaptor_group, [source])[source])
+    assert progress[-1] == 40
+    assert len(progress) > 1
+    assert progress == sorted(set(progress))
+    assert [offset for record in world.tuples() for offset in record.offsets.tolist()] == list(range(40))
+
+
+def test_events_that_were_not_reached_before_a_crash_are_read_again():
+    world = World()
+    for i in range(40):
+        world.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
+    clock = iter(range(0, 10_000, 100))
+    Adaptor(world.log, NAMES, world.service, NAMES.adaptor_group, now=lambda: float(next(clock))).step()
+    done = world.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))])[Partition(NAMES.events("s"))]
+    assert 0 < done < 40
