@@ -16,6 +16,7 @@ from penstock.client.documents import document_of, event_of
 from penstock.client.refused import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
 from penstock.engine.declaration import warning_of
+from penstock.engine.gaps import Gap
 from penstock.engine.storing import LoadReport
 from penstock.errors import DataError, QueryError, UnboundedStorageWarning, UnknownStreamError
 from penstock.log import Record
@@ -136,6 +137,10 @@ class Client:
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         point: int | None = found["point"]
         return point
+
+    def _gaps(self, name: str) -> list[Gap]:
+        found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
+        return [Gap(**gap) for gap in found["gaps"]]
 
     def stop(self, name: str) -> None:
         """Stop a standing query. What is due by then is still committed."""
@@ -300,7 +305,7 @@ class Client:
         name, number = record["name"], int(record["number"])
         held = self._held.get(name)
         if held is None or held.number != number:
-            held = self._held[name] = ClusterQuery(name, number, record["text"], self._results, self.stop)
+            held = self._held[name] = ClusterQuery(name, number, record["text"], self._results, self.stop, self._gaps)
         return held
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import rdflib
 
     from penstock.engine.answers import Solutions
+    from penstock.engine.gaps import Gap
     from penstock.log import Log, Message, Reader
 
     Bounds: TypeAlias = tuple[int | None, int]
@@ -177,14 +178,27 @@ class ClusterQuery:
     by this client; what came before is in the results topic.
     """
 
-    def __init__(self, name: str, number: int, text: str, results: Results, stop: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        text: str,
+        results: Results,
+        stop: Callable[[str], None],
+        gaps: Callable[[str], list[Gap]],
+    ) -> None:
         self.name, self.number, self.text = name, number, text
         self.stopped = False
         self._results = results
-        self._stop = stop
+        self._stop, self._gaps = stop, gaps
 
     def __repr__(self) -> str:
         return f"<Query {self.name}{' (stopped)' if self.stopped else ''}>"
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """Instants that are not evaluated, because event time leapt over them; the coordinator is asked."""
+        return self._gaps(self.name)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
         """Return evaluations that were not yet taken, in order of time; waits up to `timeout_s` for the first."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.cluster.outlet import Outlet
 from penstock.cluster.progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
 from penstock.cluster.status import standing_record
+from penstock.engine.pace import GridPace
 from penstock.query.ir import ContinuousQuery
 from penstock.wire import BucketProgress
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.cohorts import Cohort
+    from penstock.engine.gaps import Gap
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
     from penstock.engine.oneshot import Texts
@@ -87,6 +89,7 @@ class Bucket:
         runtime.registry.era = self.era
         member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
         member.point = point
+        member.gaps.extend(registration.gaps)
         group = self.groups[record.group] = member.group
         if group.publishes is not None:
             self._open_outlet(registration, group.publishes)
@@ -96,6 +99,8 @@ class Bucket:
             return member, None
         last = None if point is None else max(point, self.last_ms.get(record.group, point))
         cohort = runtime.registry.restore_cohort([member], point, last, main=False)
+        if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
+            runtime.firing.counted(cohort)  # the engine before may have ended before it moved the stream
         return member, None if point is None else cohort
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
@@ -116,6 +121,19 @@ class Bucket:
         if saved is not None and saved.published is not None:
             outlet.restore(saved.published)
         self.outlets[record.group] = outlet
+
+    def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
+        """Leave out the instants of a gap; what the query publishes moves over them."""
+        member, registration = self.members[name]
+        member.gaps.append(gap)
+        cohort, number = member.cohort, registration.record.group
+        if cohort is None or not isinstance(cohort.pace, GridPace):
+            return
+        cohort.pace.omit(gap)
+        runtime.firing.skipped(cohort)
+        if all(each.next is None or each.next > gap.until for each in member.group.cohorts):
+            self.last_ms[number] = max(gap.until, self.last_ms.get(number, gap.until))
+            self.fired.add(number)
 
     def end(self, name: str, runtime: Runtime) -> None:
         """Let a query go that was stopped: the stream that it published ends with the next commit."""
@@ -145,8 +163,8 @@ class Bucket:
 
     # ---- results
     def tell(self, names: TopicNames, registration: Registration) -> None:
-        """Say, with the next commit, which registration point a query has."""
-        self.pending.append(standing_record(names, registration.record, registration.point))
+        """Say, with the next commit, which registration point and which gaps a query has."""
+        self.pending.append(standing_record(names, registration.record, registration.point, registration.gaps))
         self.dirty = True
 
     def publish(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> None:

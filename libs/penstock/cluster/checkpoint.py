@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.engine.streams import LiveStream
     from penstock.store._native import TermTuple
 
-VERSION = 5
+VERSION = 6
 PATIENCE_S = 0.2
 """How long an evaluation waits for stores in place; the engine's heartbeats wait as well."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from penstock.cluster.buckets import Bucket
+from penstock.cluster.catching_up import CatchUp
 from penstock.cluster.heartbeats import Heart
 from penstock.cluster.history import INSERTIONS
 from penstock.cluster.kept import Commitments, progress_record
@@ -29,13 +30,14 @@ from penstock.log import START, FencedError, Partition, Record, TransientError
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad, WireError, decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.blocks import Block, Evaluation
     from penstock.engine.cohorts import Cohort
+    from penstock.engine.gaps import Gap
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
     from penstock.log import Log, Message, Reader, TransactionalWriter
@@ -86,6 +88,8 @@ class QueryEngine:
         replica.runtime.firing.listener = self._note_fired
         replica.runtime.firing.outlet = self._note_published
         replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
+        replica.omit = self._omit
+        self._catch_up = CatchUp(replica.runtime, clock)
         self._texts = Texts(replica.runtime.core.limits.text_cache)
         core = replica.runtime.core
         assert isinstance(core, ClusterCore)
@@ -114,14 +118,15 @@ class QueryEngine:
         try:
             if self.graph is not None:
                 self.graph.links.place(self._placement.refresh())
-            if not self.replica.runtime.schedule.unfinished:
+            if self._catch_up.settled:
                 self._commit()
             self._go_on()
             moved = self._placed()
             moved |= self._learn()
-            moved |= self._read(timeout_s)
+            moved |= self._read(0.0 if self._catch_up else timeout_s)
+            moved |= self._go_on_late()
             self._commit()
-            if self.replica.held is None:
+            if self.replica.held is None and not self._catch_up:
                 self.told.idle()
         except AwayError as error:
             self.trouble = str(error)
@@ -155,6 +160,7 @@ class QueryEngine:
             self._reader.caught_up()
             and self.trouble is None  # who waits has not caught up, whatever was read
             and not self.replica.runtime.schedule.unfinished
+            and not self._catch_up
             and self.replica.held is None
             and not self._opening
             and not any(bucket.pending for bucket in self.buckets.values())
@@ -205,16 +211,19 @@ class QueryEngine:
             late = [r for r in mine if r.stopped is not None and r.stopped > bucket.waits_for]
             self._learn_constants(registration.record for registration in (*late, *standing))
             self.replica.terms.look_up(t for progress in bucket.committed.values() for t in terms_of(progress))
+            over = self._catch_up.patience()
             for registration in late:
-                self._finish(bucket, registration)
+                self._finish(bucket, registration, over)
             bucket.enrolled = True
             for registration in standing:
-                if max(registration.step, registration.pointed or 0) > bucket.waits_for:
+                if max(registration.step, registration.pointed or 0, registration.leapt or 0) > bucket.waits_for:
                     bucket.tell(self.topics.names, registration)
             self._enrol(bucket, standing)
 
-    def _finish(self, bucket: Bucket, registration: Registration) -> None:
-        """Evaluate what was due before a query was stopped, and that its last engine has not committed; once."""
+    def _finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
+        """Evaluate what was due before a query was stopped, and that its last engine has not committed; once. What is
+        left when the time is `over` is not evaluated.
+        """
         if registration.record.number in bucket.finished:
             return
         ghost = Bucket(bucket.number, bucket.writer, bucket.saved, next(self._eras))
@@ -222,6 +231,7 @@ class QueryEngine:
         member = ghost.members[str(registration.record.number)][0]
         try:
             self._run(ghost)
+            self._catch_up.finish(member.group, over)
         except AwayError:  # nothing of it counts: it is done from its beginning later
             self._published.pop(member.group, None)
             self._fired.pop(member.group, None)
@@ -266,7 +276,8 @@ class QueryEngine:
 
     # ---- the log
     def _read(self, timeout_s: float) -> bool:
-        messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
+        waits = self.replica.held is not None or self._catch_up.full()
+        messages = [] if waits else self._reader.poll(_POLL, timeout_s)
         self.told.read(messages)
         for message in messages:
             self.replica.spine.take(message.partition, message.offset, _step_part(message))
@@ -307,10 +318,19 @@ class QueryEngine:
         if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
             runtime.progress(())
             self._collect()
+        if not self._catch_up.settled:
+            self._go_on_late()
         if self._applying is not None and self.replica.held is not None:
             self._apply(self.replica.held, self._applying)
         for bucket in self.buckets.values():
             self._enrol_all(bucket)
+
+    def _go_on_late(self) -> bool:
+        """Evaluate a slice of what is due of queries that are behind; False where none is."""
+        found = self._catch_up.slice()
+        if found:
+            self._collect()
+        return found
 
     def _apply(self, step: Step, applying: Iterator[AwayError | None]) -> None:
         """Apply a step, or what is left of it. AwayError: an evaluation waits, and the rest with it."""
@@ -318,6 +338,8 @@ class QueryEngine:
         if isinstance(first, QueryStop) and (known := self.replica.standing(first.name)) is not None:
             bucket = self.buckets.get(self._bucket_of(known.record))
             if bucket is not None and (name := str(known.record.number)) in bucket.members:
+                self._catch_up.finish(bucket.members[name][0].group, self._catch_up.patience())
+                self._collect()
                 bucket.end(name, self.replica.runtime)
         for away in applying:
             if away is not None:
@@ -344,6 +366,13 @@ class QueryEngine:
             bucket = self.buckets.get(self._bucket_of(registration.record))
             if bucket is not None and bucket.enrolled and registration.stopped is None:
                 bucket.tell(self.topics.names, registration)
+
+    def _omit(self, registration: Registration, gap: Gap) -> None:
+        """Leave out the instants of a gap, where the query is evaluated here."""
+        bucket = self.buckets.get(self._bucket_of(registration.record))
+        if bucket is not None and (name := str(registration.record.number)) in bucket.members:
+            bucket.omit(name, gap, self.replica.runtime)
+            self.told.omitted(registration.record.name, gap)
 
     # ---- results
     def _note_fired(self, group: Group, time: int) -> None:

@@ -146,7 +146,20 @@ class Registrar:
         group = self._groups.setdefault(member.group, number)
         streams = tuple(stream.iri for stream in member.group.streams)
         publishes = None if member.group.publishes is None else member.group.publishes.iri
-        record = QueryRegistration(number, name, text, group, streams, base, topic, publishes, not_before_ms)
+        grid = member.group.grid
+        record = QueryRegistration(
+            number,
+            name,
+            text,
+            group,
+            streams,
+            base,
+            topic,
+            publishes,
+            not_before_ms,
+            steps=() if grid is None else grid.steps,
+            starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
+        )
         self.queries[name], self.needs[name] = record, needs_of(statement)
         change.add(Change([record], {f"query:{name}": record}))
         return change

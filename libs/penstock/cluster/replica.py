@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from penstock.cluster.history import FOR_EVER, INSERTIONS, History
+from penstock.cluster.leaps import MAX_GAPS, gap_of, stable
 from penstock.cluster.load_files import LoadFiles
 from penstock.cluster.spine import Spine
 from penstock.cluster.world import World
@@ -38,10 +39,7 @@ if TYPE_CHECKING:
     from penstock.cluster.terms import TermCache
     from penstock.cluster.world import FollowedStream
     from penstock.engine.answers import Ids
-
-PIECE = 1_024
-"""Batches of a run of empty ones that are closed before results can be committed in between."""
-
+    from penstock.engine.gaps import Gap
 
 @dataclass(slots=True)
 class Registration:
@@ -56,6 +54,8 @@ class Registration:
     stopped: int | None = None  # step
     until: int | None = None
     pointed: int | None = None  # step at which `point` became known
+    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time have passed over
+    leapt: int | None = None  # step of the last gap
 
 
 W = TypeVar("W", bound=World)
@@ -70,6 +70,8 @@ class Replica(Generic[W]):
         self.registrations: dict[int, Registration] = {}
         self.history = History()
         self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
+        self.omit: Callable[[Registration, Gap], None] = lambda registration, gap: None  # called for each new gap
+        self.max_catch_up: int | None = None  # instants of a query that one step may make due; None: no bound
         self.commands = 0
         self.insertions = 0
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
@@ -182,6 +184,7 @@ class Replica(Generic[W]):
     def _end(self, iri: str) -> Iterator[AwayError]:
         """A derived stream has its last batch; what waited only for it becomes due."""
         stream = self.runtime.streams.get(iri)
+        self._leap(iri, stream.closed_ms, None)
         self.ended[iri] = stream.closed_ms
         stream.ended = True
         self.history.note(iri, FOR_EVER)
@@ -237,12 +240,34 @@ class Replica(Generic[W]):
         self._append(stream, parts)
         if stream.closed_ms is None:
             self._begin(stream, closed if first.begin_ms is None else first.begin_ms)
-        end, piece = (first.last + 1) * stream.batch_ms, PIECE * stream.batch_ms
-        for until in (*range(closed + piece, end, piece), end):
-            stream.move(until)
-            self.history.note(stream.iri, until)
-            yield from self._moved(stream.iri)
-            yield None
+        end = (first.last + 1) * stream.batch_ms
+        self._leap(stream.iri, stream.closed_ms, end - stream.batch_ms)  # batches without tuples
+        self._leap(stream.iri, end - stream.batch_ms, end)
+        stream.move(end)
+        self.history.note(stream.iri, end)
+        yield from self._moved(stream.iri)
+        yield None
+
+    def _leap(self, iri: str, before: int | None, after: int | None) -> None:
+        """Record a gap for each query that a move of a stream gives more than `max_catch_up` instants. None: the stream
+        has not begun (`before`), or has ended (`after`).
+        """
+        most = self.max_catch_up
+        if most is None or (before is not None and after is not None and after - before <= most):
+            return  # two instants are at least 1 ms apart
+        closed = {name: self.runtime.streams.get(name).closed_ms for name in self.declared} | {iri: before}
+        moved, ended = closed | {iri: after}, self.ended if after is not None else self.ended | {iri: before}
+        for registration in self.registrations.values():
+            record = registration.record
+            if registration.stopped is not None or iri not in record.streams:
+                continue
+            then = stable(record.streams, closed, self.ended)
+            gap = gap_of(record, registration.point, then, stable(record.streams, moved, ended), most)
+            if gap is not None:
+                registration.gaps = (*registration.gaps, gap)[-MAX_GAPS:]
+                registration.leapt = self.history.step
+                self.news.append(registration)
+                self.omit(registration, gap)
 
     def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
         order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
@@ -288,6 +313,7 @@ class EngineReplica(Replica[Runtime]):
     def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
         super().__init__(runtime, partitions)
         runtime.streams.releases = False
+        self.max_catch_up = runtime.core.limits.max_catch_up
         self.terms = terms
         self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
 

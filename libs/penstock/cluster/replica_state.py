@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.replica import Registration
 from penstock.engine.declaration import Declaration
+from penstock.engine.gaps import Gap
 from penstock.errors import StorageError
 from penstock.wire import QueryRegistration
 
@@ -71,7 +72,10 @@ class ReplicaState:
     def as_json(self) -> Saved:
         """Return it as JSON's data model."""
         streams = [{"declaration": declaration.as_json(), **saved} for declaration, saved in self.streams]
-        registrations = [{**saved, "record": asdict(saved["record"])} for saved in self.registrations]
+        registrations = [
+            {**saved, "record": asdict(saved["record"]), "gaps": [astuple(gap) for gap in saved["gaps"]]}
+            for saved in self.registrations
+        ]
         return {**self.fields, **self.extra, "streams": streams, "registrations": registrations}
 
 
@@ -103,8 +107,10 @@ def restore(
         replica.declared, replica.ended = state["declared"], state["ended"]
         replica.commands, replica.insertions = state["commands"], state["insertions"]
         for saved in state["registrations"]:
-            record = QueryRegistration(**{**saved["record"], "streams": tuple(saved["record"]["streams"])})
-            replica.registrations[record.number] = Registration(**{**saved, "record": record})
+            lists = {name: tuple(saved["record"][name]) for name in ("streams", "steps")}
+            record = QueryRegistration(**{**saved["record"], **lists})
+            gaps = tuple(Gap(*gap) for gap in saved["gaps"])
+            replica.registrations[record.number] = Registration(**{**saved, "record": record, "gaps": gaps})
         positions: Sequence[int] = state["positions"]
         replica.spine.resume(positions)
     except (KeyError, IndexError, TypeError, ValueError, OSError) as error:

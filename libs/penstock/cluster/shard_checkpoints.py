@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.declaration import Declaration
     from penstock.store import _native as native
 
-VERSION = 2
+VERSION = 3
 _STATE = "state.json"
 
 

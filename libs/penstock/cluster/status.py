@@ -2,7 +2,7 @@
 
 | key | written by | value |
 | --- | --- | --- |
-| `query NAME NUMBER` | the engine that takes a query in | its registration point, null until that is known |
+| `query NAME NUMBER` | the engine that takes a query in | its registration point, null until that is known; its gaps |
 | `refused KIND NAME` | the coordinator | why the last record of that name was refused, with line and column |
 
 The number is in the key because engines tell independently: one that is behind may speak of a query that was stopped,
@@ -12,13 +12,17 @@ after another one has told of the query that has its name now. A key goes when w
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.engine.gaps import Gap
 from penstock.errors import QueryError
 from penstock.log import Partition, Record
 from penstock.log.view import CompactedView
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.log import Log
     from penstock.log.topics import TopicNames
     from penstock.wire import QueryRegistration
@@ -27,18 +31,27 @@ MAX_REFUSED = 10_000
 """Refusals that are kept; the oldest goes first."""
 MAX_MESSAGE = 4_096
 """Characters of an error's message."""
+MAX_TOLD_GAPS = 100
+"""Gaps of one query that its status tells, the latest."""
 
 
 class Standing(NamedTuple):
-    """A query that an engine has taken in. `point_ms`: P, None until one of its streams has progress."""
+    """A query that an engine has taken in. `point_ms`: P, None until one of its streams has progress. `gaps`: instants
+    that it does not evaluate, the latest `MAX_TOLD_GAPS`.
+    """
 
     number: int
     point_ms: int | None
+    gaps: tuple[Gap, ...] = ()
 
 
-def standing_record(names: TopicNames, record: QueryRegistration, point_ms: int | None) -> Record:
+def standing_record(
+    names: TopicNames, record: QueryRegistration, point_ms: int | None, gaps: Sequence[Gap] = ()
+) -> Record:
     """Return what an engine says of a query."""
-    value = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
+    value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
+    if gaps:
+        value["gaps"] = [asdict(gap) for gap in gaps[-MAX_TOLD_GAPS:]]
     return Record(names.status, json.dumps(value).encode(), _standing_key(record.name, record.number))
 
 
@@ -99,7 +112,8 @@ class StatusView:
         if message is None or message.value is None:
             return None
         told = json.loads(message.value)
-        return Standing(told["number"], told["point"])
+        gaps = tuple(Gap(gap["after"], gap["until"], gap["count"]) for gap in told.get("gaps", ()))
+        return Standing(told["number"], told["point"], gaps)
 
     def refused(self, kind: str, name: str) -> bool:
         """Whether the last record of that name was refused."""

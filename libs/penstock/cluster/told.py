@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from penstock.engine.gaps import Gap
     from penstock.log import Message, Record
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
@@ -23,6 +24,8 @@ class Told:
         self._clock = clock
         self._others = {names.status, names.shards}
         self.evaluations = self.transactions = 0
+        self.gaps = self.skipped = 0
+        self._leaps: dict[tuple[int, int], list[str]] = {}  # queries by the span that they do not evaluate
         self._oldest_ms: int | None = None  # record whose results are not committed yet
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_KEPT)
 
@@ -38,6 +41,17 @@ class Told:
         self.evaluations += count
         if count and self._oldest_ms is not None:
             self._latencies.append((max(self._clock.now_ms() - self._oldest_ms, 0) / 1000, count))
+
+    def omitted(self, query: str, gap: Gap) -> None:
+        """A query of this engine does not evaluate the instants of a gap."""
+        self.gaps += 1
+        self.skipped += gap.count
+        self._leaps.setdefault((gap.after, gap.until), []).append(query)
+
+    def leaps(self) -> dict[tuple[int, int], list[str]]:
+        """Return the queries that got a gap since the last call, by its span."""
+        leaps, self._leaps = self._leaps, {}
+        return leaps
 
     def idle(self) -> None:
         """All that was read is applied and committed."""

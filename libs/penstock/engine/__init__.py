@@ -18,7 +18,7 @@ from penstock.engine.declaration import Declaration
 from penstock.engine.engine import Engine
 from penstock.engine.intake import PushReport
 from penstock.engine.limits import Limits
-from penstock.engine.member import Gap
+from penstock.engine.gaps import Gap
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.standing import Query
 from penstock.engine.status import QueryStatus, StreamWait

@@ -101,7 +101,8 @@ class Cohort:
                 )
             )
         self.windows = tuple(windows)
-        self.pace = GridPace(group.grid, point if last is None else last)
+        gaps = next((member.gaps for member in self._all), ())  # members that are evaluated together have the same
+        self.pace = GridPace(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
         """Whether P cuts a window at the next instant."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from penstock.engine.events import EventData
     from penstock.engine.member import Member
     from penstock.engine.refused import LateEvent
-    from penstock.engine.runtime import Runtime
+    from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.streams import LiveStream
     from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
@@ -239,10 +239,11 @@ class Engine:
                 runtime.take(stream, Events(times, None, s, p, o, _Tuples(self, s, p, o)), ())
         self._deliver()
 
-    def advance(self, iri: str | None, timestamp: int, skip: bool = False) -> None:
+    def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
         """No tuple with τ ≤ `timestamp` will come on the stream (None: on any stream that users push to).
 
-        Fires what becomes due; with `skip` jumps over it, and each query's `gaps` records what was left out.
+        Fires what becomes due. `skip=True` jumps over it; `skip="leaps"` jumps over it for the queries that would fire
+        more than `max_catch_up` instants, which are a LimitError otherwise. Each query's `gaps` records what was left out.
         """
         until = checked_time(timestamp)
         with self._lock:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.engine.gaps import MAX_GAPS, Gap
 from penstock.engine.inbox import Inbox
 
 if TYPE_CHECKING:
@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from penstock.engine.standing import Query
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant
-
-
-MAX_GAPS = 10_000
-"""Gaps that a query remembers; the oldest make room."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Instants that `advance(skip=True)` jumped over: `count` of them in (after, until]."""
-
-    after: int
-    until: int
-    count: int
 
 
 class Member:

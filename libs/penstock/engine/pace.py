@@ -12,6 +12,9 @@ from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.engine.gaps import Gap
     from penstock.engine.streams import LiveStream
 
 
@@ -31,30 +34,54 @@ class Pace(Protocol):
     def count(self, until: int) -> int:
         """Return how many known instants lie up to and including `until`."""
 
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` instants may be due up to and including `until`."""
+
 
 class GridPace:
-    """Instants of a grid, after a registration point (or the last instant taken)."""
+    """Instants of a grid, after a registration point (or the last instant taken), without those in `gaps`."""
 
-    def __init__(self, grid: Grid, last: int) -> None:
+    def __init__(self, grid: Grid, last: int, gaps: Iterable[Gap] = ()) -> None:
         self.grid = grid
         self.last = last
-        self.next: int = grid.next_after(last)
+        self._gaps = [gap for gap in gaps if gap.until > last]
+        self.next: int = self._following(last)
 
     def take(self) -> int:
         """Take the next instant."""
-        self.last, self.next = self.next, self.grid.next_after(self.next)
+        self.last, self.next = self.next, self._following(self.next)
         return self.last
+
+    def _following(self, time: int) -> int:
+        following = self.grid.next_after(time)
+        if self._gaps:
+            self._gaps = [gap for gap in self._gaps if gap.until > time]
+            for gap in self._gaps:  # in order of time
+                if gap.after < following <= gap.until:
+                    following = self.grid.next_after(gap.until)
+        return following
 
     def count(self, until: int) -> int:
         """Return how many instants lie after the last one taken, up to and including `until`."""
-        return self.grid.count(self.last, until)
+        found = self.grid.count(self.last, until)
+        return found - sum(self.grid.count(max(gap.after, self.last), min(gap.until, until)) for gap in self._gaps)
+
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` instants are due up to and including `until`."""
+        return until - self.last > most and self.count(until) > most
 
     def skip(self, until: int) -> int:
         """Jump over every instant up to and including `until`; returns how many."""
         skipped = self.count(until)
         if skipped:
-            self.last, self.next = until, self.grid.next_after(until)
+            self.last, self.next = until, self._following(until)
         return skipped
+
+    def omit(self, gap: Gap) -> None:
+        """Leave out the instants of a gap. Gaps come in order of time; one that is known already changes nothing."""
+        if not self._gaps or gap.until > self._gaps[-1].until:
+            self._gaps.append(gap)
+            self.next = self._following(self.last)
 
 
 @dataclass(slots=True)
@@ -119,6 +146,11 @@ class CountPace:
                 break
             latest = report
         return latest
+
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` reports are known; `until` is not looked at."""
+        del until
+        return sum(map(len, self._reports)) > most
 
     def count(self, until: int) -> int:
         """Return how many known instants lie up to and including `until`."""

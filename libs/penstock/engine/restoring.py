@@ -10,7 +10,7 @@ from penstock.engine.blocks import Block, BlockLog, Reading
 from penstock.engine.declaration import Declaration
 from penstock.engine.difference import Predecessor, Rows
 from penstock.engine.directory import read_json
-from penstock.engine.member import Gap
+from penstock.engine.gaps import Gap
 from penstock.engine.membership import Membership
 from penstock.engine.pace import CountPace
 from penstock.engine.refused import DeadLetter, LateEvent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.engine.bulk import appended
 from penstock.engine.evaluate import Evaluator
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from penstock.engine.member import Member
     from penstock.engine.streams import LiveStream
     from penstock.errors import AwayError
+
+
+Skip: TypeAlias = Literal["leaps"] | bool
+"""Which due instants `advance` jumps over: none (False), all (True), those of queries that have more than max_catch_up."""
 
 
 class Runtime:
@@ -65,9 +69,9 @@ class Runtime:
         self._check_input(stream)
         return False
 
-    def advance(self, iri: str | None, time: int, *, skip: bool) -> None:
+    def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
         """Move the watermark of a stream, or (None) of all that users push to, to a time, and fire what becomes due, or
-        (`skip`) jump over it.
+        jump over it as `skip` says.
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
@@ -76,7 +80,7 @@ class Runtime:
         for stream in moved:
             self.registry.begin(stream, time)
             stream.move(time)
-        self.progress([*moved, *self._skip(moved)] if skip else moved)
+        self.progress([*moved, *self._skip(moved, skip)] if skip else moved)
 
     def advance_over(self, iri: str, time: int) -> None:
         """Move the watermark of a stream; where more than `max_catch_up` instants become due, jump over them."""
@@ -100,10 +104,11 @@ class Runtime:
         if stream.publisher is not None:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
-    def _skip(self, moved: Iterable[LiveStream]) -> list[LiveStream]:
+    def _skip(self, moved: Iterable[LiveStream], skip: Skip) -> list[LiveStream]:
         """Jump over what is due. Returns the derived streams that have moved by that."""
         published = []
-        for cohort, gap in self.schedule.skip(moved):
+        at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
+        for cohort, gap in self.schedule.skip(moved, at_most):
             for member in cohort:
                 member.gaps.append(gap)
             self.firing.skipped(cohort)
@@ -148,7 +153,7 @@ class Runtime:
         ended = self.registry.remove(member)
         member.inbox.end()
         if ended is not None and ended.readers:
-            self.progress([ended])
+            self.progress([ended, *self._skip([ended], "leaps")])
         self._drop_unread()
 
     def end(self) -> list[Member]:

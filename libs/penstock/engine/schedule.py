@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.engine.backlog import Backlog
+from penstock.engine.gaps import Gap
 from penstock.engine.grid import batch_start, closed_until
-from penstock.engine.member import Gap
 from penstock.engine.pace import CountPace, GridPace
 from penstock.engine.streams import LiveStream
 from penstock.errors import LimitError
@@ -43,6 +44,7 @@ class Schedule:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self.backlog = Backlog(reach)
         self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
 
     # ---- who reads what
@@ -53,6 +55,7 @@ class Schedule:
 
     def remove(self, group: Group) -> None:
         """Let a group go."""
+        self.backlog.remove(group)
         for stream in group.streams:
             del stream.readers[group]
 
@@ -133,23 +136,26 @@ class Schedule:
         interrupted = list(self.unfinished)
         for stream in moved:
             self.unfinished[stream] = None
-        _Pass(work, self.unfinished).run(interrupted)
+        _Pass(work, self.unfinished, self.backlog).run(interrupted)
         self.unfinished.clear()
 
-    def skip(self, moved: Iterable[LiveStream]) -> Iterator[tuple[Cohort, Gap]]:
-        """Jump over every instant that is due; yields each gap. The caller moves what the cohort's group publishes."""
-        targets: dict[LiveStream, int] = {}  # of streams that count windows will have moved, once the pass has run
+    def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
+        """Jump over the due instants of each cohort that has more than `at_most`; yields each gap. The caller moves what
+        the cohort's group publishes.
+        """
+        targets: dict[LiveStream, int] = {}  # where the pass will have moved derived streams
         for group in self._downstream(moved):
             until = reach(group, targets)
-            if until is not None and group.grid is None and group.publishes is not None:
-                targets[group.publishes] = closed_until(until, group.publishes.batch_ms)
+            if until is None:
+                continue
             for cohort in list(group.cohorts):
                 pace = cohort.pace
-                if until is None or not isinstance(pace, GridPace):
-                    continue
-                after = pace.last
-                if count := pace.skip(until):
+                if isinstance(pace, GridPace) and pace.exceeds(at_most, until):
+                    after, count = pace.last, pace.skip(until)
                     yield cohort, Gap(after, until, count)
+            if (stream := group.publishes) is not None and any(cohort.pace is not None for cohort in group.cohorts):
+                following = until if group.grid is None else group.grid.next_after(until) - 1
+                targets[stream] = closed_until(following, stream.batch_ms)
 
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
@@ -204,9 +210,10 @@ class _Pass:
     are the streams that it has to look at.
     """
 
-    def __init__(self, work: Work, unfinished: dict[LiveStream, None]) -> None:
+    def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog) -> None:
         self._work = work
         self._unfinished = unfinished
+        self._backlog = backlog
         self._due: list[_Due] = []
         self._queued: dict[Cohort, int] = {}
         self._stops: list[tuple[int, int, LiveStream]] = []
@@ -231,10 +238,18 @@ class _Pass:
     def _moved(self, stream: LiveStream) -> None:
         self._queue_stop(stream)
         for group in stream.readers:
+            self._put_off(group)
             self._queue_group(group)
 
     # ---- evaluations
+    def _put_off(self, group: Group) -> None:
+        """Leave a group to the backlog where more is due than one pass may fire."""
+        if self._backlog.at_once is not None and (until := reach(group)) is not None:
+            self._backlog.consider(group, until)
+
     def _queue_group(self, group: Group) -> None:
+        if group in self._backlog:
+            return
         until = reach(group)
         if until is None:
             return
@@ -312,4 +327,5 @@ class _Pass:
                 self._unfinished[group.publishes] = None
                 self._work.counted(cohort)
                 self._moved(group.publishes)
+        self._put_off(group)
         self._queue_group(group)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from weakref import WeakMethod
 
     from penstock.engine.blocks import Evaluation
-    from penstock.engine.member import Gap, Member
+    from penstock.engine.gaps import Gap
+    from penstock.engine.member import Member
 
 
 class Query:

@@ -188,8 +188,12 @@ def _seconds(text: str | None) -> float:
 
 
 def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
-    """A registration as JSON. `point`: P in ms, null where it is not known yet."""
-    return asdict(record) | {"point": None if standing is None else standing.point_ms, "taken_in": standing is not None}
+    """A registration as JSON. `point`: P in ms, null where it is not known yet; `gaps`: instants that leaps of event
+    time have passed over.
+    """
+    gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
+    point = None if standing is None else standing.point_ms
+    return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps}
 
 
 def _missing(name: str) -> Response:

@@ -23,6 +23,8 @@ class Metrics:
         self.batches = self._counter("batches", "batches closed or applied, empty ones included")
         self.transactions = self._counter("transactions", "transactions committed")
         self.evaluations = self._counter("evaluations", "evaluations committed")
+        self.gaps = self._counter("gaps", "gaps: leaps of event time that a query does not evaluate, by query")
+        self.skipped = self._counter("skipped_instants", "instants in gaps")
         self.forks = self._counter("forks", "forks: steps that stores ran for this engine")
         self.forked_rows = self._counter("forked_rows", "rows that went to stores with forks")
         self.retries = self._counter("transient_failures", "steps that failed and were tried again")

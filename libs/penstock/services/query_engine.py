@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 _MEASURE_S = 1.0  # between two looks at memory
+_NAMED = 10  # queries that a log line names
 
 
 class QueryEngineSettings(ClientSettings):
@@ -95,6 +96,15 @@ class CheckpointedEngine:
         if self.engine.trouble != self._told:
             self._told = self.engine.trouble
             self._logger.warning("waiting", reason=self._told or "over")
+        for (after_ms, until_ms), queries in self.engine.told.leaps().items():
+            named = ", ".join(sorted(queries)[:_NAMED])
+            self._logger.warning(
+                "event time leapt: instants are not evaluated (max_catch_up)",
+                after_ms=after_ms,
+                until_ms=until_ms,
+                queries=len(queries),
+                named=named,
+            )
         if not worked and (self._told is not None or self._replica.held is not None):
             self._stopping.wait(timeout_s)  # it has not waited for input
         if self._directory is not None and time.monotonic() >= self._due:
@@ -143,6 +153,7 @@ class EngineGauges:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
         self._evaluations, self._transactions = Tally(metrics.evaluations), Tally(metrics.transactions)
         self._forks, self._forked_rows = Tally(metrics.forks), Tally(metrics.forked_rows)
+        self._gaps, self._skipped = Tally(metrics.gaps), Tally(metrics.skipped)
 
     def observe(self) -> None:
         """Bring the metrics up to date."""
@@ -152,6 +163,8 @@ class EngineGauges:
         metrics.buckets.set(len(engine.buckets))
         self._evaluations.reach(engine.told.evaluations)
         self._transactions.reach(engine.told.transactions)
+        self._gaps.reach(engine.told.gaps)
+        self._skipped.reach(engine.told.skipped)
         if engine.graph is not None and (forking := engine.graph.forking) is not None:
             self._forks.reach(forking.forks)
             self._forked_rows.reach(forking.rows)

@@ -188,6 +188,8 @@ class QueryRegistration:
     topic: str | None = None
     publishes: str | None = None
     not_before_ms: int | None = None
+    steps: tuple[int, ...] = ()
+    starting_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ class Heartbeat:
     url: str | None = None
     holds: tuple[int, ...] = ()
     vts: dict[str, int] = field(default_factory=dict)
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)

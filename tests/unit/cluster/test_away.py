@@ -113,10 +113,10 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
     [left] = cluster.engines.values()
     flaky, finish, finished = Flaky(cluster.terms, 0), left._finish, []
 
-    def finishing(bucket: Any, registration: Any) -> None:
+    def finishing(bucket: Any, registration: Any, over: Any) -> None:
         if len(finished) == 1:
             flaky.rate = 1.0
-        finish(bucket, registration)
+        finish(bucket, registration, over)
         finished.append(registration.record.name)
 
     left._finish = finishing  # type: ignore[method-assign]

@@ -335,3 +335,24 @@ def test_an_interrupted_difference_is_made_again(bench, monkeypatch):
     go_on()
     bench.advance("s", 300)
     assert timeline(query) == {100: [("a", "b")], 200: [], 300: []}
+
+
+def test_the_end_of_a_stream_that_held_its_readers_up_is_no_way_around_the_limit(make_bench):
+    """A reader of a derived stream and of one that is far ahead: stopping the publisher makes all between due."""
+    bench = make_bench(limits=penstock.Limits(max_catch_up=1000))
+    bench.declare("s")
+    bench.declare("t")
+    publisher = publish(bench)
+    text = (
+        "REGISTER QUERY both AS SELECT ?o FROM NAMED STREAM <urn:d> [RANGE 10ms STEP 1ms] "
+        "FROM NAMED STREAM <urn:t> [RANGE 10ms STEP 1ms] WHERE { GRAPH <urn:t> { ?s <urn:p> ?o } }"
+    )
+    reader = bench.engine.register(text)
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 200)
+    bench.advance("t", 200)
+    reader.poll()
+    bench.advance("t", 1_000_000)
+    publisher.stop()
+    assert reader.poll() == []
+    assert [gap.until for gap in reader.gaps] == [1_000_000]

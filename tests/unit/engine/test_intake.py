@@ -332,3 +332,16 @@ def test_a_count_window_that_nobody_polls_is_bounded_too(make_bench):
     assert list(timeline(query)) == [100, 200, 300, 400, 500]
     bench.push("s", 800, "a7 p b")
     assert timeline(query) == {600: [("a8", "b")]}
+
+
+def test_a_jump_over_leaps_leaves_out_only_what_is_beyond_the_limit(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_catch_up=100))
+    bench.declare("s")
+    fine = bench.register("?s ?p ?o", "s RANGE 1s STEP 10ms")
+    coarse = bench.register("?s ?p ?o", "s RANGE 1s STEP 1s")
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 5000, skip="leaps")
+    assert fine.poll() == []
+    assert fine.gaps == [penstock.Gap(0, 5000, 500)]
+    assert [e.time for e in coarse.poll()] == [1000, 2000, 3000, 4000, 5000]
+    assert coarse.gaps == []
