@@ -1,9 +1,9 @@
 """Leaps of event time in the log: which instants of a query no engine evaluates (docs/semantics.md §2, ADR 57).
 
-A leap is one move of one stream that makes more than `max_catch_up` instants of a query due at once. What is due depends
-on the log alone (the query's grid and registration point, and where its streams stand at that step), so every engine
-finds the same gap, whenever it evaluates. An engine that is behind the log finds many steps, each of them small, and
-evaluates all of their instants.
+A leap is one move of one stream that makes more than `max_catch_up` instants of a query due at once. What is due
+depends on the log alone (the query's grid and registration point, and where its streams stand at that step), so every
+engine finds the same gap, whenever it evaluates. An engine that is behind the log finds many steps, each of them small,
+and evaluates all of their instants.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def grid_of(record: QueryRegistration) -> Grid | None:
     return Grid(start or 0, record.steps, bounded=start is not None)
 
 
-def stable(
-    streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]
-) -> int | None:
+def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
     """Return Stable_VTS of some streams as a time, None where one has no progress. Streams that have ended (`ended`:
     where) hold nothing up; where all have, what the furthest has closed is due.
     """
@@ -45,8 +43,8 @@ def stable(
 
 
 def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None, most: int) -> Gap | None:
-    """Return the gap of a query whose streams were stable at `before` and are at `now`; None where at most `most` of its
-    instants became due. `point`: its registration point.
+    """Return the gap of a query whose streams were stable at `before` and are at `now`; None where at most `most` of
+    its instants became due. `point`: its registration point.
     """
     grid = grid_of(record)
     if grid is None or point is None or now is None:

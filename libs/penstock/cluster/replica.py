@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers import Ids
     from penstock.engine.gaps import Gap
 
+
 @dataclass(slots=True)
 class Registration:
     """A standing query as everybody notes it; `point` is P, None until one of its streams has progress.
@@ -70,7 +71,7 @@ class Replica(Generic[W]):
         self.registrations: dict[int, Registration] = {}
         self.history = History()
         self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
-        self.omit: Callable[[Registration, Gap], None] = lambda registration, gap: None  # called for each new gap
+        self.omit: Callable[[Registration, Gap], None] = lambda _, __: None  # called for each new gap
         self.max_catch_up: int | None = None  # instants of a query that one step may make due; None: no bound
         self.commands = 0
         self.insertions = 0

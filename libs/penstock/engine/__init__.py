@@ -16,9 +16,9 @@ from penstock.engine.answers import Solutions
 from penstock.engine.blocks import Evaluation
 from penstock.engine.declaration import Declaration
 from penstock.engine.engine import Engine
+from penstock.engine.gaps import Gap
 from penstock.engine.intake import PushReport
 from penstock.engine.limits import Limits
-from penstock.engine.gaps import Gap
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.standing import Query
 from penstock.engine.status import QueryStatus, StreamWait

@@ -243,7 +243,8 @@ class Engine:
         """No tuple with τ ≤ `timestamp` will come on the stream (None: on any stream that users push to).
 
         Fires what becomes due. `skip=True` jumps over it; `skip="leaps"` jumps over it for the queries that would fire
-        more than `max_catch_up` instants, which are a LimitError otherwise. Each query's `gaps` records what was left out.
+        more than `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records what was left
+        out.
         """
         until = checked_time(timestamp)
         with self._lock:
@@ -254,15 +255,15 @@ class Engine:
         """Advance input streams that were silent for their `idle_timeout_ms`, so that they hold back no query.
 
         `penstock serve` calls this several times a second; other users advance streams themselves. A stream advances to
-        the highest watermark of those read together with it, or with the wall clock where its events follow that. Where
-        a query would fire more than `max_catch_up` instants it jumps over them, and its `gaps` records that. Returns
+        the highest watermark of those read together with it, or with the wall clock where its events follow that. A
+        query that would fire more than `max_catch_up` instants jumps over them, and its `gaps` records that. Returns
         the streams that were advanced.
         """
         moved = []
         with self._lock:
             runtime = self._opened()
             for stream, until in self._idle.look(list(runtime.streams), runtime.core.clock()):
-                runtime.advance_over(stream.iri, until)
+                runtime.advance(stream.iri, until, skip="leaps")
                 moved.append(stream.iri)
         self._deliver()
         return moved

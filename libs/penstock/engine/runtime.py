@@ -13,7 +13,7 @@ from penstock.engine.refused import DeadLetter, Output
 from penstock.engine.registry import Registry
 from penstock.engine.schedule import Schedule
 from penstock.engine.streams import Streams
-from penstock.errors import DataError, LimitError
+from penstock.errors import DataError
 from penstock.node.graph import RemoteGraph
 from penstock.store import _native as native
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Which due instants `advance` jumps over: none (False), all (True), those of queries that have more than max_catch_up."""
+"""Over which due instants `advance` jumps: none, all, or those of queries that have more than `max_catch_up`."""
 
 
 class Runtime:
@@ -75,21 +75,12 @@ class Runtime:
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
-        if not skip:
-            self.schedule.check(moved, time, time)
+        if skip is not True:
+            self.schedule.check(moved, time, time, leaps=skip == "leaps")
         for stream in moved:
             self.registry.begin(stream, time)
             stream.move(time)
         self.progress([*moved, *self._skip(moved, skip)] if skip else moved)
-
-    def advance_over(self, iri: str, time: int) -> None:
-        """Move the watermark of a stream; where more than `max_catch_up` instants become due, jump over them."""
-        try:
-            self.advance(iri, time, skip=False)
-        except LimitError as error:
-            if error.limit != "max_catch_up":
-                raise
-            self.advance(iri, time, skip=True)
 
     def _input_streams(self) -> list[LiveStream]:
         return [stream for stream in self.streams if stream.publisher is None]

@@ -60,10 +60,11 @@ class Schedule:
             del stream.readers[group]
 
     # ---- before anything changes
-    def check(self, moved: Collection[LiveStream], watermark: int, point: int) -> None:
+    def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
         """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
 
-        `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one.
+        `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one. `leaps`:
+        the caller skips the instants of queries that would fire too many.
         """
         if not any(stream.readers for stream in moved):
             return
@@ -71,9 +72,11 @@ class Schedule:
         points = dict.fromkeys(targets, point)
         for group in self._downstream(targets):
             for cohort in group.cohorts:
-                self._check_cohort(cohort, targets, points)
+                self._check_cohort(cohort, targets, points, leaps=leaps)
 
-    def _check_cohort(self, cohort: Cohort, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> None:
+    def _check_cohort(
+        self, cohort: Cohort, targets: dict[LiveStream, int], points: dict[LiveStream, int], *, leaps: bool
+    ) -> None:
         group = cohort.group
         until = reach(group, targets)
         if until is None:
@@ -89,13 +92,15 @@ class Schedule:
         if last is None or (first := group.grid.next_after(last)) > until:
             return
         due = group.grid.count(last, until)
-        if due > self._limits.max_catch_up:
+        leapt = due > self._limits.max_catch_up
+        if leapt and not leaps:
             raise LimitError(
                 f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
                 "advance in smaller steps, or jump with advance(..., skip=True)",
                 limit="max_catch_up",
             )
-        self._check_unpolled(cohort)
+        if not leapt:
+            self._check_unpolled(cohort)
         if (stream := group.publishes) is not None:
             following = group.grid.next_after(until)
             targets[stream] = closed_until(following - 1, stream.batch_ms)
@@ -140,8 +145,8 @@ class Schedule:
         self.unfinished.clear()
 
     def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
-        """Jump over the due instants of each cohort that has more than `at_most`; yields each gap. The caller moves what
-        the cohort's group publishes.
+        """Jump over the due instants of each cohort that has more than `at_most`; yields each gap. The caller moves
+        what the cohort's group publishes.
         """
         targets: dict[LiveStream, int] = {}  # where the pass will have moved derived streams
         for group in self._downstream(moved):

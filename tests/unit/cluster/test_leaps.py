@@ -9,6 +9,7 @@ import pytest
 
 from penstock.cluster.leaps import gap_of, stable
 from penstock.engine.gaps import Gap
+from penstock.log import Record
 from penstock.wire import QueryRegistration
 from support.small_cluster import SmallCluster
 
@@ -193,8 +194,6 @@ def test_a_stream_of_two_partitions_leaps_where_the_slow_one_falls_silent(cluste
 
 
 def write(cluster: SmallCluster, partition: int, time: int, value: int) -> None:
-    from penstock.log import Record
-
     headers = (("timestamp", str(time).encode()),)
     record = Record(cluster.topics.names.events("n"), event(value).encode(), partition=partition, headers=headers)
     cluster._writer.append([record])
@@ -242,7 +241,9 @@ def test_other_streams_go_on_while_a_query_catches_up(cluster, monkeypatch):
 def test_everything_is_evaluated_in_the_end_and_in_order(cluster):
     behind(cluster, instants=3_000)
     cluster.run(60)
-    got = [json.loads(m.value or b"")["time"] for m in cluster.messages(cluster.topics.names.results) if b'"q"' in m.value]
+    got = [
+        json.loads(m.value or b"")["time"] for m in cluster.messages(cluster.topics.names.results) if b'"q"' in m.value
+    ]
     assert got == [1_000 + 500 * i for i in range(3_000)]
 
 
