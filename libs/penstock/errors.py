@@ -9,10 +9,14 @@ __all__ = [
     "LimitError",
     "PenstockError",
     "QueryError",
+    "QueryLimitError",
     "StorageError",
     "UnboundedStorageWarning",
     "UnknownStreamError",
 ]
+
+
+_SHOWN = 120  # characters of a line on either side of a fault
 
 
 class PenstockError(Exception):
@@ -41,8 +45,12 @@ class QueryError(PenstockError):
         if not 1 <= self.line <= len(lines):
             return head
         source = lines[self.line - 1]
-        pad = "".join("\t" if c == "\t" else " " for c in source[: self.column - 1])
-        return f"{head}\n  {source}\n  {pad}^"
+        begin = max(0, self.column - 1 - _SHOWN)
+        end = self.column - 1 + _SHOWN
+        before, after = source[begin : self.column - 1], source[self.column - 1 : end]
+        lead, tail = "…" if begin else "", "…" if end < len(source) else ""
+        pad = " " * len(lead) + "".join("\t" if c == "\t" else " " for c in before)
+        return f"{head}\n  {lead}{before}{after}{tail}\n  {pad}^"
 
 
 class DataError(PenstockError):
@@ -66,6 +74,10 @@ class LimitError(PenstockError):
     def __init__(self, message: str = "", *, limit: str = "") -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class QueryLimitError(QueryError, LimitError):
+    """A query whose text or plan exceeds a limit of planning; the message names the limit. Nothing was changed."""
 
 
 class StorageError(PenstockError):

@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from penstock.errors import DataError, LimitError, PenstockError, QueryError, UnknownStreamError
+from penstock.errors import DataError, LimitError, PenstockError, QueryError, QueryLimitError, UnknownStreamError
 from penstock.log import TransientError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _ERRORS: dict[str, type[PenstockError]] = {
     "LimitError": LimitError,
     "UnknownStreamError": UnknownStreamError,
 }
+_QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLimitError": QueryLimitError}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,6 @@ def refusal(answer: bytes, code: int) -> PenstockError:
         name, message = found["error"], found["message"]
     except (ValueError, KeyError, TypeError):
         return PenstockError(f"HTTP {code}: {answer[:200]!r}")
-    if name == "QueryError":
-        return QueryError(message, int(found["line"]), int(found["column"]), found.get("construct", ""))
+    if (kind := _QUERY_ERRORS.get(name)) is not None:
+        return kind(message, int(found["line"]), int(found["column"]), found.get("construct", ""))
     return _ERRORS.get(name, PenstockError)(message)

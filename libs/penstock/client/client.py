@@ -318,4 +318,4 @@ def _name_of(text: str, base: str | None) -> str:
 
 
 def _with_text(error: QueryError, text: str) -> QueryError:
-    return QueryError(error.message, error.line, error.column, error.construct, text)
+    return type(error)(error.message, error.line, error.column, error.construct, text)

@@ -84,7 +84,7 @@ class Bucket:
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
         """Put a query into its cohort; returns that where it is new and has a registration point."""
         record, point = registration.record, registration.point
-        ir = texts.parse(record.text, record.base)
+        ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.era = self.era
         member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again

@@ -90,7 +90,7 @@ class QueryEngine:
         replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
         replica.omit = self._omit
         self._catch_up = CatchUp(replica.runtime, clock)
-        self._texts = Texts(replica.runtime.core.limits.text_cache)
+        self._texts = Texts(replica.runtime.core.limits)
         core = replica.runtime.core
         assert isinstance(core, ClusterCore)
         self.one_shot = OneShot(asking(core), replica.runtime.streams, self._texts)
@@ -307,7 +307,9 @@ class QueryEngine:
         """Have the cluster's ids given to constants before a query is planned: half planned, it could not wait."""
         runtime, terms = self.replica.runtime, self.replica.terms
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
-        found = (constants_of(self._texts.parse(record.text, record.base), catalogue) for record in records)
+        found = (
+            constants_of(self._texts.parse(record.text, record.base, accepted=True), catalogue) for record in records
+        )
         terms.learn(term for constants in found for term in constants)
 
     def _go_on(self) -> None:

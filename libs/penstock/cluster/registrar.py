@@ -20,6 +20,7 @@ from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
 from penstock.errors import DataError, PenstockError, QueryError
 from penstock.query import functions
+from penstock.query.budget import planning
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 from penstock.rdf.terms import IRI
@@ -138,7 +139,13 @@ class Registrar:
         """Register a query; nothing where it stands so already. QueryError where it cannot be one."""
         if self.stands(name, text, base, topic):
             return Change()
-        statement = parse(text, base)
+        limits = self._runtime.core.limits
+        with planning(limits, text):
+            return self._register(name, parse(text, base, limits=limits), base, topic, not_before_ms)
+
+    def _register(
+        self, name: str, statement: Statement, base: str | None, topic: str | None, not_before_ms: int | None
+    ) -> Change:
         self._check_derived(statement)
         member = self._runtime.registry.register(statement, name, base)
         change = self._publish(member)
@@ -150,7 +157,7 @@ class Registrar:
         record = QueryRegistration(
             number,
             name,
-            text,
+            statement.text,
             group,
             streams,
             base,
@@ -246,7 +253,7 @@ class Registrar:
             self._runtime.streams.declare(declaration_of(record))
             self.streams[record.iri] = record
             return
-        statement = parse(record.text, record.base)
+        statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
         member = self._runtime.registry.register(statement, record.name, record.base, stands=True)
         self._groups[member.group] = record.group
         self.queries[record.name], self.needs[record.name] = record, needs_of(statement)

@@ -33,6 +33,7 @@ from penstock.engine.statistics import engine_stats
 from penstock.engine.storing import Document, LoadReport, insert
 from penstock.errors import DataError, PenstockError, StorageError, UnboundedStorageWarning, UnknownStreamError
 from penstock.query import functions
+from penstock.query.budget import planning
 from penstock.rdf import terms as terms_of
 from penstock.store import _native as native
 
@@ -96,7 +97,7 @@ class Engine:
             self._release(clean=False)
             raise
         core = self._runtime.core
-        self._texts = Texts(core.limits.text_cache)
+        self._texts = Texts(core.limits)
         self._one_shot = OneShot(core, self._runtime.streams, self._texts)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
         self._idle = IdleSources()
@@ -290,9 +291,10 @@ class Engine:
 
         `name` takes the place of the text's own. `base` is what relative IRIs and bare names are read against.
         """
-        statement = self._texts.parse(text, base)
-        with self._lock:
-            return self._handle(self._opened().registry.register(statement, name, base))
+        with planning(self.limits, text):
+            statement = self._texts.parse(text, base)
+            with self._lock:
+                return self._handle(self._opened().registry.register(statement, name, base))
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -303,9 +305,10 @@ class Engine:
     def explain(self, query: str | Query, base: str | None = None) -> str:
         """Return the plan: operators, estimates, and what the last run really did. Nothing is registered or run."""
         text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
-        statement = self._texts.parse(text, base)
-        with self._lock:
-            return explain(self._opened(), self._one_shot, statement, base)
+        with planning(self.limits, text):
+            statement = self._texts.parse(text, base)
+            with self._lock:
+                return explain(self._opened(), self._one_shot, statement, base)
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:

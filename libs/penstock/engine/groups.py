@@ -55,9 +55,10 @@ class Group:
             yield self.main
         yield from self.apart.values()
 
-    def make_plan(self, core: Core, streams: Streams, sample: Sequence[Constant]) -> Planned:
+    def make_plan(self, core: Core, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False) -> Planned:
         """Plan the template before any window exists; QueryError where it cannot be planned."""
-        self.plan = make_plan(self.template, EngineCatalogue(core, streams), grouped=True, sample=sample)
+        catalogue = EngineCatalogue(core, streams)
+        self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: Core, streams: Streams, stored: native.Source) -> Planned:
@@ -74,7 +75,7 @@ class Group:
 
     def _replan(self, catalogue: EngineCatalogue, sample: Sequence[Constant]) -> None:
         try:
-            self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample)
+            self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=True)
         except PenstockError:
             _log.exception("a query could not be planned anew: it keeps its plan")
 

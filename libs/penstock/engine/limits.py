@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.query.budget import PlanningLimits
+
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one engine may hold and do.
+class Limits(PlanningLimits):
+    """What one engine may hold and do. Bounds on texts and plans: `PlanningLimits`.
 
     max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2).
     max_unpolled: evaluations that a query may hold for `poll()` before pushes are refused (docs/api.md).
     max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
     max_event_bytes: size of one event's text.
-    max_streams, max_queries, max_windows: declarations, registrations, and windows in one query.
+    max_streams, max_queries: declarations and registrations.
     evaluation_timeout_s, query_timeout_s: time of one evaluation of a standing query, and of a one-shot (0 = no limit).
     evaluation_memory_mb: memory of either (0 = no limit).
     max_shards: of one stored graph.
@@ -30,7 +32,6 @@ class Limits:
     max_event_bytes: int = 64 << 20
     max_streams: int = 65_536
     max_queries: int = 1_000_000
-    max_windows: int = 64
     max_shards: int = 1_024
     evaluation_timeout_s: float = 10.0
     query_timeout_s: float = 60.0

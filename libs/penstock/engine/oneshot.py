@@ -18,23 +18,29 @@ if TYPE_CHECKING:
     import rdflib
 
     from penstock.engine.core import Core
+    from penstock.engine.limits import Limits
     from penstock.engine.streams import Streams
     from penstock.query.ir import Statement
 
 _MAX_RETRIES = 3  # of a query that a node's end interrupted
+_CACHED_TEXT = 1 << 16  # characters of a text that is worth its place in a cache
 _REPLAN_EVERY = 64  # uses of a plan between looks at whether the counts still fit it
 
 
 class Texts:
-    """Parsed texts: a text asked again is not parsed again."""
+    """Parsed texts: a text asked again is not parsed again, unless it is long."""
 
-    def __init__(self, size: int) -> None:
-        self._cache: Cache[tuple[str, str | None], Statement] = Cache(size)
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._cache: Cache[tuple[str, str | None], Statement] = Cache(limits.text_cache)
 
-    def parse(self, text: str, base: str | None) -> Statement:
-        """Return the text's checked form; QueryError where it has none."""
+    def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
+        """Return the text's checked form; QueryError where it has none. `accepted`: it was read before, elsewhere."""
         found = self._cache.get((text, base))
-        return found if found is not None else self._cache.put((text, base), parse(text, base))
+        if found is not None:
+            return found
+        statement = parse(text, base, limits=self._limits, accepted=accepted)
+        return self._cache.put((text, base), statement) if len(text) <= _CACHED_TEXT else statement
 
 
 @dataclass(slots=True)
@@ -125,8 +131,8 @@ class OneShot:
         asked = self._plans.get((ir.text, base))
         if asked is not None and self._holds(asked, view):
             return asked
-        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
-        return self._plans.put((ir.text, base), _Asked(planned))
+        asked = _Asked(make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False))
+        return self._plans.put((ir.text, base), asked) if len(ir.text) <= _CACHED_TEXT else asked
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
         if asked.planned.blind:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from penstock.errors import AwayError, DataPlaneError
+from penstock.query.budget import planning
 from penstock.query.planner import PhysicalPlan, plan
+from penstock.query.templates import Template
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from penstock.engine.core import Core
     from penstock.engine.streams import Streams
     from penstock.query.algebra import Iri, Literal
+    from penstock.query.budget import PlanningLimits
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.placement import Placement
-    from penstock.query.templates import Constant, Template
+    from penstock.query.templates import Constant
 
 T = TypeVar("T")
 CompiledPlan: TypeAlias = native.Plan
@@ -47,6 +50,11 @@ class EngineCatalogue:
         self._stored = stored
         self.constants: dict[Iri | Literal, int] = {}
         self.blind = False
+
+    @property
+    def limits(self) -> PlanningLimits:
+        """Bounds on plans."""
+        return self._core.limits
 
     @property
     def placement(self) -> Placement | None:
@@ -143,13 +151,19 @@ def make_plan(
     *,
     grouped: bool,
     sample: Sequence[Constant] = (),
+    accepted: bool = False,
 ) -> Planned:
-    """Plan and compile a query (or a group's template)."""
-    physical = plan(query, catalogue, grouped=grouped, sample=sample)
-    factors = tuple(native.Plan(spec) for spec in physical.factors)
-    reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
-    compiled = native.Plan(physical.spec)
-    return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
+    """Plan and compile a query (or a group's template); QueryLimitError beyond the engine's limits on plans.
+
+    `accepted`: it was planned before, when it was registered.
+    """
+    asked = query.query if isinstance(query, Template) else query
+    with planning(catalogue.limits, asked.text, accepted=accepted):
+        physical = plan(query, catalogue, grouped=grouped, sample=sample)
+        factors = tuple(native.Plan(spec) for spec in physical.factors)
+        reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
+        compiled = native.Plan(physical.spec)
+        return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
 
 
 def _reads_stored(spec: object) -> bool:

@@ -12,6 +12,7 @@ from penstock.engine.member import Member
 from penstock.engine.planning import EngineCatalogue
 from penstock.engine.windows import WindowPool
 from penstock.errors import LimitError, QueryError
+from penstock.query.budget import planning
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import error_at, resolve
 from penstock.query.templates import parametrise
@@ -62,7 +63,10 @@ class Registry:
     # ---- coming
     def register(self, statement: Statement, name: str | None, base: str | None, *, stands: bool = False) -> Member:
         """Add a standing query; QueryError (and nothing changes) where it cannot be one. `stands`: it was before."""
-        ir = self._checked(statement)
+        with planning(self._core.limits, statement.text, accepted=stands):
+            return self._register(self._checked(statement), name, base, stands=stands)
+
+    def _register(self, ir: ContinuousQuery, name: str | None, base: str | None, *, stands: bool) -> Member:
         name = self._name(ir, name)
         member = self._enrol(ir, name, base, stands=stands)
         point = self.registration_point(member.group.streams)
@@ -80,9 +84,6 @@ class Registry:
         if not statement.windows:
             message = "a standing query needs a window over a stream; a query without one is asked with Engine.query"
             raise error_at(statement, statement.at, message)
-        if len(statement.windows) > self._core.limits.max_windows:
-            message = f"more than {self._core.limits.max_windows} windows (max_windows)"
-            raise error_at(statement, statement.windows[self._core.limits.max_windows].at, message)
         if len(self.members) >= self._core.limits.max_queries:
             raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
         return statement
@@ -97,7 +98,8 @@ class Registry:
 
     def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:
         """Add a query of a checkpoint to its group, but to no cohort yet; the stream that it publishes is there."""
-        return self._enrol(ir, name, base, restored=True)
+        with planning(self._core.limits, ir.text, accepted=True):
+            return self._enrol(ir, name, base, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
         """Put queries of one group into a cohort as a checkpoint has it."""
@@ -126,7 +128,7 @@ class Registry:
         if group is None:
             read = dict.fromkeys(clause.stream for clause in resolved.windows)
             group = Group(template, [self._streams.get(iri) for iri in read], self.era)
-            group.make_plan(self._core, self._streams, constants)
+            group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         if (self.era, template) not in self._groups:
             if resolved.publishes:

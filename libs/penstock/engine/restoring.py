@@ -93,7 +93,7 @@ class _Reader:
 
     def _member(self, saved: dict[str, Any]) -> None:
         try:
-            ir = parse(saved["text"], saved["base"])
+            ir = parse(saved["text"], saved["base"], limits=self._runtime.core.limits, accepted=True)
             assert isinstance(ir, ContinuousQuery)
             member = self._runtime.registry.restore(ir, saved["name"], saved["base"])
         except QueryError as error:

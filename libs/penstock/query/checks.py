@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.query.algebra import Expr, Triple
     from penstock.query.ast_nodes import QuerySyntax
+    from penstock.query.budget import Budget
     from penstock.query.ir import ContinuousQuery
-
-MAX_PATTERNS = 200
-"""Patterns inside one another."""
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:
@@ -40,14 +38,17 @@ def check_windows(query: ContinuousQuery) -> None:
         raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
 
 
-def check_depth(root: Node) -> None:
+def check_depth(root: Node, budget: Budget) -> None:
     """Everything after the front end recurses over the algebra: bound its depth (long chains of OPTIONAL are deep)."""
+    most = 2 * budget.limits.max_nesting
     stack: list[tuple[Node, int, int]] = [(root, 1, 0)]
     while stack:
         node, depth, at = stack.pop()
         at = node.at if node.at >= 0 else at
-        if depth > MAX_PATTERNS:
-            raise Fault(f"the query is nested too deeply: more than {MAX_PATTERNS} patterns inside one another", at)
+        budget.spend(at)
+        if depth > most:
+            message = f"the query is nested too deeply: more than {most} patterns inside one another"
+            budget.exceeded("max_nesting", message, at)
         stack.extend((child, depth + 1, at) for child in children(node))
         for expr in expressions(node):
             stack.extend((pattern, depth + 1, at) for pattern in _exists(expr))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from penstock.errors import QueryError
+from penstock.errors import QueryError, QueryLimitError
 
+_SHOWN = 200  # characters of a construct
 _WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 
 
@@ -22,6 +23,10 @@ class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outsi
         self.construct = construct
 
 
+class LimitFault(Fault):
+    """The construct at offset `at` exceeds a limit of planning."""
+
+
 def query_error(fault: Fault, text: str) -> QueryError:
     """The QueryError for a fault in the text as it was written."""
     offset = min(max(fault.at, 0), len(text))
@@ -29,5 +34,6 @@ def query_error(fault: Fault, text: str) -> QueryError:
     if not lines or lines[-1].splitlines()[0] != lines[-1]:
         lines.append("")
     word = _WORD.match(text, offset)
-    construct = fault.construct or (word[0] if word else "")
-    return QueryError(fault.message, len(lines), len(lines[-1]) + 1, construct, text)
+    construct = (fault.construct or (word[0] if word else ""))[:_SHOWN]
+    error = QueryLimitError if isinstance(fault, LimitFault) else QueryError
+    return error(fault.message, len(lines), len(lines[-1]) + 1, construct, text)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import islice
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
+from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from penstock.query.ast_nodes import QueryText, UpdateText
-from penstock.query.faults import Fault, query_error
+from penstock.query.ast_nodes import InsertDataSyntax, QueryText, UpdateText
+from penstock.query.budget import Budget, PlanningLimits, planning
 from penstock.query.grammar import sparql
 from penstock.query.lexis import read_source
 from penstock.query.messages import unexpected_character, unexpected_token
@@ -18,43 +20,51 @@ if TYPE_CHECKING:
     from penstock.query.ir import Statement
     from penstock.query.lexis import Source
 
-MAX_TEXT = 10_000_000
-"""Characters of a query's text."""
-MAX_TOKENS = 1_000_000
-"""Tokens of a query's text: each takes about half a kilobyte and some microseconds."""
+_LIMITS = PlanningLimits()
+_STATEMENT = 4  # values on the parser's stack that say what kind of statement it reads
+_LOOK_EVERY = 512  # tokens between looks at the budget, which take a unit of work for each sixteen
 
 
-def parse(text: str, base: str | None = None, *, any_function: bool = False) -> Statement:
+def parse(
+    text: str,
+    base: str | None = None,
+    *,
+    any_function: bool = False,
+    limits: PlanningLimits = _LIMITS,
+    accepted: bool = False,
+) -> Statement:
     """The checked IR of a text in any dialect of the language: a query, or INSERT DATA.
 
     `base` is what relative IRIs and bare names are read against until the text says BASE. Functions that Penstock does
     not have are an error, unless `any_function` asks for the grammar's view alone: then they are calls named by their
-    IRI, which nothing can run. Raises QueryError.
+    IRI, which nothing can run. Raises QueryError, and QueryLimitError beyond `limits`. A text that was `accepted`
+    before is not timed.
     """
-    try:
-        syntax = parse_syntax(text)
-        translation = Translation(text, base, any_function=any_function)
+    with planning(limits, text, accepted=accepted) as budget:
+        syntax = parse_syntax(text, budget)
+        translation = Translation(text, base, budget, any_function=any_function)
         if isinstance(syntax, UpdateText):
             return translation.insert_data(syntax)
         return translation.query(syntax)
-    except Fault as fault:
-        raise query_error(fault, text) from None
 
 
-def parse_syntax(text: str) -> QueryText | UpdateText:
-    """The syntax tree of a text; Fault where the grammar does not have it."""
-    if len(text) > MAX_TEXT:
-        raise Fault(f"the text is longer than {MAX_TEXT:,} characters", 0)
+def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateText:
+    """The syntax tree of a text; Fault where the grammar does not have it, or the text is beyond the budget."""
+    budget = budget or Budget(_LIMITS, text)
+    _check_size(text, budget)
+    began = thread_time()
+    sparql()  # made at first use
+    budget.defer(thread_time() - began)
     source = read_source(text)
     parsing: Any = sparql().parse_interactive(source.parsed)  # lark leaves parts of it untyped
     state = parsing.parser_state
-    fed = 0
+    fed, look = 0, min(_LOOK_EVERY, budget.limits.max_query_tokens)
     try:
         for token in parsing.lexer_thread.lex(state):
             if source.ends:
                 token.start_pos = source.offset(token.start_pos)
-            if fed == MAX_TOKENS:
-                raise Fault(f"the text has more than {MAX_TOKENS:,} words and signs", token.start_pos)
+            if fed == look:
+                look = _look(budget, fed, token, state)
             state.feed_token(token)
             fed += 1
         syntax: QueryText | UpdateText = parsing.feed_eof()
@@ -63,6 +73,36 @@ def parse_syntax(text: str) -> QueryText | UpdateText:
     except UnexpectedToken as error:
         raise unexpected_token(source, error.token, _accepted_after(source, fed)) from None
     return syntax
+
+
+def _check_size(text: str, budget: Budget) -> None:
+    most = budget.limits.max_text_bytes
+    if len(text) <= most // 4:
+        return
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return  # the reader says where the surrogate is
+    if size > most:
+        budget.exceeded("max_text_bytes", f"the text has {size:,} bytes, of at most {most:,}", 0)
+
+
+def _look(budget: Budget, fed: int, token: Token, state: Any) -> int:
+    """Compare the tokens so far with the budget; return at how many tokens to look again."""
+    name, what, most = "max_query_tokens", "query", budget.limits.max_query_tokens
+    if any(_of_update(part) for part in state.value_stack[:_STATEMENT]):
+        name, what, most = "max_update_tokens", "update", budget.limits.max_update_tokens
+        budget.untimed()
+    at = token.start_pos or 0
+    if fed >= most:
+        budget.exceeded(name, f"the {what} has more than {most:,} words and signs", at)
+    budget.spend(at, _LOOK_EVERY // 16)
+    return min(fed + _LOOK_EVERY, most)
+
+
+def _of_update(part: object) -> bool:
+    """Whether a value on the parser's stack belongs to a text of INSERT DATA."""
+    return isinstance(part, InsertDataSyntax) or (isinstance(part, Token) and part.type == "INSERT")
 
 
 def _accepted_after(source: Source, count: int) -> set[str]:

@@ -22,6 +22,7 @@ from penstock.query.algebra import (
     Term,
     Variable,
 )
+from penstock.query.budget import PlanningLimits, planning
 from penstock.query.datasets import query_dataset
 from penstock.query.explain import render
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
@@ -30,17 +31,19 @@ from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import term_spec
 from penstock.query.planning.narrowing import narrowed
 from penstock.query.planning.patterns import join
-from penstock.query.scope import occurring, visible
+from penstock.query.scope import binding_variables, certain, occurring, size, visible
 from penstock.query.templates import Template
 from penstock.query.walk import rebuild, rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
     from penstock.query.templates import Constant
 
 MEMBER = "$member"
+_LIMITS = PlanningLimits()
 _STALE_FACTOR = 4  # counts that grew or shrank by more make another order likely
 _STALE_FLOOR = 64  # below that many edges any order will do
 
@@ -92,6 +95,19 @@ def plan(
 
     `grouped` adds the member column; `sample` are one member's constants, whose exact degrees stand for all.
     """
+    asked = query.query if isinstance(query, Template) else query
+    with planning(_LIMITS, asked.text) as budget:
+        return _planned(query, catalogue, budget, grouped=grouped, sample=sample)
+
+
+def _planned(
+    query: ContinuousQuery | Template,
+    catalogue: Catalogue,
+    budget: Budget,
+    *,
+    grouped: bool,
+    sample: Sequence[Constant],
+) -> PhysicalPlan:
     parameters = query.parameters if isinstance(query, Template) else ()
     query = query.query if isinstance(query, Template) else query
     constants = {parameter.name: constant for parameter, constant in zip(parameters, sample, strict=False)}
@@ -103,10 +119,13 @@ def plan(
         estimator=Estimator(catalogue, constants),
         hidden=hidden,
         member=MEMBER if grouped else None,
+        budget=budget,
     )
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
-    body = join(context, _with_unique_names(query.algebra), context.seed(), scope)
+    algebra = _with_unique_names(query.algebra)
+    size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)  # remembered while the stack is short
+    body = join(context, algebra, context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
     roots = _factors(context, query, body)
     shown = frozenset(slot for _, slot in outputs).union(seed[:1] if grouped else ())

@@ -6,6 +6,9 @@ where no FILTER, BIND, OPTIONAL or MINUS inside could see the difference; `corre
 
 from __future__ import annotations
 
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
 from penstock.query.algebra import (
     AggregateCall,
     Bgp,
@@ -32,10 +35,35 @@ from penstock.query.algebra import (
     Variable,
     WindowGraph,
 )
-from penstock.query.walk import nodes
+from penstock.query.budget import current, spend
+from penstock.query.walk import children, expressions, nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Names = frozenset[str]
+N = TypeVar("N")
+T = TypeVar("T")
 _NONE: Names = frozenset()
+
+
+def _remembered(fact: Callable[[N], T]) -> Callable[[N], T]:
+    """A fact about nodes that is found out once for each while a text is planned."""
+
+    @wraps(fact)
+    def found(node: N) -> T:
+        budget = current()
+        if budget is None:
+            return fact(node)
+        known = budget.facts.setdefault(fact, {})
+        entry = known.get(id(node))
+        if entry is None:
+            budget.spend()
+            entry = known[id(node)] = (node, fact(node))  # the node stays, so that its id does
+        value: T = entry[1]
+        return value
+
+    return found
 
 
 def pattern_variables(pattern: Triple | PathTriple) -> Names:
@@ -61,6 +89,7 @@ def expression_variables(expr: Expr) -> Names:
             return _NONE
 
 
+@_remembered
 def visible(node: Node) -> Names:
     """In-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
     match node:
@@ -87,6 +116,7 @@ def visible(node: Node) -> Names:
             return frozenset(variable.name for variable in node.variables)
 
 
+@_remembered
 def certain(node: Node) -> Names:
     """Variables bound in every solution of the pattern (a lower bound)."""
     match node:
@@ -118,6 +148,7 @@ def certain(node: Node) -> Names:
             return visible(node)
 
 
+@_remembered
 def all_variables(node: Node) -> Names:
     """Every variable that occurs in the pattern, in scope or in an expression (hidden ones of sub-selects left out)."""
     match node:
@@ -140,6 +171,7 @@ def all_variables(node: Node) -> Names:
             return visible(node)
 
 
+@_remembered
 def binding_variables(node: Node) -> Names:
     """Variables where something binds or is looked up: patterns, BIND, VALUES, graph names; not in expressions."""
     match node:
@@ -160,6 +192,7 @@ def binding_variables(node: Node) -> Names:
 
 def correlatable(node: Node, outer: Names) -> bool:
     """Whether evaluating `node` on rows that already bind `outer` gives the join (see the module's docstring)."""
+    spend()
     match node:
         case Bgp() | Values():
             return True
@@ -188,7 +221,35 @@ def correlatable(node: Node, outer: Names) -> bool:
 
 def occurring(node: Node) -> Names:
     """Every variable name that stands anywhere in the pattern, hidden ones of sub-selects included."""
-    names = set(all_variables(node))
+    names = set[str]()
     for inner in nodes(node):
-        names |= all_variables(inner)
+        spend()
+        names |= _own_variables(inner)
     return frozenset(names)
+
+
+def _own_variables(node: Node) -> Names:
+    """Names that stand at the node itself; below a node that only hands them on, they stand further down."""
+    names = frozenset[str]().union(*map(expression_variables, expressions(node)))
+    match node:
+        case Extend():
+            return names | {node.variable.name}
+        case Graph() if isinstance(node.name, Variable):
+            return names | {node.name.name}
+        case Bgp() | Values():
+            return visible(node)
+        case Group() | Project():
+            return visible(node)
+        case OrderBy():
+            return _NONE
+        case _:
+            return names
+
+
+@_remembered
+def size(part: Triple | PathTriple | Node) -> int:
+    """Nodes and triples of a pattern, those of EXISTS left out."""
+    if isinstance(part, (Triple, PathTriple)):
+        return 1
+    own = len(part.patterns) if isinstance(part, Bgp) else 1
+    return own + sum(map(size, children(part)))

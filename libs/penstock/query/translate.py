@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.query.algebra import Node
     from penstock.query.ast_nodes import Registration
+    from penstock.query.budget import Budget
     from penstock.query.ir import Dataset
 
 _LABELS = re.compile(r"_:([\w.·-]+)")
@@ -65,10 +66,10 @@ class _Body:
 class Translation:
     """One text, with its base and its names."""
 
-    def __init__(self, text: str, base: str | None, *, any_function: bool = False) -> None:
+    def __init__(self, text: str, base: str | None, budget: Budget, *, any_function: bool = False) -> None:
         taken = frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
         self._text = text
-        self._context = Context(Names(base), taken, any_function=any_function)
+        self._context = Context(Names(base, budget), budget, taken, any_function=any_function)
 
     def query(self, syntax: QueryText) -> ContinuousQuery:
         """A query, checked."""
@@ -81,7 +82,7 @@ class Translation:
         context.computed_every_ms = header.computed_every_ms
         dataset = read_dataset(syntax.query.dataset, context)
         body = _body(syntax.query, context)
-        check_depth(body.algebra)
+        check_depth(body.algebra, context.budget)
         check_kinds(context)
         query = self._put_together(header, body, dataset, syntax)
         check_windows(query)

@@ -57,6 +57,7 @@ def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Datase
         name = source.value if clause.window_name is None else context.names.iri(clause.window_name).value
         extent = _extent(source.value, clause.window, context)
         own_name = clause.window_name is not None
+        _check_count(context, position(clause.source))
         window = WindowClause(name, source.value, extent, not clause.named, own_name, position(clause.source))
         _check_name(window, context.windows, position(clause.window_name or clause.source))
         context.windows[name] = window
@@ -71,6 +72,7 @@ def block_window(stream: str, block: StreamPattern, context: Context) -> str:
             return clause.name
     name = stream if stream not in context.windows else f"{GENERATED}{len(context.windows)}"
     at = position(block.stream)
+    _check_count(context, at)
     context.windows[name] = WindowClause(name, stream, extent, in_default=False, named_window=True, at=at)
     if block.window.kind == "RANGE" and block.window.step is None and not block.window.tumbling:
         context.warnings.append(
@@ -113,6 +115,12 @@ def _count(token: object) -> int:
     if len(token) > 12 or not 0 < int(token) <= MAX_COUNT:
         raise Fault(f"a count window holds 1 to {MAX_COUNT} tuples", position(token), str(token))
     return int(token)
+
+
+def _check_count(context: Context, at: int) -> None:
+    most = context.budget.limits.max_windows
+    if len(context.windows) >= most:
+        context.budget.exceeded("max_windows", f"the query has more than {most} windows", at)
 
 
 def _check_name(clause: WindowClause, earlier: dict[str, WindowClause], at: int) -> None:

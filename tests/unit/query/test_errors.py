@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import QueryError, parse
+from penstock import LimitError, QueryError, QueryLimitError, parse
+from penstock.query.budget import PlanningLimits
+from penstock.query.ir import InsertData
 
 
 def error(text: str) -> QueryError:
@@ -99,9 +101,31 @@ def test_long_constructs_are_shortened_in_the_message() -> None:
     assert len(caught.message) < 200
 
 
-def test_a_text_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.query.parser.MAX_TEXT", 100)
-    assert "longer than 100 characters" in error("ASK {}" + " " * 100).message
-    monkeypatch.setattr("penstock.query.parser.MAX_TOKENS", 10)
-    assert "more than 10 words" in error("ASK { ?a ?b ?c . ?a ?b ?c . }").message
-    parse("ASK { ?a ?b ?c . ?d }".replace("?d ", ""))
+def limited(text: str, **limits: int) -> QueryLimitError:
+    with pytest.raises(QueryLimitError) as caught:
+        parse(text, limits=PlanningLimits(**limits))
+    return caught.value
+
+
+def test_a_text_beyond_a_limit_is_refused_with_its_name_and_place() -> None:
+    long = limited("ASK {}" + " " * 100, max_text_bytes=100)
+    assert long.message == "the text has 106 bytes, of at most 100 (max_text_bytes): split the query"
+    many = limited("ASK { ?a ?b ?c .\n ?a ?b ?c . }", max_query_tokens=10)
+    assert many.message == "the query has more than 10 words and signs (max_query_tokens): split the query"
+    assert (many.line, many.column) == (2, 13)
+    assert isinstance(many, LimitError)
+    parse("ASK { ?a ?b ?c ; ?b ?c }", limits=PlanningLimits(max_query_tokens=10))
+
+
+def test_an_update_has_a_limit_of_its_own() -> None:
+    text = "INSERT DATA { " + "<urn:a> <urn:b> <urn:c> . " * 300 + "}"
+    assert isinstance(parse(text, limits=PlanningLimits(max_query_tokens=10)), InsertData)
+    found = limited(text, max_query_tokens=10, max_update_tokens=1000)
+    assert "the update has more than 1,000 words and signs (max_update_tokens)" in found.message
+
+
+def test_a_long_line_is_shown_around_the_fault() -> None:
+    shown = str(error("SELECT * { ?s ?p ?o . " * 1 + "?s ?p ?o . " * 5_000 + "FILTER }"))
+    assert len(shown) < 1_000
+    _, line, caret = shown.split("\n")
+    assert line[caret.index("^")] == "}"

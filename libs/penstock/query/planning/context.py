@@ -5,15 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.query.scope import size
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
     from penstock.query.datasets import Parts, QueryDataset
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cardinality import Estimator
+    from penstock.query.planning.flatten import Element
     from penstock.query.planning.forks import Chain
     from penstock.query.scope import Names
 
 Spec = dict[str, Any]
+
+_SIDES = ("in", "left", "right", "inner")
+_NODE_BYTES = 3_072  # of an operator, as Python and the core hold it
+_CELL_BYTES = 12  # of each of its columns
+_MOST_SLOTS = 0xFFFF  # docs/plan-format.md
+_LABEL = 2_000  # characters of what EXPLAIN says of an operator
+_SEARCHED_SIZE = 256  # nodes of the patterns in a group whose orders are all compared
+_MOST_SEARCHES = 256  # groups of one plan that are ordered so
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +69,25 @@ class PlanContext:
     estimator: Estimator
     hidden: tuple[str, ...]
     member: str | None
+    budget: Budget
     substituted: Names = frozenset()  # outer names that an EXISTS being planned sees as constants
     subplans: list[Spec] = field(default_factory=list)
     labels: dict[int, tuple[str, float]] = field(default_factory=dict)  # node id -> description, expected rows
     chains: dict[int, Chain] = field(default_factory=dict)  # by fork
     fragments: dict[int, str] = field(default_factory=dict)  # by fork: the plan of its steps, for nodes
     _slots: dict[str, int] = field(default_factory=dict)
+    _searches: int = 0
+    _depths: list[int] = field(default_factory=list)  # by node: operators on its longest way to a leaf
 
     def slot(self, name: str) -> int:
         """The slot of a variable."""
-        return self._slots.setdefault(name, len(self._slots))
+        slots = self._slots
+        found = slots.get(name)
+        if found is None:
+            found = slots[name] = len(slots)
+            if found > _MOST_SLOTS:
+                self.budget.exceeded("max_variables", f"the plan has more than {_MOST_SLOTS:,} variables")
+        return found
 
     def fresh(self, kind: str) -> int:
         """A slot that no variable of the query has."""
@@ -75,6 +98,13 @@ class PlanContext:
         """How many slots there are."""
         return len(self._slots)
 
+    def may_search(self, elements: Sequence[Element]) -> bool:
+        """Whether all orders of a group may be compared: the elements are small, and few groups have had that yet."""
+        if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
+            return False
+        self._searches += 1
+        return self._searches <= _MOST_SEARCHES
+
     def member_slot(self) -> int | None:
         """The slot of the hidden member column, where the plan is a group's."""
         return self.slot(self.member) if self.member is not None else None
@@ -82,8 +112,19 @@ class PlanContext:
     def node(self, op: str, label: str, estimate: float, /, **members: Any) -> Spec:
         """A plan node with its number; `label` and `estimate` (rows) are what EXPLAIN shows."""
         number = len(self.labels)
+        label = label if len(label) <= _LABEL else f"{label[:_LABEL]}…"
         self.labels[number] = (label, estimate)
+        depth = self._depth(members)
+        self._depths.append(depth)
+        self.budget.add_node(depth, _NODE_BYTES + len(label) + _CELL_BYTES * len(self._slots))
         return {"op": op, "id": number, **{key: value for key, value in members.items() if value is not None}}
+
+    def _depth(self, members: Mapping[str, Any]) -> int:
+        """Operators on the longest way from a node to a leaf."""
+        depths = self._depths
+        below = [depths[members[side]["id"]] for side in _SIDES if side in members]
+        below += [depths[branch["id"]] for branch in members.get("inputs", ())]
+        return 1 + max(below, default=0)
 
     def seed(self) -> Relation:
         """The table of parameters: one row a member, or the unit row."""

@@ -38,12 +38,14 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
     """(rows for each row that binds `bound`, cost paid once) of joining one element of a group."""
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
+        context.budget.spend(pattern.at, len(element.scope.parts) // 4)
         return context.estimator.fanout(pattern, element.scope.parts, bound), 0.0
     return estimate(context, pattern, bound, element.scope)
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
     """(matches for each row that binds `bound`, cost paid once) of joining a whole pattern."""
+    context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:
         case Bgp() | Join() | Filter():

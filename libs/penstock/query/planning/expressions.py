@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from penstock.query.planning.context import PlanContext, Spec
 
+_SHOWN = 200  # characters of a term
+
 
 def term_spec(term: Term, context: PlanContext) -> Spec:
     """A variable's slot or a constant's id."""
@@ -92,9 +94,13 @@ def render_term(term: Term) -> str:
         case Variable():
             return term.name if term.name[0] in "$_" else f"?{term.name}"
         case Iri():
-            return f"<{term.value}>"
+            return f"<{_clipped(term.value)}>"
         case Literal():
             suffix = f"@{term.lang}" if term.lang else ""
-            return f'"{term.lexical}"{suffix}'
+            return f'"{_clipped(term.lexical)}"{suffix}'
         case BlankNode():
             return f"_:{term.label}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

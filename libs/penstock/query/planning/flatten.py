@@ -120,14 +120,35 @@ def components(elements: Sequence[Element], bound: Names, fixed: Names) -> list[
     variables. `fixed` names (parameters) connect nothing.
     """
     anchor = bound - fixed
-    parts: list[tuple[Names, list[Element]]] = [(anchor, [])]
-    for element in elements:
+    joined = _Joined(len(elements) + 1)  # number 0 is the left side
+    owners = dict.fromkeys(anchor, 0)
+    for number, element in enumerate(elements, start=1):
         names = element.binds - fixed
-        touched = [part for part in parts if part[0] & names] if names else parts[:1]
-        apart = [part for part in parts if not any(part is other for other in touched)]
-        merged = names.union(*(part[0] for part in touched))
-        joined = [e for part in touched for e in part[1]] + [element]
-        anchored = bool(touched) and touched[0] is parts[0]
-        parts = [(merged, joined), *apart] if anchored else [*apart, (merged, joined)]
-    found = [part for _, part in parts]
+        if not names:
+            joined.merge(0, number)
+        for name in names:
+            joined.merge(owners.setdefault(name, number), number)
+    parts: dict[int, list[Element]] = {joined.part(0): []}
+    for number in range(len(elements), 0, -1):  # a part's place is that of its last element
+        parts.setdefault(joined.part(number), []).append(elements[number - 1])
+    first, *others = (list(reversed(part)) for part in parts.values())
+    found = [first, *reversed(others)]
     return found if found[0] or anchor or len(found) == 1 else found[1:]
+
+
+class _Joined:
+    """Disjoint sets of numbers."""
+
+    def __init__(self, count: int) -> None:
+        self._above = list(range(count))
+
+    def part(self, number: int) -> int:
+        """The number that stands for the set."""
+        above = self._above
+        while above[number] != number:
+            above[number] = number = above[above[number]]
+        return number
+
+    def merge(self, one: int, other: int) -> None:
+        """Make one set of two."""
+        self._above[self.part(other)] = self.part(one)

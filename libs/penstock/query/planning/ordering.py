@@ -5,6 +5,7 @@ Graph exploration (Wukong §5.1) is a left-deep pipeline, so the cost of an orde
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -25,12 +26,17 @@ def best_order(
     bound: Names,
     binds: Callable[[T], Names],
     fanout: Callable[[T, Names], tuple[float, float]],
+    *,
+    search: bool = True,
 ) -> list[int]:
-    """Positions of `elements` in the cheapest order found.
+    """Positions of `elements` in the cheapest order found; a greedy one where not `search`.
 
-    `binds` gives the names an element binds; `fanout(element, bound)` gives (matches a row, cost paid once).
+    `binds` gives the names an element binds; `fanout(element, bound)` gives (matches a row, cost paid once), which
+    depends on those of the bound names only that the element binds.
     """
-    if len(elements) <= EXHAUSTIVE:
+    if len(elements) < 2:
+        return list(range(len(elements)))
+    if search and len(elements) <= EXHAUSTIVE:
         return _exhaustive(elements, bound, binds, fanout)
     return _greedy(elements, bound, binds, fanout)
 
@@ -42,13 +48,18 @@ def _exhaustive(
     fanout: Callable[[T, Names], tuple[float, float]],
 ) -> list[int]:
     names = [binds(element) for element in elements]
+    known: list[dict[Names, tuple[float, float]]] = [{} for _ in elements]
     best: dict[int, tuple[float, float, list[int], Names]] = {0: (0.0, 1.0, [], bound)}
     for chosen in range(1 << len(elements)):
         cost, rows, order, seen = best[chosen]
         for i, element in enumerate(elements):
             if chosen >> i & 1:
                 continue
-            matches, once = fanout(element, seen)
+            own = seen & names[i]
+            figures = known[i].get(own)
+            if figures is None:
+                figures = known[i][own] = fanout(element, own)
+            matches, once = figures
             produced = rows * matches
             candidate = cost + once + rows * _STEP + produced
             target = chosen | 1 << i
@@ -63,12 +74,26 @@ def _greedy(
     binds: Callable[[T], Names],
     fanout: Callable[[T, Names], tuple[float, float]],
 ) -> list[int]:
-    left = list(range(len(elements)))
+    names = [binds(element) for element in elements]
+    readers: dict[str, list[int]] = {}
+    for i, own in enumerate(names):
+        for name in own:
+            readers.setdefault(name, []).append(i)
+    costs = [sum(fanout(element, bound & names[i])) for i, element in enumerate(elements)]
+    queue = [(cost, i) for i, cost in enumerate(costs)]
+    heapify(queue)
     order: list[int] = []
+    seen = set(bound)
+    left = set(range(len(elements)))
     while left:
-        costs = {i: fanout(elements[i], bound) for i in left}
-        chosen = min(left, key=lambda i: (sum(costs[i]), i))
+        cost, chosen = heappop(queue)
+        if chosen not in left or cost != costs[chosen]:
+            continue  # an entry from before the last look
         left.remove(chosen)
         order.append(chosen)
-        bound |= binds(elements[chosen])
+        fresh = names[chosen] - seen
+        seen |= fresh
+        for i in {i for name in fresh for i in readers[name] if i in left}:
+            costs[i] = sum(fanout(elements[i], names[i] & seen))
+            heappush(queue, (costs[i], i))
     return order

@@ -38,8 +38,9 @@ from penstock.query.planning.estimates import FILTER_KEEPS, fanout
 from penstock.query.planning.expressions import expression_spec, render_term
 from penstock.query.planning.flatten import Element, binds_graph, components, conjuncts, flatten, graph_scope
 from penstock.query.planning.ordering import best_order
+from penstock.query.planning.pending import Later, Pending
 from penstock.query.planning.scans import scan
-from penstock.query.scope import binding_variables, certain, correlatable, expression_variables, visible
+from penstock.query.scope import binding_variables, certain, correlatable, visible
 from penstock.query.walk import rename
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ Conditions = list[tuple[Expr, Scope]]
 
 def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
     """Join `left` with a pattern that may be correlated with it."""
+    context.budget.spend(node.at)
     match node:
         case Bgp() | Join():
             return _group(context, node, left, scope)
@@ -145,52 +147,52 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
     for each row of the others. The first part starts from `left`.
     """
     relations: list[Relation] = []
+    waiting = Pending(pending)
+    home = {name: i for i, part in enumerate(parts) for element in part for name in element.binds}
     for i, part in enumerate(parts):
         begin = left if i == 0 else context.seed()
-        elsewhere = (element.binds for other in parts if other is not part for element in other)
-        others = (left.names - begin.names).union(*elsewhere)
-        found, pending = _explored(context, part, pending, begin, others)
-        relations.append(found)
+        later = Later({}, -1, home, i, left.names - begin.names)
+        relations.append(_explored(context, part, waiting, begin, later))
     if left.pure_seed:  # the largest streams past the others, which are collected
         relations.sort(key=lambda relation: -relation.rows)
+    last = {name: i for i, relation in enumerate(relations) for name in relation.names}
     current = relations[0]
-    for i, right in enumerate(relations[1:], start=2):
+    for i, right in enumerate(relations[1:], start=1):
         current = _hash_join(context, current, right)
-        later = frozenset[str]().union(*(relation.names for relation in relations[i:]))
-        current, pending = _filtered(context, pending, current, later)
-    return _filtered(context, pending, current, frozenset())[0]
+        current = _filtered(context, waiting, current, Later(last, i, {}), None if i == 1 else right.names)
+    return _filtered(context, waiting, current, Later({}, -1, {}), None)
 
 
 def _explored(
-    context: PlanContext, elements: list[Element], pending: Conditions, left: Relation, others: Names
-) -> tuple[Relation, Conditions]:
-    """`left` joined with connected elements in the best order; filters as soon as their variables are there. Returns
-    the filters that are left too.
+    context: PlanContext, elements: list[Element], waiting: Pending, left: Relation, around: Later
+) -> Relation:
+    """`left` joined with connected elements in the best order; conditions as soon as their variables are there.
+    `around`: what other parts of the group bind.
     """
     order = best_order(
-        elements, left.certain, lambda element: element.binds, lambda element, bound: fanout(context, element, bound)
+        elements,
+        left.certain,
+        lambda element: element.binds,
+        lambda element, bound: fanout(context, element, bound),
+        search=context.may_search(elements),
     )
+    names = [elements[i].binds for i in order]
+    last = {name: position for position, own in enumerate(names) for name in own}
     current = left
     for position, i in enumerate(order):
         current = _extend_with(context, elements[i], current)
-        later = others.union(*(elements[j].binds for j in order[position + 1 :]))
-        current, pending = _filtered(context, pending, current, later)
-    return current, pending
+        later = replace(around, last=last, position=position)
+        current = _filtered(context, waiting, current, later, names[position])
+    return current
 
 
 def _filtered(
-    context: PlanContext, pending: Conditions, current: Relation, later: Names
-) -> tuple[Relation, Conditions]:
-    """Apply the conditions that nothing joined later can change; return the others too."""
-    ready = [entry for entry in pending if _ready(entry[0], current, later)]
-    for condition, where in ready:
+    context: PlanContext, waiting: Pending, current: Relation, later: Later, touched: Names | None
+) -> Relation:
+    """Apply the conditions that nothing joined later can change."""
+    for condition, where in waiting.take(current.certain, later, touched):
         current = _filter(context, condition, current, where)
-    return current, [entry for entry in pending if entry not in ready]
-
-
-def _ready(condition: Expr, current: Relation, later: Names) -> bool:
-    names = expression_variables(condition)
-    return names <= current.certain or not (names - current.certain) & later
+    return current
 
 
 def _extend_with(context: PlanContext, element: Element, left: Relation) -> Relation:

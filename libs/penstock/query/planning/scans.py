@@ -13,9 +13,13 @@ from penstock.query.scope import pattern_variables
 if TYPE_CHECKING:
     from penstock.query.algebra import Term
 
+_GRAPH_BYTES = 48  # of each graph that a scan's dataset lists
+
 
 def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
     """`left` joined with one triple or path, by looking up what is bound."""
+    context.budget.spend(pattern.at, len(scope.parts) // 64)
+    context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
     rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
     dataset = [part.spec(named=scope.variable is not None) for part in scope.parts]
     graph = context.slot(scope.variable) if scope.variable is not None else None

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra import Filter, Variable
-from penstock.query.faults import Fault
 
 if TYPE_CHECKING:
     from penstock.query.algebra import AggregateCall, Expr, Node
+    from penstock.query.budget import Budget
     from penstock.query.ir import WindowClause
     from penstock.query.translation.terms import Names
-
-MAX_DEPTH = 100
-"""Nesting of groups (which count double), expressions, `[ … ]` and paths. What comes after recurses over the tree."""
 
 Scope = dict[str, Variable]
 """In-scope variables of a pattern (SPARQL 1.1 §18.2.1), in the order of the text."""
@@ -39,6 +36,7 @@ class Context:
     """State of one translation."""
 
     names: Names
+    budget: Budget
     taken: frozenset[str] = frozenset()  # blank node labels that the text uses
     windows: dict[str, WindowClause] = field(default_factory=dict)
     computed_every_ms: int | None = None
@@ -51,10 +49,12 @@ class Context:
     _fresh: dict[str, int] = field(default_factory=dict)
 
     def enter(self, weight: int, at: int) -> None:
-        """Go `weight` levels deeper; Fault where that is too deep. Whoever enters leaves by subtracting from depth."""
+        """Go `weight` levels deeper; LimitFault where that is too deep. The caller leaves by subtracting from depth."""
         self.depth += weight
-        if self.depth > MAX_DEPTH:
-            raise Fault("the query is nested too deeply", at)
+        budget = self.budget
+        budget.spend(at)
+        if self.depth > budget.limits.max_nesting:
+            budget.exceeded("max_nesting", "the query is nested too deeply", at)
 
     def fresh_label(self, kind: str) -> str:
         """A blank node label that nothing in the text uses."""

@@ -129,6 +129,7 @@ class _GroupReader:
 
     def add(self, element: Element) -> None:
         """Take in the next element. FILTERs do not end a basic graph pattern, everything else does (§5.1)."""
+        self._context.budget.spend(element.at)
         if isinstance(element, TriplesBlock):
             if self._triples is None:
                 self._triples = PatternReader(self._context)

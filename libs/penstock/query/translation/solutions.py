@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra import (
@@ -110,6 +111,11 @@ class _Solution:
         having, order = self._having(), self._order()
         return self._sliced(self._solved([], having, order))
 
+    @cached_property
+    def _held(self) -> frozenset[str]:
+        """Names that hold the values of aggregates, once all clauses are read."""
+        return frozenset(variable.name for variable in self._aggregates.values())
+
     @property
     def _grouped(self) -> bool:
         return bool(self._modifiers.group_by) or bool(self._aggregates)
@@ -197,11 +203,10 @@ class _Solution:
 
     def _sampled(self, expr: Expr, aliases: frozenset[str]) -> Expr:
         """§18.2.4.1: in HAVING and ORDER BY of a grouped query, a variable that is no key stands for SAMPLE of it."""
-        held = {variable.name for variable in self._aggregates.values()}
         replaced: dict[str, Variable] = {}
         for variable in _variables(expr):
             name = variable.name
-            if name in self._keys or name in held or name in aliases:
+            if name in self._keys or name in self._held or name in aliases:
                 continue
             if name in self._aliases:
                 self._context.warnings.append(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lark import Token
 
     from penstock.query.ast_nodes import Prologue
+    from penstock.query.budget import Budget
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -32,8 +33,9 @@ _DATATYPES = {
 class Names:
     """The base and the prefixes that hold for the rest of the text."""
 
-    def __init__(self, base: str | None) -> None:
+    def __init__(self, base: str | None, budget: Budget) -> None:
         self.base = base
+        self._budget = budget
         self._prefixes: dict[str, str] = {}
         self._resolved: dict[str, str] = {}
 
@@ -41,6 +43,7 @@ class Names:
         """Take in BASE and PREFIX declarations, in order; later ones replace earlier ones."""
         for prefix, reference in prologue.declarations:
             iri = self._reference(reference[1:-1])
+            self._budget.charge(len(iri), position(reference))
             if prefix is None:
                 self.base = iri
             else:
@@ -53,6 +56,7 @@ class Names:
         value = self._resolved.get(key)
         if value is None:
             value = self._resolved[key] = self._value(token)
+            self._budget.charge(len(value), position(token))  # a short name may stand for a long IRI
         return Iri(value, position(token))
 
     def _value(self, token: Token) -> str:

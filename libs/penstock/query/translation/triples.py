@@ -38,6 +38,7 @@ class TripleReader:
     def read(self, block: TriplesBlock) -> None:
         """Append the block's triples."""
         for same in block.subjects:
+            self.context.budget.spend(same.at)
             subject = self._node(same.subject)
             self._properties(subject, same.properties)
 

@@ -1,0 +1,68 @@
+"""Conditions of a group on their way to the place where they are tested: as early as their variables are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.query.scope import expression_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from penstock.query.algebra import Expr
+    from penstock.query.planning.context import Scope
+    from penstock.query.scope import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Names that may be bound after a position: `last` has the last position that binds each name.
+
+    `home`, where a group has several parts, has the part of each name. All names of another part come later, and so do
+    those that stand `apart`.
+    """
+
+    last: Mapping[str, int]
+    position: int
+    home: Mapping[str, int]
+    part: int = 0
+    apart: Names = frozenset()
+
+    def __contains__(self, name: str) -> bool:
+        if name in self.apart or self.home.get(name, self.part) != self.part:
+            return True
+        return self.last.get(name, -1) > self.position
+
+
+class Pending:
+    """Conditions that wait, found by the names that they read."""
+
+    def __init__(self, conditions: Iterable[tuple[Expr, Scope]]) -> None:
+        self._waiting = {
+            number: (condition, scope, expression_variables(condition))
+            for number, (condition, scope) in enumerate(conditions)
+        }
+        self._readers: dict[str, list[int]] = {}
+        for number, (_, _, names) in self._waiting.items():
+            for name in names:
+                self._readers.setdefault(name, []).append(number)
+        self._looked = False
+
+    def take(self, certain: Names, later: Later, touched: Names | None = None) -> Iterator[tuple[Expr, Scope]]:
+        """Yield the conditions that nothing joined later can change, in their order; they wait no longer.
+
+        `touched`: names that the last step has bound. No other condition's readiness has changed; None = look at all.
+        """
+        if not self._waiting:
+            return
+        if touched is None or not self._looked:
+            numbers = list(self._waiting)
+        else:
+            numbers = sorted({n for name in touched for n in self._readers.get(name, ()) if n in self._waiting})
+        self._looked = True
+        for number in numbers:
+            condition, scope, names = self._waiting[number]
+            if not any(name in later for name in names - certain):
+                del self._waiting[number]
+                yield condition, scope
