@@ -15,6 +15,7 @@ from lark import Lark, logger
 from penstock import QueryError, parse
 from penstock.query.algebra import Bgp, Iri, Node, Project, Triple, Variable
 from penstock.query.ast_nodes import QueryText
+from penstock.query.budget import PlanningLimits
 from penstock.query.builder import TreeBuilder
 from penstock.query.grammar import sparql
 from penstock.query.ir import ContinuousQuery
@@ -181,7 +182,8 @@ def test_a_hundred_patterns_and_a_hundred_thousand_values_are_read_in_seconds() 
     values = " ".join(f"<http://ex.org/{i}>" for i in range(100_000))
     patterns = " . ".join(f"?x{i} <http://ex.org/p{i}> ?x{i + 1}" for i in range(100))
     began = time.process_time()
-    parse(f"SELECT * {{ VALUES ?x0 {{ {values} }} {patterns} }}")
+    untimed = PlanningLimits(planning_timeout_s=0)  # the machine may be busy
+    parse(f"SELECT * {{ VALUES ?x0 {{ {values} }} {patterns} }}", limits=untimed)
     assert time.process_time() - began < 10
 
 
