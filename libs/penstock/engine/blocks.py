@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from penstock.engine.answers import Solutions, Triples
+from penstock.engine.unpolled import Unpolled
 from penstock.query.ir import Form
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 
+_BLOCK_BYTES = 1_024  # of an execution without rows
 _HOLES = 4  # so many numbers of blocks that are gone are passed over for one that is there
 
 
@@ -74,6 +76,12 @@ class Block:
         if i == len(self.present) or self.present[i] != member:
             return slice(0, 0)
         return slice(int(self.starts[i]), int(self.starts[i + 1]))
+
+    @property
+    def bytes(self) -> int:
+        """What its columns take, and about what the rest does."""
+        held = self.columns if self.product is None else self.product.held
+        return _BLOCK_BYTES + sum(column.nbytes for column in held)
 
     def concerns(self, member: int) -> bool:
         """Whether the member has an evaluation here."""
@@ -170,10 +178,12 @@ class Evaluation:
 class BlockLog:
     """Blocks of one cohort until every member has taken its part; safe to read while evaluations go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, unpolled: Unpolled | None = None) -> None:
+        self._unpolled = unpolled if unpolled is not None else Unpolled()
         self._blocks: dict[int, Block] = {}
         self._lock = Lock()
         self.next = 0
+        self.last_bytes = 0  # of the newest block that somebody has an evaluation in
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -185,6 +195,9 @@ class BlockLog:
             if block.waiting:
                 self._blocks[self.next] = block
             self.next += 1
+        if block.waiting:
+            self.last_bytes = block.bytes
+            self._unpolled.add(self.last_bytes)
         return block.waiting > 0
 
     def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
@@ -206,14 +219,19 @@ class BlockLog:
             if block is None:
                 return
             block.waiting -= 1
-            if block.waiting <= 0:
-                del self._blocks[number]
+            if block.waiting > 0:
+                return
+            del self._blocks[number]
+        self._unpolled.add(-block.bytes)
 
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
         """Take over the blocks of a checkpoint; `Inbox.restore` then says who has yet to take them."""
         self.next = following
         self._blocks = blocks
+        self._unpolled.add(sum(block.bytes for block in blocks.values()))
 
     def drop_read(self) -> None:
         """Forget restored blocks that nobody has yet to take."""
-        self._blocks = {number: block for number, block in self._blocks.items() if block.waiting > 0}
+        read = [number for number, block in self._blocks.items() if block.waiting <= 0]
+        for number in read:
+            self._unpolled.add(-self._blocks.pop(number).bytes)

@@ -33,7 +33,7 @@ class Cohort:
         self.cut = True
         self.pace: Pace | None = None
         self.windows: tuple[Window, ...] = ()
-        self.log = BlockLog()
+        self.log = BlockLog(group.unpolled)
         self.predecessor: Predecessor | None = None
         self.executions = 0
         self.dissolved = False

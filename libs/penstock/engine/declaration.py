@@ -52,7 +52,9 @@ class Declaration:
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value < MAX_TIME_MS:
-                raise DataError(f"{name} of <{self.iri}> must be an integer of at least {least}, not {value!r}")
+                raise DataError(
+                    f"{name} of <{self.iri}> must be an integer from {least} to {MAX_TIME_MS - 1}, not {value!r}"
+                )
         slice_mb = self.slice_mb
         if slice_mb is not None and (not isinstance(slice_mb, int) or not 0 < slice_mb <= _MAX_SLICE_MB):
             raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")

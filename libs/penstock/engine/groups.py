@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.cohorts import Cohort
 from penstock.engine.pace import grid_of
 from penstock.engine.planning import EngineCatalogue, Planned, make_plan
+from penstock.engine.unpolled import Unpolled
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ class Group:
     Groups of one `era` have come to the same instants, so they may share windows.
     """
 
-    def __init__(self, template: Template, streams: Sequence[LiveStream], era: int = 0) -> None:
+    def __init__(
+        self, template: Template, streams: Sequence[LiveStream], era: int = 0, unpolled: Unpolled | None = None
+    ) -> None:
+        self.unpolled = unpolled if unpolled is not None else Unpolled()
         self.template = template
         self.era = era
         self.query: ContinuousQuery = template.query

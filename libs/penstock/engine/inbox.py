@@ -87,6 +87,11 @@ class Inbox:
             waiting = sum(1 for segment in self._segments for _ in self._concerning(segment, segment.until))
             return len(self._left) + waiting
 
+    def bytes(self) -> int:
+        """Return the size of the blocks that wait, which other queries may share."""
+        with self._taking:
+            return sum(block.bytes for s in self._segments for _, block, _ in self._concerning(s, s.until))
+
     # ---- listening
     @property
     def subscribed(self) -> bool:

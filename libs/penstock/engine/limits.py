@@ -14,7 +14,8 @@ class Limits(PlanningLimits):
     """What one engine may hold and do. Bounds on texts and plans: `PlanningLimits`.
 
     max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2).
-    max_unpolled: evaluations that a query may hold for `poll()` before pushes are refused (docs/api.md).
+    max_unpolled: evaluations that a query may hold for `poll()`; a push or advance that would exceed it is refused.
+    unpolled_mb: bytes of all answers that wait for `poll()`, in the same way (0 = no limit). Subscribers hold none.
     max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
     max_event_bytes: size of one event's text.
     max_streams, max_queries: declarations and registrations.
@@ -27,6 +28,7 @@ class Limits(PlanningLimits):
 
     max_catch_up: int = 1_000_000
     max_unpolled: int = 100_000
+    unpolled_mb: int = 2_048
     max_refused: int = 100_000
     refused_bytes: int = 64 << 20
     max_event_bytes: int = 64 << 20

@@ -41,7 +41,7 @@ class Registry:
         self._cohorts = count()
         self._names = count(1)
         self.waiting: dict[Group, None] = {}  # those with a cohort that has no registration point yet
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, Member] = schedule.members
         self.listeners: set[Inbox] = set()
         self.pool = WindowPool()
 
@@ -127,7 +127,7 @@ class Registry:
         group = self._groups.get((self.era, template))
         if group is None:
             read = dict.fromkeys(clause.stream for clause in resolved.windows)
-            group = Group(template, [self._streams.get(iri) for iri in read], self.era)
+            group = Group(template, [self._streams.get(iri) for iri in read], self.era, self._schedule.unpolled)
             group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
         if (self.era, template) not in self._groups:

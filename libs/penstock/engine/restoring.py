@@ -119,7 +119,7 @@ class _Reader:
         return Predecessor(self._memberships[saved["members"]], rows)
 
     def _log(self, saved: dict[str, Any]) -> BlockLog:
-        log = BlockLog()
+        log = BlockLog(self._runtime.schedule.unpolled)
         log.restore(saved["next"], {number: self._block(block) for number, block in saved["blocks"]})
         return log
 

@@ -16,6 +16,7 @@ from penstock.engine.gaps import Gap
 from penstock.engine.grid import batch_start, closed_until
 from penstock.engine.pace import CountPace, GridPace
 from penstock.engine.streams import LiveStream
+from penstock.engine.unpolled import Unpolled, fullest
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.cohorts import Cohort
     from penstock.engine.groups import Group
     from penstock.engine.limits import Limits
+    from penstock.engine.member import Member
 
 
 class Work(Protocol):
@@ -45,6 +47,9 @@ class Schedule:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.backlog = Backlog(reach)
+        self.unpolled = Unpolled()
+        self._coming = 0  # bytes of the answers that a move would add, as far as it was checked
+        self.members: dict[str, Member] = {}  # those of the registry
         self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
 
     # ---- who reads what
@@ -70,6 +75,7 @@ class Schedule:
             return
         targets = {stream: closed_until(watermark, stream.batch_ms) for stream in moved}
         points = dict.fromkeys(targets, point)
+        self._coming = 0
         for group in self._downstream(targets):
             for cohort in group.cohorts:
                 self._check_cohort(cohort, targets, points, leaps=leaps)
@@ -83,7 +89,7 @@ class Schedule:
             return
         if group.grid is None:  # nobody knows yet whether anything is reported
             if until != reach(group):
-                self._check_unpolled(cohort)
+                self._check_unpolled(cohort, 1)
             if (stream := group.publishes) is not None:
                 points.setdefault(stream, min(until, *_first_closings(group, targets, points)))
                 targets[stream] = closed_until(until, stream.batch_ms)
@@ -100,21 +106,43 @@ class Schedule:
                 limit="max_catch_up",
             )
         if not leapt:
-            self._check_unpolled(cohort)
+            self._check_unpolled(cohort, 1 if leaps else due)
         if (stream := group.publishes) is not None:
             following = group.grid.next_after(until)
             targets[stream] = closed_until(following - 1, stream.batch_ms)
             points.setdefault(stream, batch_start(first, stream.batch_ms))
 
-    def _check_unpolled(self, cohort: Cohort) -> None:
+    def _check_unpolled(self, cohort: Cohort, due: int) -> None:
+        """Refuse where so many more evaluations would exceed what a query, or all of them, may hold for `poll()`.
+
+        With REPORT NONEMPTY it is not known how many of the instants report: a full inbox alone is refused then.
+        """
         most = self._limits.max_unpolled
-        if len(cohort.log) < most:
+        fresh = 1 if cohort.group.query.report_nonempty else due
+        if len(cohort.log) + fresh > most:
+            for member in cohort:
+                if not member.inbox.subscribed and (held := len(member.inbox)) + fresh > most:
+                    raise LimitError(
+                        f"query {member.name} holds {held} evaluations that were not polled, and {due} more would fire "
+                        f"(max_unpolled is {most}): poll it, subscribe to it or stop it, or advance in smaller steps",
+                        limit="max_unpolled",
+                    )
+        self._coming += due * cohort.log.last_bytes
+        limit = self._limits.unpolled_mb << 20
+        if 0 < limit < self.unpolled.bytes + self._coming:
+            self._check_bytes(cohort)
+
+    def _check_bytes(self, cohort: Cohort) -> None:
+        """The answers that come are taken to be as large as the cohort's last one."""
+        if all(member.inbox.subscribed for member in cohort):
             return
-        for member in cohort:
-            if not member.inbox.subscribed and len(member.inbox) >= most:
-                raise LimitError(
-                    f"query {member.name} holds {most} evaluations that nobody polled (max_unpolled): poll or stop it"
-                )
+        holder = fullest(self.members.values()) or cohort.first
+        raise LimitError(
+            f"queries hold {self.unpolled.bytes >> 20} MB of answers that were not polled, and about "
+            f"{self._coming >> 20} MB more would come (unpolled_mb is {self._limits.unpolled_mb}): poll, subscribe to "
+            f"or stop query {holder.name}, or advance in smaller steps",
+            limit="unpolled_mb",
+        )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
         """Yield the groups that read one of the streams, or what such groups publish, in order of depth."""

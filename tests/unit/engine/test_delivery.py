@@ -45,7 +45,7 @@ def test_poll_can_be_limited(bench, query):
 
 def test_a_log_yields_block_by_block_what_is_there_by_then():
     log = BlockLog()
-    blocks = {number: SimpleNamespace(waiting=1) for number in range(4)}
+    blocks = {number: SimpleNamespace(waiting=1, bytes=0) for number in range(4)}
     log.restore(4, blocks)
     following = log.blocks(0, 4)
     assert next(following) == (0, blocks[0])
@@ -270,6 +270,66 @@ def test_unpolled_evaluations_are_bounded(make_bench):
     assert len(query.poll()) == 5
     bench.push("s", 700, "a p b")
     assert [e.time for e in query.poll()] == [600]
+
+
+def test_one_advance_cannot_exceed_the_bound_on_unpolled_evaluations(make_bench):
+    bench = make_bench(limits=penstock.Limits(max_unpolled=1000))
+    bench.declare("s", batch_ms=1)
+    query = bench.register("?s ?p ?o", "s RANGE 1ms STEP 1ms")
+    bench.advance("s", 0)
+    with pytest.raises(
+        penstock.LimitError, match=r"holds 0 .* 3000 more would fire \(max_unpolled is 1000\)"
+    ) as caught:
+        bench.advance("s", 3000)
+    assert caught.value.limit == "max_unpolled"
+    assert bench.engine.stats()["streams"]["urn:s"]["watermark"] == 0
+    bench.advance("s", 1000)
+    with pytest.raises(penstock.LimitError, match="holds 1000 "):
+        bench.push("s", 1002, "a p b")
+    assert len(query.poll()) == 1000
+    query.subscribe(lambda evaluation: None)
+    bench.advance("s", 50_000)  # subscribers hold nothing
+    assert query.unpolled() == 0
+
+
+def test_bytes_of_unpolled_answers_are_bounded(make_bench):
+    bench = make_bench(limits=penstock.Limits(unpolled_mb=1))
+    bench.declare("s")
+    rows = [f"a{i} p b" for i in range(1000)]
+    query = bench.register("?s ?p ?o", "s RANGE 100ms", select="SELECT *")
+    heard = bench.register("?x ?y ?z", "s RANGE 100ms", select="SELECT ?x")
+    heard.subscribe(lambda evaluation: None)
+    bench.advance("s", 0)
+
+    def push_many() -> None:
+        for time in range(50, 10_000, 100):
+            bench.push("s", time, *rows)
+
+    with pytest.raises(penstock.LimitError, match=f"unpolled_mb is 1.*stop query {query.name}") as caught:
+        push_many()
+    assert caught.value.limit == "unpolled_mb"
+    held = bench.engine._runtime.schedule.unpolled
+    assert 700_000 < held.bytes <= 1 << 20
+    watermark = bench.engine.stats()["streams"]["urn:s"]["watermark"]
+    with pytest.raises(penstock.LimitError, match="unpolled_mb"):
+        bench.advance("s", watermark + 100)  # nothing has changed
+    assert bench.engine.stats()["streams"]["urn:s"]["watermark"] == watermark
+    query.poll()
+    assert held.bytes == 0
+    bench.advance("s", watermark + 100)
+
+
+def test_stopped_queries_hold_no_counted_bytes(make_bench):
+    bench = make_bench()
+    bench.declare("s")
+    query = bench.register("?s ?p ?o", "s RANGE 100ms")
+    bench.push("s", 50, "a p b")
+    bench.advance("s", 500)
+    held = bench.engine._runtime.schedule.unpolled
+    assert held.bytes > 0
+    query.stop()
+    assert held.bytes == 0
+    assert len(query.poll()) > 0
 
 
 def test_a_sparse_query_is_not_blamed_for_what_others_of_its_group_hold(make_bench):

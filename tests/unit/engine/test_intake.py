@@ -25,6 +25,14 @@ def watermark(bench):
     return bench.engine.stats()["streams"]["urn:s"]["watermark"]
 
 
+def test_a_setting_out_of_range_is_refused_with_its_range(bench):
+    with pytest.raises(
+        penstock.DataError, match="must be an integer from 0 to 1152921504606846975, not 4611686018427387904"
+    ):
+        bench.declare("s", max_ahead_ms=1 << 62)
+    bench.declare("s", max_ahead_ms=(1 << 60) - 1)
+
+
 def test_an_event_moves_the_watermark_to_just_before_it(bench, query):
     bench.push("s", 250, "a p b")
     assert watermark(bench) == 249

@@ -49,6 +49,7 @@ class FakeGroup:
     def __init__(self, name: str, grid: Grid, streams: list[Any], point: int | None = 0, publishes: Any = None) -> None:
         self.name, self.grid, self.streams, self.publishes = name, grid, tuple(streams), publishes
         self.depth = 0
+        self.query = SimpleNamespace(report_nonempty=False)
         self.cohorts = [FakeCohort(self, len(name), point)]
 
 
@@ -82,7 +83,8 @@ class Notes:
 
 
 class World:
-    def __init__(self, tmp_path: Any, **limits: int) -> None:
+    def __init__(self, tmp_path: Any, max_unpolled: int = 1 << 30, **limits: int) -> None:
+        limits = {"max_unpolled": max_unpolled, **limits}
         dictionary = native.Dictionary()
         self.ids = dictionary.intern_many([(1, f"urn:{c}", "", "") for c in "spo"])
         store = native.Store(str(tmp_path), 1)
