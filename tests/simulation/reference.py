@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cluster.query_engine import result_line
+from penstock.cluster.result_sinks import result_line
 from penstock.engine.grid import closed_until
 from penstock.wire import (
     DispatcherState,

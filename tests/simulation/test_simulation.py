@@ -109,7 +109,7 @@ def test_every_result_is_committed_exactly_once_where_batches_have_several_recor
 
 
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
-    monkeypatch.setattr("penstock.cluster.query_engine.MAX_LINE_BYTES", 300)
+    monkeypatch.setattr("penstock.cluster.result_sinks.MAX_LINE_BYTES", 300)
     hold(range(1, 9), discarding)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.cluster.replica import Registration
+    from penstock.cluster.result_sinks import ResultSinks
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.cohorts import Cohort
@@ -61,6 +62,8 @@ class Bucket:
         self.enrolled = False
         self.finished: set[int] = set()  # stopped queries that were evaluated to their end
         self.dirty = False
+        self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
+        self._errors_at = self._told_members = -1  # changes and members when they were last told
         self.opened = 0  # the placement under which this was done
 
     @property
@@ -164,8 +167,32 @@ class Bucket:
     # ---- results
     def tell(self, names: TopicNames, registration: Registration) -> None:
         """Say, with the next commit, which registration point and which gaps a query has."""
-        self.pending.append(standing_record(names, registration.record, registration.point, registration.gaps))
+        self.pending.append(self._standing(names, registration))
         self.dirty = True
+
+    def outdated(self, sinks: ResultSinks) -> bool:
+        """Whether topics refuse something else by now than what was told."""
+        return self._errors_at not in (-1, sinks.changes)
+
+    def tell_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
+        """Say, with this commit, which queries have topics that refuse their results; and of which that is over.
+
+        A bucket that was opened says it of all queries with a topic of their own: the engine before may have said so.
+        """
+        if self._errors_at == sinks.changes and self._told_members == len(self.members):
+            return
+        self._errors_at, self._told_members = sinks.changes, len(self.members)
+        for _, registration in self.members.values():
+            record = registration.record
+            error = sinks.error_of(record)
+            known = self.errors.get(record.number, "" if record.topic else None)
+            if error != known:
+                self.errors[record.number] = error
+                self.pending.append(self._standing(names, registration))
+
+    def _standing(self, names: TopicNames, registration: Registration) -> Record:
+        record, point, gaps = registration.record, registration.point, registration.gaps
+        return standing_record(names, record, point, gaps, self.errors.get(record.number))
 
     def publish(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> None:
         """Add what queries have published to what waits for the commit. TransientError: nothing is lost, ask again."""

@@ -6,10 +6,10 @@ writer; whoever opens that writer next fences this one and goes on behind the pr
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from penstock.cluster.buckets import Bucket
 from penstock.cluster.catching_up import CatchUp
@@ -18,15 +18,15 @@ from penstock.cluster.history import INSERTIONS
 from penstock.cluster.kept import Commitments, progress_record
 from penstock.cluster.placement import PlacementView
 from penstock.cluster.progress import terms_of
+from penstock.cluster.result_sinks import ResultSinks
 from penstock.cluster.spine import SpineRecord
 from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.terms import ClusterCore, asking, constants_of
 from penstock.cluster.told import Told
-from penstock.engine.lines import json_line
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.planning import EngineCatalogue
 from penstock.errors import AwayError, StorageError
-from penstock.log import START, FencedError, Partition, Record, TransientError
+from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad, WireError, decode, encode
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
-    from penstock.engine.blocks import Block, Evaluation
+    from penstock.engine.blocks import Block
     from penstock.engine.cohorts import Cohort
     from penstock.engine.gaps import Gap
     from penstock.engine.groups import Group
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
-MAX_LINE_BYTES = 60 << 20
-"""An answer as JSON. The log refuses larger records for good: an engine that met one would end, as the next would."""
+_log = logging.getLogger("penstock.query-engine")
 CONFIRM_MS = 1_000
 """How often an engine that waits looks whether its buckets are still its own."""
 
@@ -83,6 +82,7 @@ class QueryEngine:
         self._log = log
         self._instance = instance
         self.told = Told(topics.names, clock)
+        self.sinks = ResultSinks(log, topics, clock)
         self._fired: dict[Group, int] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
         replica.runtime.firing.listener = self._note_fired
@@ -404,13 +404,8 @@ class QueryEngine:
 
     def _results(self, registration: Registration, member: Member) -> list[Record]:
         record, until = registration.record, registration.until
-        topic = record.topic or self.topics.names.results
-        partition = 0 if record.topic else crc32(record.name.encode()) % self.topics.result_partitions
-        return [
-            Record(topic, result_line(e, record.name), f"{record.name}@{e.time}".encode(), partition)
-            for e in member.inbox.take()
-            if until is None or e.time <= until
-        ]
+        evaluations = member.inbox.take()
+        return [self.sinks.record(record, e) for e in evaluations if until is None or e.time <= until]
 
     def _commit_or_wait(self) -> None:
         """Commit in the middle of a step; a transient error leaves the results pending, which is bounded by
@@ -427,21 +422,42 @@ class QueryEngine:
         One that is not enrolled waits: its progress would say that all queries stopped by now are done.
         """
         for number, bucket in list(self.buckets.items()):
-            if not bucket.enrolled or not bucket.unwritten:
+            if not bucket.enrolled or not (bucket.unwritten or bucket.outdated(self.sinks)):
                 continue
             bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
             record = Record(self.topics.progress, encode(progress), str(number).encode(), number)
             try:
-                bucket.writer.commit([*bucket.pending, record])
+                if not self._write(bucket, record):
+                    self._let_go(number)  # what was not committed is evaluated again once it is open again
+                    continue
             except FencedError:
                 self._let_go(number)
                 self._placement.lost(number, bucket.opened)
                 continue
             self.told.committed(bucket.pending)
+            self.sinks.committed(bucket.pending)
             bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
+
+    def _write(self, bucket: Bucket, progress: Record) -> bool:
+        """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
+        the writer.
+        """
+        while True:
+            bucket.tell_errors(self.topics.names, self.sinks)
+            try:
+                bucket.writer.commit([*bucket.pending, progress])
+            except RecordRefusedError as error:
+                if not self.sinks.refuse(error, bucket.pending):
+                    raise
+                _log.warning("results are refused: %s", error)
+                if error.over:
+                    return False
+                bucket.pending = [self.sinks.replaced(record) for record in bucket.pending]
+            else:
+                return True
 
     def _confirm(self) -> bool:
         """Find out whether buckets are still this engine's, by saying again what they have committed; True where one
@@ -487,14 +503,6 @@ class QueryEngine:
         runtime.core.store.release(INSERTIONS, needs.insertions)
         for track in self.replica.history.prune(needs.step):
             runtime.core.store.release(track.number, track.batch(track.closed[-1]))
-
-
-def result_line(evaluation: Evaluation, query: str) -> bytes:
-    """Return the line of an evaluation; what is longer than `MAX_LINE_BYTES` is replaced by an error that says so."""
-    line = json_line(evaluation, query).encode()
-    if len(line) <= MAX_LINE_BYTES:
-        return line
-    return json_line(evaluation, query, f"the answer has {len(line)} bytes (at most {MAX_LINE_BYTES})").encode()
 
 
 def _record(message: Message) -> Wire:

@@ -2,8 +2,10 @@
 
 | key | written by | value |
 | --- | --- | --- |
-| `query NAME NUMBER` | the engine that takes a query in | its registration point, null until that is known; its gaps |
+| `query NAME NUMBER` | the engine that enrols a query | its registration point, null until that is known; gaps; error |
 | `refused KIND NAME` | the coordinator | why the last record of that name was refused, with line and column |
+
+A query is `failing`, with the error, while its results topic refuses answers; else it is `standing`.
 
 The number is in the key because engines tell independently: one that is behind may speak of a query that was stopped,
 after another one has told of the query that has its name now. A key goes when what it says holds no more.
@@ -36,22 +38,29 @@ MAX_TOLD_GAPS = 100
 
 
 class Standing(NamedTuple):
-    """A query that an engine has taken in. `point_ms`: P, None until one of its streams has progress. `gaps`: instants
-    that it does not evaluate, the latest `MAX_TOLD_GAPS`.
+    """A query that an engine has enrolled. `point_ms`: P, None until one of its streams has progress. `gaps`: instants
+    that it does not evaluate, the latest `MAX_TOLD_GAPS`. `error`: why its results topic does not have its answers.
     """
 
     number: int
     point_ms: int | None
     gaps: tuple[Gap, ...] = ()
+    error: str | None = None
 
 
 def standing_record(
-    names: TopicNames, record: QueryRegistration, point_ms: int | None, gaps: Sequence[Gap] = ()
+    names: TopicNames,
+    record: QueryRegistration,
+    point_ms: int | None,
+    gaps: Sequence[Gap] = (),
+    error: str | None = None,
 ) -> Record:
     """Return what an engine says of a query."""
     value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
     if gaps:
         value["gaps"] = [asdict(gap) for gap in gaps[-MAX_TOLD_GAPS:]]
+    if error is not None:
+        value |= {"status": "failing", "error": error[:MAX_MESSAGE]}
     return Record(names.status, json.dumps(value).encode(), _standing_key(record.name, record.number))
 
 
@@ -113,7 +122,7 @@ class StatusView:
             return None
         told = json.loads(message.value)
         gaps = tuple(Gap(gap["after"], gap["until"], gap["count"]) for gap in told.get("gaps", ()))
-        return Standing(told["number"], told["point"], gaps)
+        return Standing(told["number"], told["point"], gaps, told.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
         """Whether the last record of that name was refused."""

@@ -47,9 +47,14 @@ class ClusterTopics:
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
         if topic.startswith("__"):
             raise DataError(f"topic {topic} is internal to Kafka: results cannot go there")
-        results = self.names.results
-        if topic.startswith(f"{self.names.prefix}.") and topic != results and not topic.startswith(f"{results}."):
+        if not self.takes_results(topic):
+            results = self.names.results
             raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
+
+    def takes_results(self, topic: str) -> bool:
+        """Whether results may go there: all topics of the cluster's prefix but those for results are its own."""
+        results = self.names.results
+        return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
 
     def all(self) -> list[Topic]:
         """Every topic that the services themselves need."""

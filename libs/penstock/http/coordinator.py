@@ -189,11 +189,11 @@ def _seconds(text: str | None) -> float:
 
 def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
     """A registration as JSON. `point`: P in ms, null where it is not known yet; `gaps`: instants that leaps of event
-    time have passed over.
+    time have passed over; `error`: why its topic refuses its answers.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
-    point = None if standing is None else standing.point_ms
-    return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps}
+    point, error = (None, None) if standing is None else (standing.point_ms, standing.error)
+    return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps, "error": error}
 
 
 def _missing(name: str) -> Response:

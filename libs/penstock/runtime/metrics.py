@@ -25,6 +25,7 @@ class Metrics:
         self.evaluations = self._counter("evaluations", "evaluations committed")
         self.gaps = self._counter("gaps", "gaps: leaps of event time that a query does not evaluate, by query")
         self.skipped = self._counter("skipped_instants", "instants in gaps")
+        self.refused = self._counter("refused_evaluations", "answers that their topic refused, committed as errors")
         self.forks = self._counter("forks", "forks: steps that stores ran for this engine")
         self.forked_rows = self._counter("forked_rows", "rows that went to stores with forks")
         self.retries = self._counter("transient_failures", "steps that failed and were tried again")

@@ -152,6 +152,7 @@ class EngineGauges:
     def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
         self._evaluations, self._transactions = Tally(metrics.evaluations), Tally(metrics.transactions)
+        self._refused = Tally(metrics.refused)
         self._forks, self._forked_rows = Tally(metrics.forks), Tally(metrics.forked_rows)
         self._gaps, self._skipped = Tally(metrics.gaps), Tally(metrics.skipped)
 
@@ -165,6 +166,7 @@ class EngineGauges:
         self._transactions.reach(engine.told.transactions)
         self._gaps.reach(engine.told.gaps)
         self._skipped.reach(engine.told.skipped)
+        self._refused.reach(engine.sinks.refused)
         if engine.graph is not None and (forking := engine.graph.forking) is not None:
             self._forks.reach(forking.forks)
             self._forked_rows.reach(forking.rows)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cluster import query_engine
 from penstock.log import TransientError
 from support.small_cluster import SmallCluster
 
@@ -132,7 +131,7 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
 
 def test_an_answer_that_no_record_has_room_for_is_an_error_of_its_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers refuse it for good: an engine would end with it, and so would whoever takes the query over."""
-    monkeypatch.setattr(query_engine, "MAX_LINE_BYTES", 400)
+    monkeypatch.setattr("penstock.cluster.result_sinks.MAX_LINE_BYTES", 400)
     cluster = SmallCluster(buckets=1)
     cluster.coordinator.declare(f"{EX}s", "s", batch_ms=500)
     text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{EX}s> [RANGE PT1S STEP PT1S] WHERE {{ ?s <{EX}at> ?o }}"
@@ -143,6 +142,6 @@ def test_an_answer_that_no_record_has_room_for_is_an_error_of_its_evaluation(mon
     cluster.run(10)
     first, second = cluster.results()[:2]
     cluster.close()
-    assert "bytes (at most 400)" in first["error"]
+    assert "MAX_LINE_BYTES is 400" in first["error"]
     assert first["time"] == 11_000
     assert len(second["results"]["bindings"]) == 1

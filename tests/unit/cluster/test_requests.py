@@ -103,7 +103,7 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
     assert (wrong["error"], wrong["line"]) == ("QueryError", 2)
     assert wrong["source"] == "penstock.queries/0/1"
     assert "has no key" in told["refused query penstock.queries/0/2"]["message"]
-    assert told["refused stream t"]["message"] == "unknown settings speed"
+    assert told["refused stream t"]["message"].startswith("unknown settings speed")
     cluster.send(cluster.topics.names.queries, "q", COUNT)
     cluster.run()
     assert "refused query q" not in statuses(cluster)
@@ -113,7 +113,6 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
     "wrong",
     [
         {"timing": 5},
-        {"timing": None},
         {"timing": ["http://x/\ud800"]},
         {"absorb_into": 5},
         {"iri": "http://x/\ud800"},
