@@ -14,6 +14,8 @@ import penstock
 from penstock.http.embedded import application
 from penstock.http.live import Feed, all_events, events
 from penstock.http.sparql import preferred
+from penstock.rdf.formats import Format
+from support import hostile
 
 STREAM = "http://x/s"
 PATH = "/streams/" + quote(STREAM, safe="")
@@ -345,3 +347,58 @@ class TestTheEngine:
         assert f'penstock_stream_events_total{{stream="{STREAM}"}} 1.0' in metrics
         assert 'penstock_query_last{query="q"} 1000.0' in metrics
         assert http.get("/health/live").json()["alive"] is True
+
+
+DEEP = b"[" * 200_000
+
+
+class TestHostileBodies:
+    @pytest.mark.parametrize(
+        "body",
+        [DEEP, b'{"a":' * 100_000, b'{"batch_ms": ' + b"9" * 10_000 + b"}", b"\xff", b"[]", b'"x"'],
+        ids=range(6),
+    )
+    def test_settings_that_are_no_json_object_are_refused(self, http, body):
+        answer = http.put(PATH, content=body)
+        assert (answer.status_code, answer.json()["error"]) == (400, "DataError")
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            DEEP,
+            b'{"timestamp": 1, "data": ' + DEEP,
+            b'{"timestamp": 1, "data": 5}',
+            b'{"timestamp": 1, "data": ["x"]}',
+            b"[1, 2]",
+            b"5",
+            b'{"timestamp": 1}',
+            b"\xff",
+        ],
+        ids=range(8),
+    )
+    def test_event_lines_that_are_no_events_are_refused_by_number(self, http, line):
+        declared(http)
+        good = b'{"timestamp": 1, "data": ""}\n'
+        answer = http.post(f"{PATH}/events", content=good + line, headers={"content-type": "application/x-ndjson"})
+        assert answer.status_code == 400
+        assert answer.json()["message"].startswith("line 2: ")
+
+    def test_plain_json_is_refused_and_moves_no_watermark(self, engine, http):
+        declared(http)
+        headers = {"content-type": "application/json"}
+        answer = http.post(f"{PATH}/events?timestamp=5000", content=b'{"t": 21.5}', headers=headers)
+        assert answer.status_code == 400
+        assert "needs a context" in answer.json()["message"]
+        assert engine.stats()["streams"][STREAM]["watermark"] is None
+        [letter] = http.post("/dead-letters").json()
+        assert base64.b64decode(letter["data"]) == b'{"t": 21.5}'
+
+    @pytest.mark.parametrize("name", ["entities", "objects in objects", "triple terms", "bases on bases"])
+    def test_a_hostile_document_or_event_is_refused_and_the_next_is_answered(self, http, name):
+        declared(http)
+        fmt, make = hostile.DOCUMENTS[name]
+        headers, body = {"content-type": Format(fmt).media_type}, make(900_000).encode()
+        for path in ("/data", f"{PATH}/events?timestamp=1000"):
+            assert http.post(path, content=body, headers=headers).status_code == 400
+            good = http.post(path, content="<u:s> <u:p> <u:o> .", headers={"content-type": "text/turtle"})
+            assert good.status_code in {200, 202}

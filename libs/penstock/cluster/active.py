@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.cluster.encoding import to_cluster
 from penstock.cluster.placement import KEY as PLACEMENT
 from penstock.cluster.placement import share_out
 from penstock.cluster.registrar import Beginning, Registrar
@@ -37,11 +36,11 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from penstock.cluster.insertion import Insertion
     from penstock.cluster.load_files import Manifest
     from penstock.cluster.registrar import Change, Wanted
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
-    from penstock.engine.answers import Ids
     from penstock.log import Log, TransactionalWriter
     from penstock.wire import Heartbeat
     from penstock.wire.codec import Wire
@@ -52,8 +51,6 @@ DONE_KEPT = 4_096
 """Insertions that the control topic remembers by their request."""
 MAX_DECLARED = 10_000
 """Streams that one request may declare: it is one transaction."""
-MAX_INSERTION = 1_000_000
-"""Triples that one insertion may store: it is one transaction."""
 MAX_REQUEST_BYTES = 1 << 20
 """A declaration's or query's text."""
 MAX_NAME_BYTES = 1_024
@@ -275,24 +272,18 @@ class Active:
         self._command(change)
         return bool(change.commands)
 
-    def insert(
-        self, columns: Sequence[Ids], dictionary: native.Dictionary, terms: TermService, request: str | None = None
-    ) -> int:
-        """Store quads in ids of `dictionary`, as one snapshot; returns how many. `request`: its name; of one by the
-        same name that was stored lately, the answer is given again, and nothing stored.
+    def insert(self, insertion: Insertion, request: str | None = None) -> int:
+        """Store quads, as one snapshot; returns how many. `request`: its name; of one by the same name that was stored
+        lately, the answer is given again, and nothing stored.
         """
         if request is not None and (done := self._done.get(request)):
             return done.triples
-        rows = len(columns[0])
-        if rows > MAX_INSERTION:
-            raise LimitError(f"{rows} triples in one insertion (at most {MAX_INSERTION})")
+        rows = len(insertion)
         if rows == 0:
             return 0
-        graphs = native.LocalTerms(dictionary).decode(np.unique(columns[3]))
-        s, p, o, g = to_cluster(dictionary, columns, terms)
-        for graph in graphs:
-            if graph is not None:
-                self.registrar.note_graph(graph[1])
+        for graph in insertion.graphs:
+            self.registrar.note_graph(graph)
+        s, p, o, g = insertion.columns
         number = self._insertions + 1
         starts = range(0, rows, _PART_ROWS)
         records = []

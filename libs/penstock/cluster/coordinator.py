@@ -10,21 +10,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from penstock.cluster.active import Active, Opening
 from penstock.cluster.election import Election
 from penstock.cluster.heartbeats import Ear, Heart
+from penstock.cluster.insertion import Insertion
 from penstock.cluster.requests import REFUSALS, Requests
 from penstock.cluster.status import StatusView
 from penstock.cluster.wanted import NotYetError
-from penstock.engine.storing import LoadReport, quads_of
-from penstock.errors import PenstockError, QueryError
+from penstock.engine.storing import LoadReport
+from penstock.errors import PenstockError
 from penstock.log import FencedError, TransientError
-from penstock.query.ir import ContinuousQuery
-from penstock.query.parser import parse
-from penstock.rdf.parsing import parse as parse_document
-from penstock.store import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +60,7 @@ class Coordinator:
         self.topics = topics
         self._clock, self._discard_after_ms = clock, discard_after_ms
         self._log = log
-        self._terms = terms
+        self.terms = terms
         self._election = Election(log, topics, "coordinator")
         self._heart = Heart(log, topics, clock, "coordinator", instance)
         self._ear = Ear(log, topics, clock)
@@ -167,12 +162,7 @@ class Coordinator:
         """Run `INSERT DATA`, as one snapshot; returns the number of triples. `request` names it, so that it can be
         asked for again where no answer came: blank nodes would be made twice else.
         """
-        statement = parse(text, base)
-        if isinstance(statement, ContinuousQuery):
-            raise QueryError("a query is no update", 1, 1, text=text)
-        dictionary = native.Dictionary()
-        quads = quads_of(dictionary, statement)
-        return self._do(lambda active: active.insert(quads, dictionary, self._terms, request))
+        return self.insert(Insertion.of_update(self.terms, text, base), request)
 
     def load(
         self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
@@ -180,21 +170,21 @@ class Coordinator:
         """Store a document, as one snapshot; DataError at the first bad line. Reports its statements and terms.
         `request`: as for `update`.
         """
-        began, dictionary = time.perf_counter(), native.Dictionary()
-        quads = parse_document(dictionary, data, syntax, base)
-        graphs = quads.graphs
-        if graph is not None:
-            graphs = np.where(graphs == 0, np.uint64(dictionary.intern(1, graph)), graphs)
-        columns = quads.subjects, quads.predicates, quads.objects, graphs
-        stored = self._do(lambda active: active.insert(columns, dictionary, self._terms, request))
-        return LoadReport(stored, dictionary.size(), time.perf_counter() - began)
+        began, insertion = time.perf_counter(), Insertion.of_document(self.terms, data, syntax, graph, base)
+        return LoadReport(self.insert(insertion, request), insertion.terms, time.perf_counter() - began)
+
+    def insert(self, insertion: Insertion, request: str | None = None) -> int:
+        """Store quads, as one snapshot; returns their number. Documents and updates are read before: this verb neither
+        parses nor asks for terms, so that other verbs and steps do not wait for it.
+        """
+        return self._do(lambda active: active.insert(insertion, request))
 
     def load_files(self, manifest: Manifest) -> int:
         """Store a prepared load, whose files all stores and engines can read, as one snapshot; returns its triples.
 
         DataError where the files are not what the manifest says.
         """
-        return self._do(lambda active: active.load(manifest, self._terms))
+        return self._do(lambda active: active.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
         """Return the registration point of a query, None while no engine has taken the query in."""

@@ -17,6 +17,7 @@ from pyarrow import fs
 
 from penstock.engine.bulk import bin_columns
 from penstock.errors import AwayError, DataError, LimitError, StorageError
+from penstock.json_text import parse_json
 from penstock.wire import ShardLoad
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Manifest:
     def of_json(cls, data: bytes) -> Manifest:
         """Read what `to_json` wrote; DataError for anything else."""
         try:
-            found = json.loads(data)
+            found = parse_json(data, "the manifest of a load")
             folder = str(found["folder"])
             files = tuple(LoadFile(int(d), int(b), folder, str(n), str(h)) for d, b, n, h in found["files"])
             labels = np.array(found["labels"], np.uint64).reshape(-1, 2)

@@ -13,7 +13,6 @@ A refused record changes nothing; the status topic says why.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.active import MAX_NAME_BYTES, MAX_REQUEST_BYTES
@@ -21,6 +20,7 @@ from penstock.cluster.status import accepted_record, refused_record
 from penstock.cluster.wanted import NotYetError
 from penstock.engine.declaration import check_settings
 from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
+from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
 
 if TYPE_CHECKING:
@@ -40,22 +40,15 @@ _CATCH_UP_S = 0.05
 
 def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
     """Return a declaration's IRI and settings; DataError where the text is none."""
-    return _declaration(_json(body))
+    return _declaration(parse_json(body, "the declaration"))
 
 
 def declarations_of_json(body: bytes) -> list[Wanted]:
     """Return the declarations of an object that has them by streams' names; DataError where the text is none."""
-    found = _json(body)
+    found = parse_json(body, "the declaration")
     if not isinstance(found, dict):
         raise DataError("declarations are a JSON object, by streams' names")
     return [(iri, name, settings) for name, value in found.items() for iri, settings in [_declaration(value)]]
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"the declaration is no JSON: {error}") from error
 
 
 def _declaration(found: Any) -> tuple[str, dict[str, Any]]:

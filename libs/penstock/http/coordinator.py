@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from penstock.cluster.insertion import Insertion
 from penstock.cluster.load_files import Manifest
 from penstock.cluster.requests import declaration_of_json, declarations_of_json
 from penstock.cluster.wanted import NotYetError
@@ -43,6 +44,8 @@ WAIT_S = 2.0
 """How long an answer to a registration waits for the query's registration point, where the asker does not say."""
 ADAPTORS_WAIT_S = 20.0
 """How long it waits at least for adaptors that discard what the query looks at (ADR 45)."""
+READ_AT_ONCE = 4
+"""Documents and updates that are read at the same time; others wait, and take no thread from other requests."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -72,6 +75,7 @@ class _Handler:
         self._coordinator = coordinator
         self._lock = lock
         self._dictionaries = dictionaries
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     async def _do(self, verb: Callable[[Coordinator], Any]) -> Any:
         def locked() -> Any:
@@ -152,14 +156,22 @@ class _Handler:
     # ---- stored data
     async def update(self, request: Request) -> Response:
         text, base, name = (await body_of(request)).decode(), request.query_params.get("base"), _request_name(request)
-        return JSONResponse({"triples": await self._do(lambda c: c.update(text, base, name))})
+        insertion = await self._read(Insertion.of_update, text, base)
+        return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
 
     async def data(self, request: Request) -> Response:
         body, asked, name = await body_of(request), request.query_params, _request_name(request)
         content_type = request.headers.get("content-type", "application/n-triples").partition(";")[0].strip()
         syntax = Format.named(content_type).value
-        report = await self._do(lambda c: c.load(body, syntax, asked.get("graph"), asked.get("base"), name))
-        return JSONResponse({"triples": report.triples, "terms": report.terms})
+        insertion = await self._read(Insertion.of_document, body, syntax, asked.get("graph"), asked.get("base"))
+        triples = await self._do(lambda c: c.insert(insertion, name))
+        return JSONResponse({"triples": triples, "terms": insertion.terms})
+
+    async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
+        """Read what is to be stored, outside of the lock. Only the active instance does."""
+        await self._do(lambda c: c.streams)  # NotActiveError on standby
+        async with self._reading:
+            return await run_in_threadpool(reading, self._coordinator.terms, *what)
 
     async def loads(self, request: Request) -> Response:
         if request.method == "GET":

@@ -12,7 +12,6 @@ PUT, GET, DELETE /queries/NAME (the query's text; ?base=) · GET /queries/NAME/r
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.errors import body_of, told
 from penstock.http.live import Feed, all_events, events
+from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
 from penstock.web_access import Access
 
@@ -225,10 +225,7 @@ def _content_type(request: Request) -> str:
 
 async def _settings(request: Request) -> dict[str, Any]:
     body = await body_of(request)
-    try:
-        found = json.loads(body or b"{}")
-    except ValueError as error:
-        raise DataError(f"the settings of a stream are JSON: {error}") from error
+    found = parse_json(body or b"{}", "the settings of a stream")
     if not isinstance(found, dict):
         raise DataError("the settings of a stream are a JSON object")
     return found
@@ -246,11 +243,11 @@ def _event_lines(body: bytes) -> list[tuple[int, str]]:
     for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():
             continue
-        try:
-            event = json.loads(line)
-            events.append((event["timestamp"], event["data"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f'line {number}: no {{"timestamp": ms, "data": RDF}}: {error!r}') from error
+        event = parse_json(line, f"line {number}")
+        data = event.get("data") if isinstance(event, dict) else None
+        if not isinstance(data, str) or "timestamp" not in event:
+            raise DataError(f'line {number}: no {{"timestamp": ms, "data": RDF}}')
+        events.append((event["timestamp"], data))
     return events
 
 
