@@ -11,6 +11,7 @@ from penstock.cli.exit_codes import FAILED, FINE
 from penstock.cli.local import BROKER_PORT, COORDINATOR_PORT, ENGINE_PORT, UpOptions
 from penstock.cli.local import up as run_cluster
 from penstock.cli.prerequisites import check_broker, check_extra
+from penstock.cli.quarantine import quarantine
 from penstock.cli.up import AdaptorKind
 
 PANEL = "A cluster"
@@ -20,6 +21,7 @@ def add_commands(app: typer.Typer) -> None:
     """Add the commands, in a part of `--help` of their own."""
     app.command("up", rich_help_panel=PANEL)(up)
     app.command("demo-cluster", rich_help_panel=PANEL)(demo_cluster)
+    app.command("quarantine", rich_help_panel=PANEL)(quarantine)
 
 
 def _port(what: str) -> Any:

@@ -17,6 +17,8 @@ from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown
 from penstock.engine.streams import NEVER
 from penstock.errors import DataError, LimitError
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import CONTROL
 from penstock.query.parser import parse
 from penstock.store import _native as native
 from penstock.store.arrow import TAG_IRI, TAG_SHIFT
@@ -29,7 +31,6 @@ from penstock.wire import (
     ShardInsertion,
     StreamDeclaration,
     StreamWanted,
-    decode,
     encode,
 )
 
@@ -63,18 +64,23 @@ class Opening:
     def __init__(self, log: Log, topics: ClusterTopics) -> None:
         self.writer: TransactionalWriter = log.transactional(f"{topics.names.prefix}.coordinator")
         self._reader = log.reader({Partition(topics.names.control): START})
-        self._latest: dict[bytes, bytes | None] = {}
+        self._records = InternalRecords(log, topics.names)
+        self._latest: dict[bytes, Wire] = {}
 
     def read(self) -> bool:
         """Read on; True at the end."""
         for message in self._reader.poll():
-            assert message.key is not None
-            self._latest[message.key] = message.value
+            if message.key is None:
+                continue
+            if message.value is None:
+                self._latest.pop(message.key, None)
+            elif (record := self._records.read(message, CONTROL)) is not None:
+                self._latest[message.key] = record
         return self._reader.caught_up()
 
     def records(self) -> list[Wire]:
         """Return what is in force."""
-        return [decode(value) for value in self._latest.values() if value is not None]
+        return list(self._latest.values())
 
     def close(self) -> None:
         """Let go."""

@@ -76,6 +76,11 @@ class Coordinator:
         """Whether this instance decides."""
         return self._active is not None
 
+    @property
+    def ignored(self) -> int:
+        """How many records of the heartbeats topic could not be read."""
+        return self._ear.records.ignored
+
     def step(self, timeout_s: float = 0.0) -> bool:
         """Take over or step back where that is due, and deal shares out anew where processes came or went."""
         self._heart.beat()

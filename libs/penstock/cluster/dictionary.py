@@ -49,7 +49,7 @@ class DictionaryService:
     ) -> None:
         self._topic = topics.names.dictionary
         self._writer = log.transactional(f"{topics.names.prefix}.dictionary")
-        self.known = known or KnownTerms(log, self._topic)
+        self.known = known or KnownTerms(log, topics.names)
         self._catch_up(timeout_s)
         self._terms = self.known.terms
         self._decoder = native.LocalTerms(self._terms)

@@ -62,7 +62,7 @@ class DictionaryNode:
 
     def _open(self) -> KnownTerms:
         snapshot = None if self._directory is None else self._directory.current()
-        return KnownTerms(self._log, self._topics.names.dictionary, snapshot)
+        return KnownTerms(self._log, self._topics.names, snapshot)
 
     @property
     def port(self) -> int:

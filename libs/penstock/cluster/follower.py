@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cluster.replica import Replica, declaration_of
-from penstock.cluster.spine import SpineRecord
 from penstock.cluster.stored_graph import StoredGraph
-from penstock.errors import StorageError
 from penstock.log import Partition, TransientError
-from penstock.wire import ShardLoad, StreamDeclaration, WireError, decode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import SHARDS
+from penstock.wire import ShardLoad, StreamDeclaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
     from penstock.errors import AwayError
-    from penstock.log import Log, Message
+    from penstock.log import Log
 
 _POLL = 256  # records of the log taken at once
 
@@ -38,6 +38,7 @@ class Follower:
     ) -> None:
         self.replica = replica
         self._terms = terms
+        self._records = InternalRecords(log, topics.names)
         self._applying: Iterator[AwayError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
@@ -64,7 +65,9 @@ class Follower:
         """Apply what has come, up to a step; False where that was nothing. TransientError: the rest waits."""
         messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
         for message in messages:
-            self.replica.spine.take(message.partition, message.offset, _step_part(message))
+            part = self._records.read(message, SHARDS)
+            if part is not None:
+                self.replica.spine.take(message.partition, message.offset, part)
         moved = bool(messages)
         while (step := self._next(until)) is not None:
             self.replica.held = step
@@ -121,16 +124,3 @@ class Follower:
 def empty_replica(partitions: int) -> Replica[StoredGraph]:
     """Return the replica of a cluster in which nothing has happened."""
     return Replica(StoredGraph(), partitions)
-
-
-def _step_part(message: Message) -> SpineRecord:
-    where = f"{message.topic}[{message.partition}], offset {message.offset}"
-    if message.value is None:
-        raise StorageError(f"{where}: an empty record")
-    try:
-        found = decode(message.value)
-    except WireError as error:
-        raise StorageError(f"{where}: {error}") from error
-    if not isinstance(found, SpineRecord):
-        raise StorageError(f"{where}: a {type(found).__name__}")
-    return found

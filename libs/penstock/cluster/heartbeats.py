@@ -6,7 +6,9 @@ import secrets
 from typing import TYPE_CHECKING
 
 from penstock.log import END, Partition, Record, TransientError
-from penstock.wire import Heartbeat, decode, encode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import HEARTBEATS
+from penstock.wire import Heartbeat, encode
 
 if TYPE_CHECKING:
     from penstock.cluster.topics import ClusterTopics
@@ -48,19 +50,20 @@ class Ear:
     """Who was heard of lately, by this process's clock."""
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
+        self.records = InternalRecords(log, topics.names)
         self._reader = log.reader({Partition(topics.heartbeats): END})
         self._clock = clock
         self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
 
     def listen(self) -> None:
-        """Take in what was said."""
+        """Take in what was said. A record that cannot be read is ignored: it must not stop the coordinators."""
         now_ms = self._clock.now_ms()
         while messages := self._reader.poll():
             for message in messages:
                 if message.value is not None:
-                    beat = decode(message.value)
-                    assert isinstance(beat, Heartbeat)
-                    self._heard[beat.service, beat.instance] = now_ms, beat
+                    beat: Heartbeat | None = self.records.read_or_ignore(message, HEARTBEATS)
+                    if beat is not None:
+                        self._heard[beat.service, beat.instance] = now_ms, beat
         self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= SILENT_MS}
 
     def alive(self, service: str) -> dict[str, Heartbeat]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.cluster.history import NOTHING
-from penstock.errors import StorageError
 from penstock.log import START, Partition
-from penstock.wire import BucketProgress, WireError, decode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.cluster.replica import Replica, W
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
-    from penstock.log import Log, Message
-    from penstock.wire import GroupProgress
+    from penstock.log import Log
+    from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256
 
@@ -46,7 +46,10 @@ class Commitments:
         self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
         self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._steps: dict[int, int] = {}  # of the last commits
-        self._passed: dict[int, Message] = {}  # last records of own buckets: they may be another engine's already
+        self._records = InternalRecords(log, topics.names)
+        self._passed: dict[
+            int, BucketProgress
+        ] = {}  # last records of own buckets: they may be another engine's already
 
     def close(self) -> None:
         """Let go."""
@@ -56,7 +59,9 @@ class Commitments:
         """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
         learnt = False
         for message in self._reader.poll(_POLL):
-            self._passed[message.partition] = message
+            if (record := self._records.read(message, PROGRESS)) is None:
+                continue
+            self._passed[message.partition] = record
             if message.partition not in own:
                 self.let_go(message.partition)
                 learnt = True
@@ -64,9 +69,8 @@ class Commitments:
 
     def let_go(self, bucket: int) -> None:
         """Take in what was read last of a bucket that is not this process's any more: whoever has it may be done."""
-        message = self._passed.pop(bucket, None)
-        if message is not None:
-            progress = progress_record(message)
+        progress = self._passed.pop(bucket, None)
+        if progress is not None:
             self.note(bucket, {p.group: p for p in progress.groups}, progress.step)
 
     def note(self, bucket: int, committed: dict[int, GroupProgress], step: int) -> None:
@@ -111,14 +115,3 @@ class Commitments:
                 then = NOTHING if then is None else then
                 asked[iri] = min(then, asked.get(iri, then))
         return Needs(oldest, history.tracks[""].at(oldest) or 0, kept, asked)
-
-
-def progress_record(message: Message) -> BucketProgress:
-    """Return a record of the progress topic; StorageError where it is none."""
-    try:
-        found = None if message.value is None else decode(message.value)
-    except WireError as error:
-        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: {error}") from error
-    if not isinstance(found, BucketProgress):
-        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: no progress of a bucket")
-    return found

@@ -15,15 +15,18 @@ import numpy as np
 from penstock.engine.directory import read_json
 from penstock.errors import StorageError
 from penstock.log import START, Partition, TransientError
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DICTIONARY
 from penstock.rdf.terms import BLANK
 from penstock.store import _native as native
-from penstock.wire import DictionaryEntry, decode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.log import Log, Message
+    from penstock.log.topics import TopicNames
+    from penstock.wire import DictionaryEntry
 
 _POLL = 10_000
 _VERSION = 1
@@ -37,12 +40,13 @@ class KnownTerms:
     theirs, until they have settled the last transactions: then all is read from the topic, which has the last word.
     """
 
-    def __init__(self, log: Log, topic: str, snapshot: Path | None = None) -> None:
+    def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
         self.terms = native.Dictionary()
         self.reserved = 0
         self.position = START
         self.promised = START
-        self._partition = Partition(topic)
+        self._records = InternalRecords(log, names)
+        self._partition = Partition(names.dictionary)
         if snapshot is not None:
             self._load(log, snapshot)
         self._reader = log.reader({self._partition: self.position})
@@ -62,7 +66,10 @@ class KnownTerms:
     def read(self, timeout_s: float = 0.0) -> bool:
         """Take in what has come; returns whether there was anything."""
         messages = self._reader.poll(_POLL, timeout_s)
-        entries = [(message, _entry(message)) for message in messages]
+        read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
+        entries: list[tuple[Message, DictionaryEntry]] = [
+            (message, entry) for message, entry in read if entry is not None
+        ]
         self.reserved = max([self.reserved, *(entry.id for _, entry in entries if entry.kind == BLANK)])
         named = [(message, entry) for message, entry in entries if entry.kind != BLANK]
         found = self.terms.intern_many([(e.kind, e.lexical, e.datatype, e.lang) for _, e in named])
@@ -103,10 +110,3 @@ class KnownTerms:
     def close(self) -> None:
         """Read no more."""
         self._reader.close()
-
-
-def _entry(message: Message) -> DictionaryEntry:
-    entry = decode(message.value or b"")
-    if not isinstance(entry, DictionaryEntry):
-        raise StorageError(f"{message.topic}, offset {message.offset}: no entry of the dictionary")
-    return entry

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.log import START, Partition
-from penstock.wire import Placement, decode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import CONTROL
+from penstock.wire import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,6 +29,7 @@ class PlacementView:
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
         self._clock = clock
+        self._records = InternalRecords(log, topics.names)
         self._reader = log.reader({Partition(topics.names.control): START})
         self._current: Placement | None = None
         self._lost: dict[int, int] = {}  # until when
@@ -36,8 +39,9 @@ class PlacementView:
         while messages := self._reader.poll():
             for message in messages:
                 if message.key == KEY and message.value is not None:
-                    found = decode(message.value)
-                    assert isinstance(found, Placement)
+                    found = self._records.read(message, CONTROL)
+                    if not isinstance(found, Placement):
+                        continue
                     if self._current is None or found.epoch > self._current.epoch:
                         self._current = found
                         self._lost.clear()

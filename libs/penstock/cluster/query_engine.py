@@ -15,35 +15,35 @@ from penstock.cluster.buckets import Bucket
 from penstock.cluster.catching_up import CatchUp
 from penstock.cluster.heartbeats import Heart
 from penstock.cluster.history import INSERTIONS
-from penstock.cluster.kept import Commitments, progress_record
+from penstock.cluster.kept import Commitments
 from penstock.cluster.placement import PlacementView
 from penstock.cluster.progress import terms_of
 from penstock.cluster.result_sinks import ResultSinks
-from penstock.cluster.spine import SpineRecord
 from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.terms import ClusterCore, asking, constants_of
 from penstock.cluster.told import Told
 from penstock.engine.oneshot import OneShot, Texts
 from penstock.engine.planning import EngineCatalogue
-from penstock.errors import AwayError, StorageError
+from penstock.errors import AwayError
 from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
-from penstock.wire import QueryRegistration, QueryStop, ShardLoad, WireError, decode, encode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import PROGRESS, SHARDS
+from penstock.wire import QueryRegistration, QueryStop, ShardLoad, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.cluster.replica import EngineReplica, Registration
-    from penstock.cluster.spine import Step
+    from penstock.cluster.spine import SpineRecord, Step
     from penstock.cluster.topics import ClusterTopics
     from penstock.engine.blocks import Block
     from penstock.engine.cohorts import Cohort
     from penstock.engine.gaps import Gap
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
-    from penstock.log import Log, Message, Reader, TransactionalWriter
+    from penstock.log import Log, Reader, TransactionalWriter
     from penstock.log.clock import Clock
-    from penstock.wire import GroupProgress
-    from penstock.wire.codec import Wire
+    from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
@@ -59,7 +59,7 @@ class _Opening:
     writer: TransactionalWriter
     reader: Reader
     epoch: int
-    last: Message | None = None
+    last: BucketProgress | None = None
 
 
 class QueryEngine:
@@ -98,6 +98,7 @@ class QueryEngine:
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._commitments = Commitments(log, topics)
+        self._records = InternalRecords(log, topics.names)
         self._placement = PlacementView(log, topics, clock)
         self._clock, self._confirmed_ms = clock, clock.now_ms()
         store = replica.runtime.core.store
@@ -188,13 +189,12 @@ class QueryEngine:
         """Take in the buckets whose progress has been read to its end."""
         for number, opening in list(self._opening.items()):
             for message in opening.reader.poll(_POLL):
-                opening.last = message
+                opening.last = self._records.read(message, PROGRESS) or opening.last
             if not opening.reader.caught_up():
                 continue
             del self._opening[number]
             opening.reader.close()
-            saved = None if opening.last is None else progress_record(opening.last)
-            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
+            bucket = self.buckets[number] = Bucket(number, opening.writer, opening.last, next(self._eras))
             bucket.opened = opening.epoch
             core = self.replica.runtime.core
             core.attempt = max(core.attempt, bucket.epoch)
@@ -280,7 +280,9 @@ class QueryEngine:
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
         self.told.read(messages)
         for message in messages:
-            self.replica.spine.take(message.partition, message.offset, _step_part(message))
+            part = self._records.read(message, SHARDS)
+            if part is not None:
+                self.replica.spine.take(message.partition, message.offset, part)
         moved = bool(messages)
         while (step := self.replica.held or self.replica.spine.next()) is not None:
             self.replica.held = step
@@ -503,19 +505,3 @@ class QueryEngine:
         runtime.core.store.release(INSERTIONS, needs.insertions)
         for track in self.replica.history.prune(needs.step):
             runtime.core.store.release(track.number, track.batch(track.closed[-1]))
-
-
-def _record(message: Message) -> Wire:
-    if message.value is None:
-        raise StorageError(f"{message.topic}[{message.partition}] has an empty record at {message.offset}")
-    try:
-        return decode(message.value)
-    except WireError as error:
-        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: {error}") from error
-
-
-def _step_part(message: Message) -> SpineRecord:
-    found = _record(message)
-    if not isinstance(found, SpineRecord):
-        raise StorageError(f"{message.topic}[{message.partition}], offset {message.offset}: a {type(found).__name__}")
-    return found

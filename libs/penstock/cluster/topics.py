@@ -69,6 +69,7 @@ class ClusterTopics:
             Topic(names.results, self.result_partitions),
             Topic(names.dead_letter),
             Topic(names.late),
+            Topic(names.quarantine, 1, "compact"),
             Topic(self.progress, self.buckets, "compact"),
             Topic(self.heartbeats, 1, retention_ms=_HOUR_MS),
             Topic(self.election("coordinator")),

@@ -14,18 +14,20 @@ import numpy as np
 from penstock.engine.streams import NEVER
 from penstock.errors import PenstockError
 from penstock.log import Partition
-from penstock.log.view import CompactedView
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DISPATCHER
 from penstock.query.ir import ContinuousQuery
 from penstock.query.predicates import predicates_of
-from penstock.wire import DispatcherState, StreamWanted, decode
+from penstock.wire import StreamWanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from penstock.log.view import CompactedView
     from penstock.query.ir import Statement
-    from penstock.wire import StreamDeclaration
+    from penstock.wire import DispatcherState, StreamDeclaration
 
 Needs = dict[str, frozenset[str] | None]
 """Predicates by stream; None = all."""
@@ -103,6 +105,7 @@ class KnownVersions:
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log, self._names = log, names
+        self._records = InternalRecords(log, names)
         self._view: CompactedView | None = None
         self._states: dict[str, DispatcherState] = {}
 
@@ -123,10 +126,10 @@ class KnownVersions:
         if self._view is None:
             if self._names.dispatcher not in self._log.topics():
                 return
-            self._view = CompactedView(self._log, [Partition(self._names.dispatcher)])
+            self._view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
         for message in self._view.refresh():
-            record = None if message.value is None else decode(message.value)
-            if isinstance(record, DispatcherState):
+            if message.value is not None:
+                record: DispatcherState = self._records.read(message, DISPATCHER)
                 self._states[record.stream] = record
 
     def close(self) -> None:

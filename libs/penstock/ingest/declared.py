@@ -6,13 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.log import Partition, TransientError
-from penstock.log.view import CompactedView
-from penstock.wire import StreamDeclaration, StreamWanted, decode
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import CONTROL
+from penstock.wire import StreamDeclaration, StreamWanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.log import Log
+    from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
 
 _POLL_S = 0.05
@@ -26,7 +27,8 @@ class DeclaredStreams:
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
         self._log, self._names, self._timeout_s = log, names, timeout_s
-        self._view = CompactedView(log, [Partition(names.control)])
+        self._records = InternalRecords(log, names)
+        self._view = self._records.view([Partition(names.control)], CONTROL)
         self.by_iri: dict[str, StreamDeclaration] = {}
         self.wanted: dict[str, StreamWanted] = {}
         self.changes = 0
@@ -34,7 +36,7 @@ class DeclaredStreams:
         self._mapped = 0
         self._keys: dict[bytes, str] = {}
         for key, message in self._view.catch_up(timeout_s).items():
-            self._note(key, message.value)
+            self._note(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
         """Return them by the topic of their events: the same mapping until something changes."""
@@ -48,7 +50,7 @@ class DeclaredStreams:
         before = self.changes
         for message in self._view.refresh(timeout_s):
             if message.key is not None:
-                self._note(message.key, message.value)
+                self._note(message.key, message)
         return self.changes > before
 
     def catch_up(self) -> None:
@@ -61,8 +63,8 @@ class DeclaredStreams:
             if time.monotonic() > deadline and self._view.positions()[partition] < end:
                 raise TransientError("the coordinator's log was not read to its end in time")
 
-    def _note(self, key: bytes, value: bytes | None) -> None:
-        record = None if value is None else decode(value)
+    def _note(self, key: bytes, message: Message) -> None:
+        record = None if message.value is None else self._records.read(message, CONTROL)
         known = self._keys.pop(key, None)
         if known is not None:
             del self.by_iri[known]

@@ -18,8 +18,10 @@ from penstock.ingest.silence import Silence
 from penstock.ingest.stream_time import MAX_BATCH_TUPLES, StreamTime, Tallies
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.sizes import wire_bytes
-from penstock.log.view import CompactedView, Lookup, records_behind
-from penstock.wire import DispatcherState, Tuples, WireError, decode, encode
+from penstock.log.view import Lookup, records_behind
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DISPATCHER, TUPLES
+from penstock.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.log import Log, Message, Reader
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration
+    from penstock.wire import DispatcherState, StreamDeclaration, Tuples
 
 POLL_RECORDS = 1_000
 """Records of tuples that one step takes in at most."""
@@ -66,6 +68,7 @@ class Dispatcher:
         self._declared = DeclaredStreams(log, names, opening_s)
         self._reader: Reader = log.reader()
         self._lookup = Lookup(log)
+        self._records = InternalRecords(log, names)
         self._streams: dict[str, StreamTime] = {}
         self._by_topic: dict[str, StreamTime] = {}
         self._silence = Silence(log, names, adaptor_group)
@@ -134,7 +137,9 @@ class Dispatcher:
         stream = self._by_topic.get(message.topic)
         if stream is None:
             return  # dropped while it was on the way
-        tuples = _tuples(message)
+        tuples: Tuples | None = self._records.read(message, TUPLES)
+        if tuples is None:
+            return
         if tuples.wanted > stream.known:  # all partitions must have come so far: also those that nobody has counted yet
             self._next_growth_ms = wall_ms
             self._look_for_growth(wall_ms)
@@ -278,12 +283,12 @@ class Dispatcher:
 
     # ---- restart
     def _read_states(self) -> dict[bytes, DispatcherState]:
-        view = CompactedView(self._log, [Partition(self._names.dispatcher)])
+        view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
         try:
-            records = {key: decode(message.value or b"") for key, message in view.catch_up(self._opening_s).items()}
+            latest = view.catch_up(self._opening_s)
+            return {key: self._records.read(message, DISPATCHER) for key, message in latest.items()}
         finally:
             view.close()
-        return {key: record for key, record in records.items() if isinstance(record, DispatcherState)}
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
         """Return what was taken of a stream's topics, by it or by the one that had them before."""
@@ -312,8 +317,9 @@ class Dispatcher:
         try:
             while reader.positions()[name] < end:
                 for message in reader.poll(POLL_RECORDS, min(0.1, self._opening_s)):
-                    if message.offset < end:
-                        stream.replay(name.number, _tuples(message), message.offset)
+                    tuples = self._records.read(message, TUPLES) if message.offset < end else None
+                    if tuples is not None:
+                        stream.replay(name.number, tuples, message.offset)
                 if time.monotonic() > deadline and reader.positions()[name] < end:
                     raise TransientError(f"{name.topic}[{name.number}] was not read up to {end} in time")
         finally:
@@ -330,11 +336,3 @@ class Dispatcher:
 def _key(declaration: StreamDeclaration) -> bytes:
     """Return the key of a state: it is of the topics that a stream is read from, whoever had them before."""
     return f"topics {declaration.name}".encode()
-
-
-def _tuples(message: Message) -> Tuples:
-    record = decode(message.value or b"")
-    if not isinstance(record, Tuples):
-        where = f"{message.topic}[{message.partition}], offset {message.offset}"
-        raise WireError(f"{where}: a {type(record).__name__} where tuples were expected")
-    return record

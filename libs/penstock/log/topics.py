@@ -87,6 +87,11 @@ class TopicNames:
         return f"{self.prefix}.late"
 
     @property
+    def quarantine(self) -> str:
+        """Places of records of internal topics that cannot be read and were set aside."""
+        return f"{self.prefix}.quarantine"
+
+    @property
     def dispatcher(self) -> str:
         """The dispatcher's own state."""
         return f"{self.prefix}.dispatcher"

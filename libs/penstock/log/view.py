@@ -10,7 +10,7 @@ from penstock.log.errors import TransientError
 from penstock.log.port import START, Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.log.port import Log, Message, Reader
 
@@ -22,10 +22,14 @@ _NEAR = 1_000  # records that are rather read over than jumped over
 class CompactedView:
     """The last record of each key of some partitions: what compaction would leave, whether it has run or not.
 
-    Records without a key are passed over. Memory is that of the live keys.
+    Records without a key are passed over, as are those with a value that `accepts` refuses. Memory is that of the live
+    keys.
     """
 
-    def __init__(self, log: Log, partitions: Iterable[Partition]) -> None:
+    def __init__(
+        self, log: Log, partitions: Iterable[Partition], accepts: Callable[[Message], bool] = lambda _: True
+    ) -> None:
+        self._accepts = accepts
         self._reader: Reader = log.reader(dict.fromkeys(partitions, START))
         self.latest: dict[bytes, Message] = {}
 
@@ -41,15 +45,18 @@ class CompactedView:
 
     def refresh(self, timeout_s: float = 0.0) -> list[Message]:
         """Take in what has come, and return it in order."""
-        messages = self._reader.poll(_BATCH, timeout_s)
-        for message in messages:
+        taken = []
+        for message in self._reader.poll(_BATCH, timeout_s):
             if message.key is None:
                 continue
             if message.value is None:
                 self.latest.pop(message.key, None)
-            else:
+            elif self._accepts(message):
                 self.latest[message.key] = message
-        return messages
+            else:
+                continue
+            taken.append(message)
+        return taken
 
     def positions(self) -> dict[Partition, int]:
         """Return how far each partition has been read."""

@@ -20,6 +20,7 @@ class Metrics:
         self.far_advances = self._counter("far_advances", "heartbeats too far ahead of the stream, not believed")
         self.late = self._counter("late_events", "events whose time had been closed")
         self.dead_letters = self._counter("dead_letters", "input that could not be used")
+        self.ignored = self._counter("ignored_records", "records of the heartbeats topic that could not be read")
         self.batches = self._counter("batches", "batches closed or applied, empty ones included")
         self.transactions = self._counter("transactions", "transactions committed")
         self.evaluations = self._counter("evaluations", "evaluations committed")

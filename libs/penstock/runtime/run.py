@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
+from penstock.quarantine import UnreadableRecordError
 from penstock.runtime.health import Health
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Core, Loop, Stopping
@@ -67,6 +68,15 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
     except SettingsError as error:
         sys.stderr.write(f"penstock {service}: {error}\n")
         return USAGE
+    except UnreadableRecordError as error:
+        logger.error(  # noqa: TRY400 - said on purpose
+            "failed",
+            reason=str(error),
+            kind=type(error).__name__,
+            record=str(error.place),
+            command=error.command,
+        )
+        return FAILED
     except PenstockError as error:
         logger.error("failed", reason=str(error), kind=type(error).__name__)  # noqa: TRY400 - said on purpose
         return FAILED

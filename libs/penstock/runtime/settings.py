@@ -96,13 +96,13 @@ def _by_comma(text: str) -> list[str]:
 S = TypeVar("S", bound=ServiceSettings)
 
 
-def load(settings: type[S]) -> S:
-    """Return the settings; SettingsError with one line for each that is wrong."""
+def load(settings: type[S], **given: str) -> S:
+    """Return the settings; those given win. SettingsError with one line for each that is wrong."""
     file = os.environ.get(_FILE)
     if file and not Path(file).is_file():
         raise SettingsError(f"{_FILE}: there is no file {file}")
     try:
-        return settings()  # type: ignore[call-arg]  # pydantic reads them from its sources
+        return settings(**given)  # type: ignore[arg-type]  # pydantic reads them from its sources
     except ValidationError as error:
         lines = [f"{_PREFIX}{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in error.errors()]
         raise SettingsError("\n".join(lines)) from error

@@ -12,6 +12,7 @@ from penstock.cluster.coordinator import Coordinator, NotActiveError
 from penstock.cluster.rpc import FlightTerms
 from penstock.http.coordinator import routes
 from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
 from penstock.services.cluster_settings import ClientSettings, topics_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
         context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
     )
     context.routes.extend(routes(coordinator, lock, dictionaries))
+    ignored = Tally(context.metrics.ignored)
+    context.observers.append(lambda: ignored.reach(coordinator.ignored))
     context.observers.append(lambda: _observe(coordinator, context.metrics))
     return LockedCoordinator(coordinator, lock)
 

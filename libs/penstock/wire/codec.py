@@ -110,7 +110,25 @@ def decode(data: bytes, known: Library | None = None) -> Wire:
         raise WireError(f"a damaged {writer.name}: {error!r}") from error
     if body.tell() != len(data):
         raise WireError(f"{len(data) - body.tell()} bytes behind the end of a {writer.name}")
-    return _made(_CLASSES[writer.name], found | columns)
+    made = _made(_CLASSES[writer.name], found | columns)
+    _check_columns(made)
+    return made
+
+
+def _check_columns(record: Wire) -> None:
+    """Raise WireError where columns of one table have unequal lengths: each of their readers relies on that."""
+    match record:
+        case records.Tuples():
+            events = {len(record.offsets), len(record.times), len(record.counts)}
+            tuples = {len(record.subjects), len(record.predicates), len(record.objects), int(record.counts.sum())}
+            good = len(events) == 1 and len(tuples) == 1
+        case records.ShardBatch():
+            columns = (record.times, record.subjects, record.predicates, record.objects)
+            good = all(len(column) == len(record.positions) for column in columns) and 0 <= record.part < record.parts
+        case _:
+            good = True
+    if not good:
+        raise WireError(f"a damaged {type(record).__name__}: columns of unequal lengths")
 
 
 def _plain(value: Any) -> Any:

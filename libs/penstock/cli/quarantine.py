@@ -1,0 +1,60 @@
+"""`penstock quarantine`: sets a record of an internal topic aside that stops services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.errors import DataError
+from penstock.quarantine import Place, listed, set_aside
+
+if TYPE_CHECKING:
+    from penstock.log import Log, Message, Record
+    from penstock.log.topics import TopicNames
+
+
+def quarantine(
+    place: Annotated[str | None, typer.Argument(help="TOPIC:PARTITION:OFFSET, as the service's error says.")] = None,
+    bootstrap_servers: Annotated[str | None, typer.Option(help="Kafka brokers; PENSTOCK_BOOTSTRAP_SERVERS.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="The cluster's; PENSTOCK_PREFIX.")] = None,
+    *,
+    show: Annotated[bool, typer.Option("--list", help="List the records in quarantine.")] = False,
+) -> None:
+    """Sets a record of an internal topic aside that services cannot read: they pass over it from their next start."""
+    from penstock.log.kafka import KafkaLog  # noqa: PLC0415 - the cluster extra
+    from penstock.log.topics import TopicNames  # noqa: PLC0415
+    from penstock.runtime.settings import ServiceSettings, load  # noqa: PLC0415
+
+    given = {"bootstrap_servers": bootstrap_servers, "prefix": prefix}
+    settings = load(ServiceSettings, **{name: value for name, value in given.items() if value is not None})
+    log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties())
+    try:
+        for line in run(log, TopicNames(settings.prefix), place, show=show):
+            print(line)
+    finally:
+        log.close()
+
+
+def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[str]:
+    """Do what the command says; returns the lines that tell of it. DataError."""
+    if show:
+        found = [f"{each.place}  {each.bytes} bytes  {each.reason}" for each in listed(log, names)]
+        return found or ["no record is in quarantine"]
+    if place is None:
+        raise DataError("say which record: TOPIC:PARTITION:OFFSET, or --list")
+    done = set_aside(log, names, Place.parsed(place), lambda message, reason: _copy(names, message, reason))
+    if not done.fresh:
+        return [f"{done.place} is in quarantine already"]
+    return [
+        f"{done.place} is in quarantine: {done.reason}",
+        f"its {done.bytes} bytes are in topic {names.dead_letter}; services pass over it when they start again",
+    ]
+
+
+def _copy(names: TopicNames, message: Message, reason: str) -> Record:
+    from penstock.ingest.refused import DeadLetter, dead_letter_record  # noqa: PLC0415 - numpy and all behind it
+
+    place = message.topic, message.partition, message.offset
+    letter = DeadLetter(*place, f"quarantine: {reason}", message.value or b"", "")
+    return dead_letter_record(names, letter, message.headers)

@@ -1,0 +1,50 @@
+"""Which records each of the cluster's own topics holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock import wire
+
+if TYPE_CHECKING:
+    from penstock.log.topics import TopicNames
+
+    Kinds = tuple[type, ...]
+
+TUPLES: Final = (wire.Tuples,)
+SHARDS: Final = (
+    wire.ShardBatch,
+    wire.ShardInsertion,
+    wire.ShardLoad,
+    wire.StreamDeclaration,
+    wire.StreamDrop,
+    wire.StreamEnd,
+    wire.QueryRegistration,
+    wire.QueryStop,
+)
+DICTIONARY: Final = (wire.DictionaryEntry,)
+CONTROL: Final = (
+    wire.StreamDeclaration,
+    wire.StreamWanted,
+    wire.QueryRegistration,
+    wire.Placement,
+    wire.CoordinatorState,
+    wire.InsertionDone,
+    wire.NamedGraph,
+)
+PROGRESS: Final = (wire.BucketProgress,)
+DISPATCHER: Final = (wire.DispatcherState,)
+HEARTBEATS: Final = (wire.Heartbeat,)
+
+
+def kinds_of(names: TopicNames, topic: str) -> Kinds | None:
+    """Return the records that an internal topic holds; None for a topic of users, or of another cluster."""
+    if topic.startswith(f"{names.prefix}.tuples."):
+        return TUPLES
+    return {
+        names.shards: SHARDS,
+        names.dictionary: DICTIONARY,
+        names.control: CONTROL,
+        f"{names.prefix}.progress": PROGRESS,
+        names.dispatcher: DISPATCHER,
+    }.get(topic)

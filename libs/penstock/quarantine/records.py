@@ -1,0 +1,97 @@
+"""Decoding of internal topics, for every service."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import AwayError
+from penstock.log import LogError, Partition
+from penstock.log.view import CompactedView
+from penstock.quarantine.place import Place, UnreadableRecordError
+from penstock.wire import WireError, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.log import Log, Message
+    from penstock.log.topics import TopicNames
+    from penstock.quarantine.kinds import Kinds
+    from penstock.wire.codec import Wire
+
+_CONSULT_S: Final = 30.0
+_QUIET_S: Final = 10.0  # between two warnings of one reader
+_log = logging.getLogger("penstock.quarantine")
+
+
+class InternalRecords:
+    """What the records of a cluster's own topics say. A record that was set aside says nothing.
+
+    Only a record that cannot be read is looked up: one that others have read cannot be taken back. `ignored` counts
+    those that `read_or_ignore` has passed over.
+    """
+
+    def __init__(self, log: Log, names: TopicNames) -> None:
+        self._log, self._topic = log, names.quarantine
+        self.ignored = 0
+        self._warned = -_QUIET_S
+
+    def read(self, message: Message, kinds: Kinds) -> Any:
+        """Return the record, one of these kinds, or None where it was set aside. UnreadableRecordError.
+
+        Never a TransientError: the caller's reader has passed the record, and a second call would lose it.
+        """
+        try:
+            return _decoded(message, kinds)
+        except WireError as error:
+            place = Place.of(message)
+            if not self._set_aside(place, str(error)):
+                raise UnreadableRecordError(place, str(error)) from error
+            _log.warning("passing over a record in quarantine", extra={"record": str(place), "reason": str(error)})
+            return None
+
+    def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
+        """Return the record, or None where it cannot be read: for topics of which nothing depends on one record."""
+        try:
+            return _decoded(message, kinds)
+        except WireError as error:
+            self.ignored += 1
+            if time.monotonic() - self._warned >= _QUIET_S:
+                self._warned = time.monotonic()
+                fields = {"record": str(Place.of(message)), "reason": str(error), "ignored": self.ignored}
+                _log.warning("ignoring a record that cannot be read", extra=fields)
+            return None
+
+    def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
+        """Return a compacted view in which a record that was set aside does not hide the one before of its key."""
+        return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
+
+    def _set_aside(self, place: Place, why: str) -> bool:
+        try:
+            if self._topic not in self._log.topics():
+                return False
+            view = CompactedView(self._log, [Partition(self._topic)])
+            try:
+                return str(place).encode() in view.catch_up(_CONSULT_S)
+            finally:
+                view.close()
+        except (LogError, AwayError) as error:
+            raise UnreadableRecordError(place, f"{why}; topic {self._topic} cannot be read: {error}") from error
+
+
+def _decoded(message: Message, kinds: Kinds) -> Wire:
+    record = decode(message.value or b"")
+    if not isinstance(record, kinds):
+        expected = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise WireError(f"a {type(record).__name__} in place of {expected}")
+    return record
+
+
+def readable(message: Message, kinds: Kinds) -> str | None:
+    """Return why services cannot read a record, None where they can."""
+    try:
+        _decoded(message, kinds)
+    except WireError as error:
+        return str(error)
+    return None

@@ -1,0 +1,96 @@
+"""Setting a record aside: what `penstock quarantine` does."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import DataError
+from penstock.log import Partition, Record, Topic
+from penstock.log.view import CompactedView, Lookup
+from penstock.quarantine.kinds import kinds_of
+from penstock.quarantine.records import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.log import Log, Message
+    from penstock.log.topics import TopicNames
+    from penstock.quarantine.place import Place
+
+_READ_S = 60.0
+
+
+class Quarantined(NamedTuple):
+    """A record that was set aside. `fresh`: now, and not by an earlier call."""
+
+    place: str
+    reason: str
+    bytes: int
+    fresh: bool = False
+
+
+def listed(log: Log, names: TopicNames) -> list[Quarantined]:
+    """Return the records that were set aside, by place."""
+    if names.quarantine not in log.topics():
+        return []
+    view = CompactedView(log, [Partition(names.quarantine)])
+    try:
+        found = [_entry(key, message.value or b"") for key, message in view.catch_up(_READ_S).items()]
+    finally:
+        view.close()
+    return sorted(found)
+
+
+def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
+    """Set a record aside, and write the copy that `copy` makes of it and its reason, in one transaction. A second call
+    changes nothing. DataError where there is no such record, or services can read it.
+    """
+    for known in listed(log, names):
+        if known.place == str(place):
+            return known
+    kinds = kinds_of(names, place.topic)
+    if kinds is None:
+        raise DataError(
+            f"{place.topic} is no internal topic of the cluster {names.prefix!r}: its records need no quarantine"
+        )
+    message = _found(log, place)
+    reason = readable(message, kinds)
+    if reason is None:
+        raise DataError(f"{place} can be read: services do not pass over it")
+    log.create([Topic(names.quarantine, 1, "compact")])
+    size = len(message.value or b"")
+    value = json.dumps({"reason": reason, "bytes": size}).encode()
+    writer = log.transactional(f"{names.prefix}.quarantine")
+    try:
+        writer.commit([copy(message, reason), Record(names.quarantine, value, str(place).encode())])
+    finally:
+        writer.close()
+    return Quarantined(str(place), reason, size, fresh=True)
+
+
+def _found(log: Log, place: Place) -> Message:
+    topics = log.topics()
+    if place.number >= topics.get(place.topic, 0):
+        raise DataError(f"there is no partition {place.number} of topic {place.topic}")
+    lookup = Lookup(log)
+    try:
+        message = lookup.fetch({place.partition: [place.offset]})[place.partition].get(place.offset)
+    finally:
+        lookup.close()
+    if message is None:
+        span = log.spans([place.partition])[place.partition]
+        raise DataError(
+            f"there is no record {place}: the partition has offsets {span.start} to {span.end - 1}, with gaps"
+        )
+    return message
+
+
+def _entry(key: bytes, value: bytes) -> Quarantined:
+    """An entry counts by its key; what its value says is for people."""
+    try:
+        said = json.loads(value)
+        reason, size = str(said["reason"]), int(said["bytes"])
+    except (ValueError, KeyError, TypeError):
+        reason, size = "", 0
+    return Quarantined(key.decode("utf-8", "replace"), reason, size)
