@@ -5,7 +5,7 @@ import resource
 import numpy as np
 import pytest
 
-from penstock.cluster import dictionary, known_terms
+from penstock.cluster import dictionary
 from penstock.cluster.dictionary import MAX_TERMS, DictionaryService, record_key
 from penstock.cluster.dictionary_node import DictionaryNode
 from penstock.cluster.encoding import to_cluster
@@ -16,6 +16,7 @@ from penstock.errors import AwayError, DataError, LimitError, StorageError
 from penstock.log import FencedError, MemoryLog, Partition, Span, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.quarantine import InternalRecords
 from penstock.rdf.terms import MAX_TERM_BYTES, is_private
 from penstock.store import _native as native
 
@@ -254,7 +255,8 @@ def test_a_restart_reads_a_snapshot_and_the_tail(snapshots, monkeypatch):
     tail = node._service.encode(TERMS[30:])
     snapshots.close()
     read = []
-    monkeypatch.setattr(known_terms, "_entry", lambda m, entry=known_terms._entry: read.append(m) or entry(m))
+    decode = InternalRecords.read
+    monkeypatch.setattr(InternalRecords, "read", lambda self, m, kinds: read.append(m) or decode(self, m, kinds))
     again = snapshots.node()
     again.step()
     assert again.active
@@ -268,7 +270,7 @@ def test_a_standby_has_read_along_when_it_takes_over(snapshots, monkeypatch):
     first.step()
     ids = first._service.encode(TERMS)
     standby.step()
-    monkeypatch.setattr(known_terms, "_entry", lambda _: pytest.fail("nothing is left to read"))
+    monkeypatch.setattr(InternalRecords, "read", lambda *_: pytest.fail("nothing is left to read"))
     first.close()
     standby.step()
     assert standby.active
