@@ -6,8 +6,9 @@ import signal
 import sys
 import threading
 import time
+from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads it
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,12 +19,27 @@ LOOK_S = 0.25
 """Seconds between two looks at idle streams."""
 
 
+class Durability(StrEnum):
+    """When a change that was answered with 2xx is on the disk."""
+
+    none = "none"
+    checkpoint = "checkpoint"
+    commit = "commit"
+
+
 def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Where everything is kept; none = in memory only.")] = None,
     port: Annotated[int, typer.Option(help="0 = any.", min=0, max=65_535)] = 7878,
     host: Annotated[str, typer.Option(help="Address to listen on. Requests are not authenticated.")] = "127.0.0.1",
     shards: Annotated[int, typer.Option(help="Of a new stored graph.", min=1)] = 1,
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
+    durability: Annotated[
+        Durability,
+        typer.Option(
+            help="With --data-dir. commit: a 2xx answer says that the change is on the disk. "
+            "checkpoint: a crash loses what came after the last checkpoint. none: only the end keeps anything."
+        ),
+    ] = Durability.commit,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name of this service; * = every name.")
     ] = None,
@@ -40,29 +56,35 @@ def serve(
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with Engine(data_dir=data_dir, shards=shards) as engine:
+    durable = Durability.none if data_dir is None else durability
+    with Engine(data_dir=data_dir, shards=shards, durability=durable.value) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         server = WebServer(application(engine, access), host, port)
         print(f"Penstock at http://{_address(host)}:{server.port}/", flush=True)
         try:
-            _keep(engine, stopping, None if data_dir is None else checkpoint_s)
+            _keep(engine, stopping, None if durable is Durability.none else checkpoint_s)
         finally:
             server.stop()
 
 
 def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None) -> None:
     """Advance idle streams, and write checkpoints of what has changed, until the service stops."""
-    saved, due = engine.stats(), time.monotonic() + (checkpoint_s or 0.0)
+    saved, due = _state(engine), time.monotonic() + (checkpoint_s or 0.0)
     while not stopping.wait(LOOK_S):
         try:
             engine.advance_idle()
         except PenstockError as error:
             print(f"idle streams cannot advance: {error}", file=sys.stderr, flush=True)
         if checkpoint_s is not None and time.monotonic() >= due:
-            now = engine.stats()
+            now = _state(engine)
             if now != saved and _checkpoint(engine):
                 saved = now
             due = time.monotonic() + checkpoint_s
+
+
+def _state(engine: Engine) -> dict[str, Any]:
+    """Return what tells whether anything has changed."""
+    return {name: value for name, value in engine.stats().items() if name != "log"}
 
 
 def _address(host: str) -> str:

@@ -7,8 +7,11 @@ from the slices. `saving` writes the folder, `restoring` reads it.
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from penstock.engine.directory import read_json
 from penstock.engine.restoring import read_into
 from penstock.engine.runtime import Runtime
 from penstock.engine.saving import write
@@ -21,37 +24,48 @@ if TYPE_CHECKING:
     from penstock.engine.core import Core
     from penstock.engine.directory import DataDirectory
 
-_READ_ATTEMPTS = 5  # of a reader beside an engine that replaces the checkpoint meanwhile
+
+_POSITION = "log.json"
 
 
-def save(runtime: Runtime, directory: DataDirectory) -> None:
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the write-ahead log goes on after a checkpoint: the number of the first file, and of the last entry that
+    the checkpoint holds.
+    """
+
+    file: int = 0
+    entry: int = 0
+
+
+def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None:
     """Put a checkpoint of everything in force. The caller holds the engine's lock. StorageError where it cannot."""
     try:
         folder = directory.begin()
         write(runtime, folder, directory.in_force())
+        (folder / _POSITION).write_text(json.dumps(asdict(position)), encoding="utf-8")
         directory.publish(folder)
     except OSError as error:
         raise StorageError(f"{directory.path}: the checkpoint cannot be written: {error}") from error
 
 
-def restored(directory: DataDirectory | None, make_core: Callable[[Path | None], Core]) -> Runtime:
-    """Return a runtime in the state of the checkpoint in force, or an empty one. `make_core` opens its native parts."""
+def restored(directory: DataDirectory | None, make_core: Callable[[Path | None], Core]) -> tuple[Runtime, Position]:
+    """Return a runtime in the state of the checkpoint in force, or an empty one, and where the log goes on.
+
+    `make_core` opens its native parts.
+    """
     if directory is None:
-        return Runtime(make_core(None))
-    for _ in range(_READ_ATTEMPTS - 1):
-        pointer = directory.pointer()
-        try:
-            return _restored(directory, make_core)
-        except StorageError:
-            if not directory.read_only or directory.pointer() == pointer:
-                raise
+        return Runtime(make_core(None)), Position()
     return _restored(directory, make_core)
 
 
-def _restored(directory: DataDirectory, make_core: Callable[[Path | None], Core]) -> Runtime:
+def _restored(directory: DataDirectory, make_core: Callable[[Path | None], Core]) -> tuple[Runtime, Position]:
     folder = directory.current()
-    runtime = Runtime(make_core(folder))
+    runtime, position = Runtime(make_core(folder)), Position()
     if folder is not None:
         read_into(runtime, folder)
-    runtime.core.attempt += directory.crashed
-    return runtime
+        if (folder / _POSITION).exists():
+            position = Position(**read_json(folder / _POSITION))
+    if directory.crashed:
+        runtime.core.attempt = max(runtime.core.attempt, directory.crashed_attempt) + 1
+    return runtime, position

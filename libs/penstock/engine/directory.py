@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ class DataDirectory:
         self.read_only = read_only
         self._descriptor: int | None = None
         self.crashed = False
+        self.crashed_attempt = 0
         if read_only:
             if not self.path.is_dir():
                 raise StorageError(f"{self.path}: there is no such data directory")
@@ -50,11 +52,18 @@ class DataDirectory:
             self._descriptor = _lock(self.path / "LOCK")
             if self._descriptor is None:
                 raise StorageError(f"{self.path / 'LOCK'}: another engine has this data directory open")
-            self.crashed = (self.path / "RUNNING").exists()
-            (self.path / "RUNNING").touch()
+            running = self.path / "RUNNING"
+            self.crashed = running.exists()
+            self.crashed_attempt = _number(running) if self.crashed else 0
+            running.touch()
         except OSError as error:
             self.close(clean=False)
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
+
+    def running(self, attempt: int) -> None:
+        """Note the attempt that runs: the next one after a crash has a higher number, checkpoint or not."""
+        with suppress(OSError):  # a full disk: an attempt may then have the number of the one before
+            write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
         """Let the directory go; `clean` says that the last checkpoint holds everything."""
@@ -137,6 +146,12 @@ class DataDirectory:
             return {}
         files = read_json(folder / _MANIFEST)["files"]
         return {_identity(folder / file): entry for file, entry in files.items() if (folder / file).exists()}
+
+
+def _number(path: Path) -> int:
+    """Return the number in a file, 0 where it holds none."""
+    text = path.read_text(encoding="utf-8", errors="replace").strip()
+    return int(text) if text.isdecimal() else 0
 
 
 def _identity(file: Path) -> tuple[int, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -15,23 +16,33 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakMethod
 
 import numpy as np
+from rdflib import BNode
 
 from penstock.engine.bulk import BulkIntake
-from penstock.engine.checkpoint import restored, save
+from penstock.engine.checkpoint import restored
 from penstock.engine.core import Core
 from penstock.engine.declaration import Declaration, warning_of
 from penstock.engine.directory import DataDirectory
+from penstock.engine.durability import ChangeLog, checked_durability
 from penstock.engine.events import EventParser, Events, checked_time, original_bytes
 from penstock.engine.explaining import explain
 from penstock.engine.idle import IdleSources
 from penstock.engine.intake import PushReport, as_column
 from penstock.engine.limits import MAX_TIME_MS, Limits
+from penstock.engine.log_entries import LogEntry, pushed
 from penstock.engine.oneshot import OneShot, Texts
+from penstock.engine.recovery import Recovered, replay
 from penstock.engine.refused import DeadLetter
 from penstock.engine.standing import Query
 from penstock.engine.statistics import engine_stats
 from penstock.engine.storing import Document, LoadReport, insert
-from penstock.errors import DataError, PenstockError, StorageError, UnboundedStorageWarning, UnknownStreamError
+from penstock.errors import (
+    DataError,
+    PenstockError,
+    StorageError,
+    UnboundedStorageWarning,
+    UnknownStreamError,
+)
 from penstock.query import functions
 from penstock.query.budget import planning
 from penstock.rdf import terms as terms_of
@@ -55,6 +66,8 @@ if TYPE_CHECKING:
     from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
 
+_log = logging.getLogger("penstock.engine")
+_READ_ATTEMPTS = 5  # of a reader beside an engine that replaces the checkpoint meanwhile
 _CHUNK = 8_192  # events of push_events that are taken (or refused by a limit) together
 
 
@@ -65,6 +78,8 @@ class Engine:
     read_only: work on what a data_dir holds, beside the engine that has it open perhaps; nothing is written back.
     nodes: store nodes that keep the stored graph and the streams' slices in place of this process; not with a data_dir.
     limits: see `Limits`. clock: wall-clock milliseconds. seed: of RAND, UUID and the like.
+    durability: "checkpoint": a crash loses what came after the last checkpoint. "commit": each change is durable in the
+    data_dir when its call returns, by a write-ahead log. "none": as "checkpoint", for callers that make none.
 
     Pushes, declarations and registrations are serialised; one-shot queries run beside them on snapshots. Errors are
     `penstock.PenstockError`s.
@@ -80,11 +95,14 @@ class Engine:
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         seed: int | None = None,
         nodes: Nodes | None = None,
+        durability: str = "checkpoint",
     ) -> None:
+        commit = checked_durability(durability, writable=data_dir is not None and not read_only) == "commit"
         self._lock = threading.RLock()
         self._closed = False
         self._read_only = read_only
         self._directory: DataDirectory | None = None
+        self._changes = ChangeLog()
         self._nodes = nodes
         if nodes is not None and data_dir is not None:
             raise DataError("an engine over nodes has no data_dir: nodes keep its data")
@@ -92,15 +110,39 @@ class Engine:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
             make = partial(_core, shards, limits or Limits(), clock, random.Random(seed), nodes)  # noqa: S311
-            self._runtime = restored(self._directory, make)
+            recovered = self._restore(make)
+            if commit and self._directory is not None:
+                self._changes.open(self._directory, recovered, self.limits.log_bytes)
+                if self._directory.in_force() is None:
+                    self.checkpoint()  # the stored graph's shards are settled from now on
         except BaseException:
             self._release(clean=False)
             raise
+        self._idle = IdleSources()
+
+    def _restore(self, make: Callable[[Path | None], Core]) -> Recovered:
+        """Make the parts in the state of the last checkpoint, then apply what was logged after it."""
+        for attempt in range(_READ_ATTEMPTS):
+            pointer = b"" if self._directory is None else self._directory.pointer()
+            try:
+                return self._restored(make)
+            except StorageError:  # beside an engine that has replaced the checkpoint meanwhile, perhaps
+                replaced = self._read_only and self._directory is not None and self._directory.pointer() != pointer
+                if not replaced or attempt == _READ_ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def _restored(self, make: Callable[[Path | None], Core]) -> Recovered:
+        self._runtime, position = restored(self._directory, make)
         core = self._runtime.core
         self._texts = Texts(core.limits)
         self._one_shot = OneShot(core, self._runtime.streams, self._texts)
         self._parser = EventParser(core.dictionary, core.limits.max_event_bytes)
-        self._idle = IdleSources()
+        if self._directory is None:
+            return Recovered(0, 0)
+        if not self._read_only:
+            self._directory.running(core.attempt)
+        return replay(self, self._runtime, self._directory.path, position)
 
     # ---- stored data
     def load(
@@ -120,19 +162,32 @@ class Engine:
         with self._lock:
             core = self._opened().core
         document = Document.read(core, source, graph, format, base, progress)  # others may push meanwhile
-        with self._lock:
-            self._opened()
-            return document.commit(core)
+        logged = isinstance(source, bytes) and len(source) <= self.limits.log_bytes // 4
+        if logged:
+            given = {"graph": graph, "format": format, "base": base}
+            with self._change(lambda: self._entry("load", given, source if isinstance(source, bytes) else b"")):
+                return document.commit(core)
+        with self._change() as runtime:
+            report = document.commit(runtime.core)
+            if self._changes.logs:
+                self._changes.unlogged()
+                self.checkpoint()
+        return report
 
     def bulk(self) -> BulkIntake:
-        """Return what takes in loads that are prepared elsewhere (`penstock load --spark`)."""
+        """Return what takes in loads that are prepared elsewhere (`penstock load --spark`).
+
+        StorageError where there is a write-ahead log.
+        """
+        if self._changes.logs:
+            raise StorageError('prepared loads need durability="checkpoint"')
         return BulkIntake(self._opened().core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
         """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
         statement = self._texts.parse(text, base)
-        with self._lock:
-            insert(self._opened().core, statement)
+        with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
+            insert(runtime.core, statement)
 
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
@@ -172,15 +227,15 @@ class Engine:
             max_ahead_ms=max_ahead_ms,
             slice_mb=slice_mb,
         )
-        with self._lock:
-            self._opened().streams.declare(declaration)
+        with self._change(lambda: self._entry("declare", declaration.as_json())) as runtime:
+            runtime.streams.declare(declaration)
         if (warning := warning_of(iri, {"timing": timing})) is not None:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. What it absorbed stays stored."""
-        with self._lock:
-            self._opened().drop_stream(iri)
+        with self._change(lambda: self._entry("drop", {"iri": iri})) as runtime:
+            runtime.drop_stream(iri)
 
     def push(
         self,
@@ -194,12 +249,9 @@ class Engine:
         A late event is no error (see `late`); the report counts it. A bad one, or one too far ahead, becomes a dead
         letter and raises DataError.
         """
-        with self._lock:
-            runtime = self._opened()
-            stream = self._stream(iri, [(timestamp, data)])
-            events, bad = self._parser.parse([(timestamp, data)], format)
-            taken = runtime.take(stream, events, bad)
-        self._deliver()
+        event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
+        with self._change(lambda: pushed(self._wall(), iri, event, format)) as runtime:
+            taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format))
         if taken.letters:
             raise DataError(taken.letters[0].reason)
         return taken.report
@@ -216,11 +268,10 @@ class Engine:
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
-            with self._lock:
-                runtime = self._opened()
-                stream = self._stream(iri, chunk)
-                report += runtime.take(stream, *self._parser.parse(chunk, format)).report
-            self._deliver()
+            if self._changes.logs:
+                chunk[:] = [(t, d if isinstance(d, (str, bytes)) else list(d)) for t, d in chunk]
+            with self._change(partial(self._pushed, iri, chunk, format)) as runtime:
+                report += runtime.take(self._stream(iri, chunk), *self._parser.parse(chunk, format)).report
         return report
 
     def push_columns(
@@ -228,8 +279,12 @@ class Engine:
     ) -> None:
         """Push tuples by term ids (from `encode`), each an event of its own: int64 times, uint64 ids, equal lengths.
 
-        DataError, and nothing is taken, where a column cannot be that.
+        DataError, and nothing is taken, where a column cannot be that. With a write-ahead log the tuples are logged as
+        text; it cannot hold blank nodes.
         """
+        if self._changes.logs:
+            self._push_decoded(iri, timestamps, subjects, predicates, objects)
+            return
         with self._lock:
             runtime = self._opened()
             stream = runtime.streams.get(iri)
@@ -248,9 +303,9 @@ class Engine:
         out.
         """
         until = checked_time(timestamp)
-        with self._lock:
-            self._opened().advance(iri, until, skip=skip)
-        self._deliver()
+        given = {"iri": iri, "timestamp": until, "skip": skip}
+        with self._change(lambda: self._entry("advance", given)) as runtime:
+            runtime.advance(iri, until, skip=skip)
 
     def advance_idle(self) -> list[str]:
         """Advance input streams that were silent for their `idle_timeout_ms`, so that they hold back no query.
@@ -260,14 +315,17 @@ class Engine:
         query that would fire more than `max_catch_up` instants jumps over them, and its `gaps` records that. Returns
         the streams that were advanced.
         """
-        moved = []
         with self._lock:
             runtime = self._opened()
-            for stream, until in self._idle.look(list(runtime.streams), runtime.core.clock()):
-                runtime.advance(stream.iri, until, skip="leaps")
-                moved.append(stream.iri)
-        self._deliver()
-        return moved
+            looking = self._idle.look(list(runtime.streams), runtime.core.clock())
+        moved: list[str] = []
+        while True:
+            with self._lock:
+                idle = next(looking, None)
+            if idle is None:
+                return moved
+            self.advance(idle[0].iri, idle[1], skip="leaps")
+            moved.append(idle[0].iri)
 
     def late(self, iri: str) -> list[LateEvent]:
         """Take the stream's late events, oldest first: they changed nothing."""
@@ -293,8 +351,9 @@ class Engine:
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
-            with self._lock:
-                return self._handle(self._opened().registry.register(statement, name, base))
+            given = {"text": text, "name": name, "base": base}
+            with self._change(lambda: self._entry("register", given)) as runtime:
+                return self._handle(runtime.registry.register(statement, name, base))
 
     @property
     def queries(self) -> Mapping[str, Query]:
@@ -334,7 +393,7 @@ class Engine:
             if self._directory is None or self._read_only:
                 raise StorageError("this engine has no data_dir of its own")
             runtime.progress(())  # a pass that was interrupted comes to its end first
-            save(runtime, self._directory)
+            self._changes.save(runtime, self._directory)
 
     @property
     def limits(self) -> Limits:
@@ -344,7 +403,7 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
         with self._lock:
-            return engine_stats(self._opened())
+            return engine_stats(self._opened()) | {"log": self._changes.stats()}
 
     def close(self) -> None:
         """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
@@ -375,6 +434,51 @@ class Engine:
             raise PenstockError("the engine is closed")
         return self._runtime
 
+    @contextmanager
+    def _change(self, entry: Callable[[], LogEntry] | None = None) -> Iterator[Runtime]:
+        """Log a change, let the caller apply it under the lock, wait until it is durable, and deliver what has fired.
+
+        A PenstockError of the caller says that nothing has changed.
+        """
+        with self._lock:
+            runtime, changes = self._opened(), self._changes
+            number = changes.begin(entry)
+            try:
+                yield runtime
+            except PenstockError:
+                changes.refuse(number)
+                raise
+            if changes.is_long():
+                self._shorten()
+        changes.wait(number)
+        self._deliver()
+
+    def _shorten(self) -> None:
+        """Make the checkpoint that removes the log; where that fails the log goes on."""
+        try:
+            self.checkpoint()
+        except StorageError as error:
+            _log.warning("the write-ahead log grows: %s", error)
+
+    def _entry(self, verb: str, arguments: dict[str, Any], data: bytes = b"") -> LogEntry:
+        return LogEntry(verb, self._wall(), arguments, data)
+
+    def _pushed(self, iri: str, chunk: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
+        return pushed(self._wall(), iri, chunk, syntax)
+
+    def _wall(self) -> int:
+        return self._runtime.core.clock()
+
+    def _push_decoded(self, iri: str, timestamps: ArrayLike, *columns: ArrayLike) -> None:
+        """Push tuples by their terms."""
+        times = as_column(timestamps, np.int64)
+        s, p, o = (as_column(column, np.uint64) for column in columns)
+        native.Stream.check(self._opened().core.dictionary, times, s, p, o, MAX_TIME_MS)
+        terms = [self.decode(column) for column in (s, p, o)]
+        if any(isinstance(term, BNode) for column in terms for term in column):
+            raise DataError("a write-ahead log holds no ids of blank nodes: push them as events, by their labels")
+        self.push_events(iri, zip(times.tolist(), ([row] for row in zip(*terms, strict=True)), strict=True))
+
     def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
         """The stream of a push; events for an unknown one are dead letters, and the caller's error."""
         try:
@@ -398,12 +502,14 @@ class Engine:
 
     def _stop(self, member: Member) -> None:
         with self._lock:
-            runtime = self._opened()
-            if runtime.registry.members.get(member.name) is member:
-                runtime.stop(member)
-        self._deliver()
+            standing = self._opened().registry.members.get(member.name) is member
+        if standing:
+            with self._change(lambda: self._entry("stop", {"name": member.name})) as runtime:
+                if runtime.registry.members.get(member.name) is member:
+                    runtime.stop(member)
 
     def _release(self, *, clean: bool) -> None:
+        self._changes.close()
         if self._nodes is not None:
             self._nodes.close()
         if self._directory is not None:

@@ -23,6 +23,7 @@ class Limits(PlanningLimits):
     evaluation_memory_mb: memory of either (0 = no limit).
     max_shards: of one stored graph.
     text_cache, plan_cache: one-shot texts kept parsed and planned.
+    log_bytes: size of the write-ahead log at which a checkpoint is made, which removes it.
     cached_terms_mb: terms that an engine of a cluster keeps when nothing there looks at them any more (ADR 37).
     """
 
@@ -40,6 +41,7 @@ class Limits(PlanningLimits):
     evaluation_memory_mb: int = 4_096
     text_cache: int = 1_024
     plan_cache: int = 1_024
+    log_bytes: int = 256 << 20
     cached_terms_mb: int = 512
 
 

@@ -50,6 +50,7 @@ class Schedule:
         self.unpolled = Unpolled()
         self._coming = 0  # bytes of the answers that a move would add, as far as it was checked
         self.members: dict[str, Member] = {}  # those of the registry
+        self.replaying = False  # recovery bounds unpolled evaluations itself
         self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
 
     # ---- who reads what
@@ -117,6 +118,8 @@ class Schedule:
 
         With REPORT NONEMPTY it is not known how many of the instants report: a full inbox alone is refused then.
         """
+        if self.replaying:
+            return
         most = self._limits.max_unpolled
         fresh = 1 if cohort.group.query.report_nonempty else due
         if len(cohort.log) + fresh > most:

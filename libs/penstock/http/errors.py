@@ -9,7 +9,15 @@ from starlette.responses import JSONResponse
 
 from penstock.cluster.coordinator import NotActiveError
 from penstock.cluster.wanted import NotYetError
-from penstock.errors import AwayError, DataError, LimitError, PenstockError, QueryError, UnknownStreamError
+from penstock.errors import (
+    AwayError,
+    DataError,
+    LimitError,
+    PenstockError,
+    QueryError,
+    StorageError,
+    UnknownStreamError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +32,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
     (NotActiveError, 503),
     (NotYetError, 503),
     (AwayError, 503),
+    (StorageError, 503),
     (LimitError, 413),
     (DataError, 400),
     (UnicodeDecodeError, 400),
