@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -434,24 +434,35 @@ class Engine:
             raise PenstockError("the engine is closed")
         return self._runtime
 
-    @contextmanager
-    def _change(self, entry: Callable[[], LogEntry] | None = None) -> Iterator[Runtime]:
-        """Log a change, let the caller apply it under the lock, wait until it is durable, and deliver what has fired.
+    def _change(self, entry: Callable[[], LogEntry] | None = None) -> _Change:
+        """Return the frame of a change; `entry` is what the write-ahead log holds of it."""
+        return _Change(self, entry)
 
-        A PenstockError of the caller says that nothing has changed.
-        """
-        with self._lock:
-            runtime, changes = self._opened(), self._changes
-            number = changes.begin(entry)
-            try:
-                yield runtime
-            except PenstockError:
-                changes.refuse(number)
-                raise
-            if changes.is_long():
-                self._shorten()
-        changes.wait(number)
-        self._deliver()
+    def _begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
+        """Take the lock and log a change. Returns the entry's number where there is one."""
+        self._lock.acquire()
+        try:
+            self._opened()
+            return self._changes.begin(entry) if self._changes.logs else None
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _end(self, number: int | None, error: BaseException | None) -> None:
+        """Release the lock; where nothing failed wait until the change is durable, and deliver what has fired."""
+        changes = self._changes
+        try:
+            if number is not None:
+                if isinstance(error, PenstockError):
+                    changes.refuse(number)
+                elif changes.is_long():
+                    self._shorten()
+        finally:
+            self._lock.release()
+        if error is None:
+            if number is not None:
+                changes.wait(number)
+            self._deliver()
 
     def _shorten(self) -> None:
         """Make the checkpoint that removes the log; where that fails the log goes on."""
@@ -536,6 +547,26 @@ def _core(
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
     return Core(store, dictionary, limits, clock, rng, functions.call)
+
+
+class _Change:
+    """A change of an engine: it is logged, then the caller's block applies it under the lock, then it is made durable
+    and what has fired is delivered. A PenstockError of the block says that nothing has changed.
+    """
+
+    __slots__ = ("_engine", "_entry", "_number")
+
+    def __init__(self, engine: Engine, entry: Callable[[], LogEntry] | None) -> None:
+        self._engine = engine
+        self._entry = entry
+        self._number: int | None = None
+
+    def __enter__(self) -> Runtime:
+        self._number = self._engine._begin(self._entry)  # noqa: SLF001 - the engine's own frame
+        return self._engine._runtime  # noqa: SLF001
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._engine._end(self._number, error)  # noqa: SLF001
 
 
 class _Tuples(Sequence[bytes]):
