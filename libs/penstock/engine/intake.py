@@ -11,6 +11,7 @@ from penstock.engine.grid import batch_start, closed_until
 from penstock.engine.lateness import watermarks_met
 from penstock.engine.refused import DeadLetter, LateEvent
 from penstock.engine.streams import NEVER
+from penstock.engine.units import unit_hint
 from penstock.errors import DataError
 from penstock.store import _native as native
 
@@ -109,7 +110,7 @@ class Intake:
             if fates[i] == _LATE:
                 stream.late.put(LateEvent(stream.iri, time, int(met[i]), data))
             else:
-                reason = f"its time {time} is further ahead than {limit} (max_ahead_ms)"
+                reason = f"its time {time} is further ahead than {limit} (max_ahead_ms){unit_hint(limit, time)}"
                 letters.append(DeadLetter(stream.iri, time, reason, data))
         return letters
 

@@ -16,6 +16,7 @@ from penstock.engine.gaps import Gap
 from penstock.engine.grid import batch_start, closed_until
 from penstock.engine.pace import CountPace, GridPace
 from penstock.engine.streams import LiveStream
+from penstock.engine.units import unit_hint
 from penstock.engine.unpolled import Unpolled, fullest
 from penstock.errors import LimitError
 
@@ -103,7 +104,7 @@ class Schedule:
         if leapt and not leaps:
             raise LimitError(
                 f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
-                "advance in smaller steps, or jump with advance(..., skip=True)",
+                f"advance in smaller steps, or jump with advance(..., skip=True){unit_hint(last, until)}",
                 limit="max_catch_up",
             )
         if not leapt:

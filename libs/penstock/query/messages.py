@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.query.faults import Fault
+from penstock.query.hints import hint, stop_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,7 @@ _SIGNS = {
     "CARET": "^", "EQUAL": "=", "VBAR": "|", "DATATYPE": "^^", "LOGICAL_OR": "||", "LOGICAL_AND": "&&",
 }  # fmt: skip
 _UPDATES = frozenset({"DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
+_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"  # those of word processors
 _SHOWN = 40
 
 
@@ -68,6 +70,11 @@ def unexpected_character(source: Source, offset: int) -> Fault:
     """No token begins at this offset of the parsed text."""
     rest = source.parsed[offset:]
     at = source.offset(offset)
+    if rest[0] in _QUOTES:
+        return Fault(f"unexpected character {rest[0]!r}: a string stands between \" or ' as on a keyboard", at, rest[0])
+    if rest[0] in "\"'" and rest[0] not in rest[1:].partition("\n")[0]:
+        message = f"this string does not end on its line: one over several lines stands between {rest[0] * 3}"
+        return Fault(message, at, rest[0])
     if rest[0] in "\"'":
         return Fault("this string does not end, or has an escape that SPARQL does not know", at, rest[0])
     if rest[0] == "\\":
@@ -79,16 +86,24 @@ def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
     """The parser cannot go on with this token."""
     if token.type == "$END":
         message = f"expected {_alternatives(accepted)}, found the end of the query"
-        return Fault(message, len(source.written.rstrip()))
+        found = hint(stop_at(source.parsed, len(source.parsed), "", "$END", accepted))
+        if found is not None and found.word:
+            return Fault(f"'{found.word}': {found.text}", source.offset(len(source.parsed) - found.back), found.word)
+        return Fault(message if found is None else f"{message}: {found.text}", len(source.written.rstrip()))
     at, text = token.start_pos or 0, str(token)
     if "INSERT" in accepted and text.upper() in _UPDATES:
         return _refused_update(source, token, at)
     if accepted == {"DATA"}:
         before = source.written[:at].upper().rindex("INSERT")
         return Fault("INSERT … WHERE is not supported: of SPARQL Update there is INSERT DATA only", before, "INSERT")
+    found = hint(stop_at(source.parsed, (token.end_pos or 0) - len(text), text, token.type, accepted))
+    if found is not None and found.word:
+        return Fault(f"'{found.word}': {found.text}", at - found.back, found.word)
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     message = f"expected {_alternatives(accepted)}, found '{shown}'"
-    if "NAME" in accepted and text.isalpha() and token.type == text.upper():
+    if found is not None:
+        message = f"{message}: {found.text}"
+    elif "NAME" in accepted and text.isalpha() and token.type == text.upper():
         message = f"{message}: a keyword cannot be a name"
     elif "IRIREF" in accepted and text.startswith("<"):
         message = f'{message}: an IRI has no spaces and none of < > " {{ }} | ^ ` \\'

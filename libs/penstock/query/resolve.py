@@ -56,6 +56,8 @@ def _check_graph(query: ContinuousQuery, iri: Iri, catalogue: Catalogue) -> None
 def _window(query: ContinuousQuery, clause: WindowClause, catalogue: Catalogue) -> WindowClause:
     if not catalogue.is_stream(clause.stream):
         message = f"unknown stream <{clause.stream}>: declare it first"
+        if catalogue.has_graph(clause.stream):
+            message = f"<{clause.stream}> is a stored graph, which has no window: leave the bracket out"
         raise error_at(query, clause.at, message)
     window = clause.range
     if not isinstance(window, TimeRange):

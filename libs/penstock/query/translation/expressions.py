@@ -18,6 +18,7 @@ from penstock.query.ast_nodes import (
     position,
 )
 from penstock.query.faults import Fault
+from penstock.query.hints import known_function
 from penstock.query.lexis import string_value
 from penstock.query.translation.functions import BUILT_INS, BY_IRI, Signature
 from penstock.query.translation.terms import constant, literal
@@ -115,14 +116,15 @@ def _signature(context: Context, syntax: FunctionCall) -> Signature:
         if signature is not None:
             return signature
         if context.names.base is None:
-            raise Fault(f"there is no function '{name}'", syntax.at, str(name))
+            raise Fault(f"there is no function '{name}'{known_function(str(name))}", syntax.at, str(name))
     iri = context.names.iri(name).value
     signature = BY_IRI.get(iri)
     if signature is not None:
         return signature
     if context.any_function:
         return Signature(iri, 0, len(syntax.args))
-    raise Fault(f"there is no function <{iri}>", syntax.at, str(name))
+    meant = next((known for known in BY_IRI if known.lower() == iri.lower()), "")
+    raise Fault(f"there is no function <{iri}>{f': did you mean <{meant}>?' if meant else ''}", syntax.at, str(name))
 
 
 def _window_bound(context: Context, name: str, syntax: FunctionCall, window: Expr) -> Call:

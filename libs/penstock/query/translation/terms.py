@@ -22,6 +22,14 @@ LANG_STRING = RDF + "langString"
 
 IRI_TOKENS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME", "A"})
 
+_WELL_KNOWN = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "sosa": "http://www.w3.org/ns/sosa/",
+}
 _DATATYPES = {
     "BOOLEAN": XSD + "boolean",
     **dict.fromkeys(("INTEGER", "INTEGER_POSITIVE", "INTEGER_NEGATIVE"), XSD + "integer"),
@@ -70,7 +78,7 @@ class Names:
         prefix, _, local = text.partition(":")
         namespace = self._prefixes.get(prefix)
         if namespace is None:
-            raise Fault(f"prefix '{prefix}:' is not declared", position(token), text)
+            raise Fault(f"prefix '{prefix}:' is not declared{_declaration_of(prefix)}", position(token), text)
         return namespace + local_name(local)
 
     def _reference(self, reference: str) -> str:
@@ -103,3 +111,8 @@ def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
     if not isinstance(syntax, LiteralSyntax) and syntax.type in IRI_TOKENS:
         return names.iri(syntax)
     return literal(syntax, names)
+
+
+def _declaration_of(prefix: str) -> str:
+    """A hint about a prefix that is not declared."""
+    return f": add PREFIX {prefix}: <{_WELL_KNOWN.get(prefix, '…')}> at the beginning"
