@@ -10,8 +10,8 @@ def test_a_leap_from_seconds_to_milliseconds_is_explained(make_bench):
     bench.declare("s")
     bench.register("?s ?p ?o", "s RANGE 1s STEP 1s")
     bench.advance("s", 1_700_000_000)
-    with pytest.raises(
-        penstock.LimitError, match="max_catch_up.*; 1700000000 looks like seconds: times are milliseconds"
+    with pytest.raises(penstock.LimitError, match=r"max_catch_up.*; 1700000000 looks like seconds: times are milliseconds"):
+        penstock.LimitError, match=r"max_catch_up.*; 1700000000 looks like seconds: times are milliseconds"
     ):
         bench.advance("s", 1_700_000_000_000)
 
@@ -20,7 +20,7 @@ def test_a_time_in_microseconds_is_explained(make_bench):
     bench = make_bench()
     bench.declare("s")
     bench.advance("s", 1_700_000_000_000)
-    with pytest.raises(penstock.DataError, match="max_ahead_ms.*1790000000000000 looks like microseconds"):
+    with pytest.raises(penstock.DataError, match=r"max_ahead_ms.*1790000000000000 looks like microseconds"):
         bench.push("s", 1_790_000_000_000_000, "a p b")
 
 
