@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,4 +49,6 @@ def _tree(
 
 
 def _short(rows: float) -> str:
+    if not isfinite(rows):
+        return "∞"
     return f"{rows:.0f}" if rows >= 10 or rows == int(rows) else f"{rows:.2g}"

@@ -10,9 +10,7 @@ def test_a_leap_from_seconds_to_milliseconds_is_explained(make_bench):
     bench.declare("s")
     bench.register("?s ?p ?o", "s RANGE 1s STEP 1s")
     bench.advance("s", 1_700_000_000)
-    with pytest.raises(penstock.LimitError, match=r"max_catch_up.*; 1700000000 looks like seconds: times are milliseconds"):
-        penstock.LimitError, match=r"max_catch_up.*; 1700000000 looks like seconds: times are milliseconds"
-    ):
+    with pytest.raises(penstock.LimitError, match=r"max_catch_up.*; 1700000000 looks like seconds"):
         bench.advance("s", 1_700_000_000_000)
 
 

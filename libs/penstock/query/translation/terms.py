@@ -20,6 +20,8 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 LANG_STRING = RDF + "langString"
 
+_COPIES = 4  # of an IRI, in the query, the plan and the dictionary
+
 IRI_TOKENS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME", "A"})
 
 _WELL_KNOWN = {
@@ -64,7 +66,7 @@ class Names:
         value = self._resolved.get(key)
         if value is None:
             value = self._resolved[key] = self._value(token)
-            self._budget.charge(len(value), position(token))  # a short name may stand for a long IRI
+            self._budget.charge(_COPIES * len(value), position(token))  # a short name may stand for a long IRI
         return Iri(value, position(token))
 
     def _value(self, token: Token) -> str:
