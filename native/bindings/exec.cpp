@@ -54,12 +54,13 @@ struct Result {
     }
 };
 
-/// Functions that are left to Python. Called without the GIL, by the thread that evaluates.
-auto foreign_function(nb::object callable) {
-    return [callable = std::move(callable)](const std::string& name, std::span<const TermId> arguments,
+/// Functions that are left to Python, with the seconds that the evaluation has left. Called without the GIL, by the
+/// thread that evaluates.
+auto foreign_function(nb::object callable, const Budget& budget) {
+    return [callable = std::move(callable), &budget](const std::string& name, std::span<const TermId> arguments,
                                             LocalTerms& terms) -> TermId {
         nb::gil_scoped_acquire acquired;
-        nb::object result = callable(name, decode(terms, arguments));
+        nb::object result = callable(name, decode(terms, arguments), budget.seconds_left());
         if (result.is_none()) return kUnbound;
         auto [kind, lexical, datatype, lang] = nb::cast<TermTuple>(result);
         return terms.intern(term_view(kind, lexical, datatype, lang));
@@ -102,7 +103,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     }
     Budget budget(timeout_s, memory_bytes);
     ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
-    if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign));
+    if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
     RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr, forker};
     {
         Unlocked released;

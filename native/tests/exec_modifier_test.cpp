@@ -63,6 +63,30 @@ TEST_F(Modifiers, slice_is_per_member) {
         (Rows{{0, 22}, {0, 21}, {1, 22}, {1, 21}, {2, 22}, {2, 21}}));
 }
 
+TEST_F(Modifiers, slice_is_per_graph_and_member) {
+    Rows rows;
+    for (TermId i = 0; i < 3; ++i)
+        for (TermId graph = 7; graph < 9; ++graph)
+            for (TermId member = 0; member < 2; ++member) rows.push_back({member, graph, 20 + i});
+    EXPECT_EQ(
+        run_ordered(n.plan(3, over("slice", values({0, 1, 2}, rows), {{"offset", 1}, {"limit", 1}, {"graph", 1}}))),
+        (Rows{{1, 7, 20}, {1, 8, 20}}));
+    EXPECT_EQ(run_ordered(n.plan(3, over("slice", values({0, 1, 2}, rows),
+                                         {{"offset", 2}, {"limit", 5}, {"member", 0}, {"graph", 1}}))),
+              (Rows{{0, 7, 22}, {1, 7, 22}, {0, 8, 22}, {1, 8, 22}}));
+}
+
+TEST_F(Modifiers, order_leaves_equal_values_to_the_next_key) {
+    const TermId plain = number(15), point = encode_inline("15.0", std::string(kXsd) + "decimal", ""),
+                 real = encode_inline("1.5e1", std::string(kXsd) + "double", "");
+    Rows rows{{real, 6}, {plain, 1}, {point, 3}, {number(14), 9}};
+    Spec keys = List{key(var(0), true), key(var(1))};
+    EXPECT_EQ(run_ordered(n.plan(2, over("order", values({0, 1}, rows), {{"keys", keys}}))),
+              (Rows{{plain, 1}, {point, 3}, {real, 6}, {number(14), 9}}));
+    Spec cut = over("slice", over("order", values({0, 1}, rows), {{"keys", keys}}), {{"offset", 0}, {"limit", 2}});
+    EXPECT_EQ(run_ordered(n.plan(2, cut)), (Rows{{plain, 1}, {point, 3}}));
+}
+
 TEST_F(Modifiers, group_gives_a_row_per_key) {
     Spec rows = values({0, 1}, {{1, 5}, {2, 5}, {1, 0}, {0, 7}});
     Spec bound = Dict{{"agg", "count"}, {"distinct", false}, {"expr", var(1)}, {"out", 3}};

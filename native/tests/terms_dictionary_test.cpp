@@ -36,7 +36,7 @@ TEST(Dictionary, GivesATermOneIdAndTheIdItsTerm) {
     EXPECT_EQ(d.size(), 1U);
 }
 
-TEST(Dictionary, KeepsLiteralsApartByDatatypeLanguageAndCase) {
+TEST(Dictionary, KeepsLiteralsApartByDatatypeAndLanguage) {
     Dictionary d;
     const std::string wkt = "http://www.opengis.net/ont/geosparql#wktLiteral";
     const std::vector<TermView> terms = {
@@ -45,7 +45,6 @@ TEST(Dictionary, KeepsLiteralsApartByDatatypeLanguageAndCase) {
         literal("a longer text", "http://example.org/type"),
         literal("a longer text", "http://example.org/types"),
         literal("a longer text", kRdfLangString, "en"),
-        literal("a longer text", kRdfLangString, "EN"),
         literal("a longer tex", kRdfLangString, "ten"),
         literal("a longer texte", kRdfLangString, "n"),
         literal("007", "http://www.w3.org/2001/XMLSchema#integer"),
@@ -74,6 +73,21 @@ TEST(Dictionary, LiteralsWithoutDatatypeAreStrings) {
     EXPECT_EQ(d.intern(literal("long enough", "")), d.intern(literal("long enough")));
     EXPECT_EQ(d.intern(literal("short", "")), d.intern(literal("short")));
     EXPECT_EQ(d.intern(literal("x", "", "en")), d.intern(literal("x", kRdfLangString, "en")));
+}
+
+TEST(Dictionary, LanguageTagsThatDifferInCaseAreOneInLowerCase) {
+    Dictionary d;
+    LocalTerms local(d);
+    std::string scratch;
+    const TermId upper = d.intern(literal("x", kRdfLangString, "EN-gb"));
+    EXPECT_EQ(d.intern(literal("x", kRdfLangString, "en-GB")), upper);
+    EXPECT_EQ(d.find(literal("x", kRdfLangString, "en-gb")), upper);
+    EXPECT_EQ(local.intern(literal("x", kRdfLangString, "en-GB")), upper);
+    EXPECT_EQ(d.view(upper, scratch).lang, "en-gb");
+    const TermId computed = local.intern(literal("y", kRdfLangString, "De-CH"));
+    EXPECT_EQ(local.intern(literal("y", kRdfLangString, "de-ch")), computed);
+    EXPECT_EQ(local.view(computed, scratch).lang, "de-ch");
+    EXPECT_EQ(d.size(), 1U);
 }
 
 TEST(Dictionary, RefusesIdsThatNameNothing) {

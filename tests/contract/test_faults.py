@@ -175,7 +175,7 @@ def test_ids_round_trip(engine: Any) -> None:
         rdflib.URIRef("urn:x:a"),
         rdflib.Literal("54.0", datatype=rdflib.XSD.double, normalize=False),
         rdflib.Literal("007", datatype=rdflib.XSD.integer, normalize=False),
-        rdflib.Literal("x", lang="en-GB"),
+        rdflib.Literal("x", lang="en-gb"),
         rdflib.Literal("1E0", datatype=rdflib.XSD.double, normalize=False),
         rdflib.Literal("y" * 1000),
     ]

@@ -67,3 +67,15 @@ def test_a_path_of_length_zero_starts_from_what_exists_substitutes(engine: Any, 
     query = f"SELECT * {{ VALUES ?c {{ <urn:nowhere> }} {unbound} FILTER EXISTS {{ ?c <urn:q>? ?b }} }}"
     assert len(engine.query(query)) == 1  # SPARQL 1.1 §18.6: ?c is a term there, and a term reaches itself (§18.4)
     assert len(engine.query("SELECT * { VALUES ?c { <urn:nowhere> } ?c <urn:q>? ?b }")) == 0
+
+
+@pytest.mark.parametrize("needle", ["?unbound", "1/0", "<urn:a> + 1"])
+@pytest.mark.parametrize("operator", ["IN", "NOT IN"])
+def test_membership_in_an_empty_list_evaluates_the_left_side(engine: Any, needle: str, operator: str) -> None:
+    def value(left: str) -> str:
+        (row,) = engine.query(f"SELECT (COALESCE({left} {operator} (), 'error') AS ?x) {{}}")
+        return str(row["x"])
+
+    assert value(f"({needle})") == "error"  # SPARQL 1.1 §17.4.1.9, §17.4.1.10
+    assert value("1") == ("true" if operator == "NOT IN" else "false")
+    assert len(engine.query(f"SELECT * {{ FILTER({needle} {operator} ()) }}")) == 0

@@ -17,7 +17,6 @@ ENGINE = w3c.adaptor(os.environ.get("PENSTOCK_W3C_ENGINE", "penstock"))
 # id after ".../tests/" -> why it cannot pass. The table is exact: a test listed here that passes fails the suite.
 KNOWN_MISSES: dict[str, str] = {
     "data-sparql11/service/manifest#service7": "SERVICE is refused at registration",
-    "data-r2/expr-builtin/manifest#dawg-lang-3": "language tags keep their case (ADR 2): @EN and @en are two terms",
 }
 
 

@@ -24,20 +24,23 @@ _XSD = "http://www.w3.org/2001/XMLSchema#"
 MAX_TEXT = 1 << 26  # characters of a result
 
 
-def call(name: str, args: Sequence[TermTuple | None]) -> TermTuple | None:
+def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
     """Return the function's result, or None for an error of the expression (also for functions that there are not).
 
-    Raises LimitError where a pattern, a search or a result would exceed its limit.
+    `seconds_left`: what the evaluation has left of its time limit; 0 where it has none. A search takes no longer than
+    that, nor than MATCH_SECONDS. Raises LimitError where a pattern, a search or a result would exceed its limit.
     """
     function = _FUNCTIONS.get(name)
     terms = [term for term in args if term is not None and term[0] == _LITERAL]
     if function is None or len(terms) != len(args) or not terms:
         return None
     try:
-        return function(terms)
+        return function(terms, min(seconds_left or MATCH_SECONDS, MATCH_SECONDS))
     except PatternError:
         return None
     except TimeoutError:
+        if 0 < seconds_left < MATCH_SECONDS:
+            raise LimitError("the evaluation exceeded its time limit") from None
         limit = f"{MATCH_SECONDS:g} s"
         raise LimitError(
             f"the regular expression {_short(terms[1][1])} searched one string for more than {limit}"
@@ -48,20 +51,20 @@ def _short(text: str, most: int = 60) -> str:
     return repr(text if len(text) <= most else text[:most] + "…")
 
 
-def _regex(terms: list[TermTuple]) -> TermTuple:
+def _regex(terms: list[TermTuple], seconds: float) -> TermTuple:
     flags = terms[2][1] if len(terms) > 2 else ""
     pattern = compile_pattern(terms[1][1], flags)
-    found = pattern.search(terms[0][1], timeout=MATCH_SECONDS) is not None
+    found = pattern.search(terms[0][1], timeout=seconds) is not None
     return _LITERAL, "true" if found else "false", _XSD + "boolean", ""
 
 
-def _replace(terms: list[TermTuple]) -> TermTuple | None:
+def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
     flags = terms[3][1] if len(terms) > 3 else ""
     pattern = compile_pattern(terms[1][1], flags)
-    if pattern.search("", timeout=MATCH_SECONDS) is not None:
+    if pattern.search("", timeout=seconds) is not None:
         return None  # err:FORX0003: it matches the empty string
     parts = [terms[2][1]] if "q" in flags else _replacement(terms[2][1], pattern.groups)
-    return _with_text(terms[0], _substitute(pattern, parts, terms[0][1]))
+    return _with_text(terms[0], _substitute(pattern, parts, terms[0][1], seconds))
 
 
 def _replacement(text: str, groups: int) -> list[str | int]:
@@ -97,10 +100,10 @@ def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
     return number, at
 
 
-def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str) -> str:
+def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str, seconds: float) -> str:
     out: list[str] = []
     size = last = 0
-    for match in pattern.finditer(text, timeout=MATCH_SECONDS):
+    for match in pattern.finditer(text, timeout=seconds):
         pieces = [text[last : match.start()]]
         pieces += (part if isinstance(part, str) else _group(match, part) for part in parts)
         last = match.end()
@@ -120,18 +123,18 @@ def _with_text(term: TermTuple, text: str) -> TermTuple:
     return _LITERAL, text, term[2], term[3]
 
 
-def _hash(name: str) -> Callable[[list[TermTuple]], TermTuple]:
-    def digest(terms: list[TermTuple]) -> TermTuple:
+def _hash(name: str) -> Callable[[list[TermTuple], float], TermTuple]:
+    def digest(terms: list[TermTuple], _seconds: float) -> TermTuple:
         data = terms[0][1].encode("utf-8", "surrogatepass")
         return _LITERAL, hashlib.new(name, data, usedforsecurity=False).hexdigest(), _XSD + "string", ""
 
     return digest
 
 
-_FUNCTIONS: dict[str, Callable[[list[TermTuple]], TermTuple | None]] = {
+_FUNCTIONS: dict[str, Callable[[list[TermTuple], float], TermTuple | None]] = {
     "regex": _regex,
     "replace": _replace,
-    "ucase": lambda terms: _with_text(terms[0], terms[0][1].upper()),
-    "lcase": lambda terms: _with_text(terms[0], terms[0][1].lower()),
+    "ucase": lambda terms, _: _with_text(terms[0], terms[0][1].upper()),
+    "lcase": lambda terms, _: _with_text(terms[0], terms[0][1].lower()),
     **{name: _hash(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.algebra import (
@@ -12,8 +11,6 @@ from penstock.query.algebra import (
     Distinct,
     Exists,
     Expr,
-    Filter,
-    Graph,
     Node,
     OrderBy,
     Project,
@@ -31,6 +28,7 @@ from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.expressions import term_spec
 from penstock.query.planning.narrowing import narrowed
 from penstock.query.planning.patterns import join
+from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.scope import binding_variables, certain, occurring, size, visible
 from penstock.query.templates import Template
 from penstock.query.walk import rebuild, rename
@@ -123,7 +121,7 @@ def _planned(
     )
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
-    algebra = _with_unique_names(query.algebra)
+    algebra = _with_unique_names(query.algebra, context.numbers)
     size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)  # remembered while the stack is short
     body = join(context, algebra, context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
@@ -202,9 +200,10 @@ def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> 
     return term_spec(term, context)
 
 
-def _with_unique_names(algebra: Node) -> Node:
-    """Variables that a sub-select does not project get names of their own, so that one name is one slot."""
-    numbers = count()
+def _with_unique_names(algebra: Node, numbers: Iterator[int]) -> Node:
+    """Variables that a sub-select does not project get names of their own, so that one name is one slot; so do those
+    that stand inside GRAPH ?g and are named as it is.
+    """
 
     def top(node: Node) -> Node:
         match node:
@@ -216,8 +215,6 @@ def _with_unique_names(algebra: Node) -> Node:
 
     def below(node: Node) -> Node:
         node = rebuild(node, below, inside)
-        if isinstance(node, Graph) and isinstance(node.name, Variable):
-            return _apart_from_inside(node, node.name, numbers)
         return _hide_locals(node, numbers) if isinstance(node, Project) else node
 
     def inside(expr: Expr) -> Expr:
@@ -229,20 +226,7 @@ def _with_unique_names(algebra: Node) -> Node:
             case _:
                 return expr
 
-    return top(algebra)
-
-
-def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> Node:
-    """GRAPH ?g {… ?g …}: inside, ?g is a variable like any other; the graph's name is joined with it afterwards."""
-    if name.name not in occurring(node.inner):
-        return node
-    own = Variable(f"{name.name}#{next(numbers)}")
-    inner = rename(node.inner, {name.name: own.name})
-    outer = replace(node, inner=inner)
-    if own.name not in visible(inner):
-        return outer
-    compatible = Call("or", (Call("not", (Call("bound", (own,)),)), Call("sameterm", (own, name))))
-    return Filter(outer, compatible)
+    return with_own_graph_names(top(algebra), frozenset(), numbers)
 
 
 def _hide_locals(node: Project, numbers: Iterator[int]) -> Node:

@@ -255,7 +255,8 @@ class CountWindow(Source):
 class Plan:
     def __init__(self, spec: dict[str, Any]) -> None: ...  # docs/plan-format.md
 
-Foreign = Callable[[str, list[TermTuple | None]], TermTuple | None]  # name, arguments -> result; None = error
+# name, arguments, seconds that the evaluation has left (0: no limit) -> result; None = error
+Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
 class Result:
     @property

@@ -50,14 +50,23 @@ bool Order::before(std::uint32_t a, std::uint32_t b) const {
         const Column& member = table.columns[static_cast<std::size_t>(member_)];
         if (member[a] != member[b]) return member[a] < member[b];
     }
-    std::size_t carried = schema_.slots.size();
+    // By value first: 15 and 15.0 are equal, so the next key decides. Only rows that no key tells apart are ordered by
+    // the spelling of their keys.
+    int order = keys_order(a, b, value_compare);
+    if (order == 0) order = keys_order(a, b, order_compare);
+    return order != 0 ? order < 0 : a < b;  // stable
+}
+
+int Order::keys_order(std::uint32_t a, std::uint32_t b, Compare compare) const {
+    const Table& table = rows_.table();
+    const std::size_t carried = schema_.slots.size();
     for (std::size_t k = 0; k < keys_.size(); ++k) {
-        TermId x = table.columns[carried + k][a], y = table.columns[carried + k][b];
+        const TermId x = table.columns[carried + k][a], y = table.columns[carried + k][b];
         if (x == y) continue;
-        int order = order_compare(x, y, run_->expressions.terms);
-        if (order != 0) return keys_[k].descending ? order > 0 : order < 0;
+        const int order = compare(x, y, run_->expressions.terms);
+        if (order != 0) return keys_[k].descending ? -order : order;
     }
-    return a < b;  // stable
+    return 0;
 }
 
 /// Leaves in order_ the rows in order, at most `limit` of them.

@@ -26,7 +26,9 @@ private:
     void begin() override;
     bool push(Table& rows) override;
     void finish() override;
+    using Compare = int (*)(TermId, TermId, const LocalTerms&);
     bool before(std::uint32_t a, std::uint32_t b) const;
+    int keys_order(std::uint32_t a, std::uint32_t b, Compare compare) const;
     void sort(std::size_t limit);
     void prune();
 

@@ -1,7 +1,7 @@
-// OFFSET and LIMIT, of the whole result or of each member's rows.
+// OFFSET and LIMIT, of the whole result, or of the rows of each member and each graph.
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <vector>
 
 #include "exec/compiler.hpp"
 #include "exec/kernels.hpp"
@@ -37,28 +37,31 @@ private:
     std::vector<std::uint8_t> keep_;
 };
 
-/// The same of the rows of each member.
-class MemberSlice final : public Unary {
+/// The same of the rows of each key: the member, the graph of an enclosing GRAPH ?g, or both.
+class KeyedSlice final : public Unary {
 public:
-    MemberSlice(OperatorPtr in, std::size_t member, bool from_seed, std::uint64_t offset, std::uint64_t end)
-        : Unary(std::move(in)), member_(member), from_seed_(from_seed), offset_(offset), end_(end) {
+    /// `from_seed`: each key is a row of the seed, so that the slice is complete once every key is.
+    KeyedSlice(OperatorPtr in, std::vector<std::size_t> columns, bool from_seed, std::uint64_t offset,
+               std::uint64_t end)
+        : Unary(std::move(in)), columns_(std::move(columns)), from_seed_(from_seed), offset_(offset), end_(end) {
         schema_ = in_->schema();
     }
 
 private:
     void begin() override {
-        members_.reset(1);
+        keys_.reset(columns_.size());
         seen_.clear();
         finished_ = 0;
     }
-    void finish() override { members_.release(run_->budget()); }
+    void finish() override { keys_.release(run_->budget()); }
 
     bool push(Table& rows) override {
         run_->work(rows.rows);
-        std::array<const TermId*, 1> keys{rows.columns[member_].data()};
+        cells_.clear();
+        for (std::size_t column : columns_) cells_.push_back(rows.columns[column].data());
         ids_.resize(rows.rows);
-        members_.assign(keys, rows.rows, ids_.data(), run_->budget());
-        seen_.resize(members_.size(), 0);
+        keys_.assign(cells_, rows.rows, ids_.data(), run_->budget());
+        seen_.resize(keys_.size(), 0);
         keep_.resize(rows.rows);
         for (std::size_t i = 0; i < rows.rows; ++i) {
             std::uint64_t position = seen_[ids_[i]]++;
@@ -70,10 +73,11 @@ private:
         return more && !(from_seed_ && finished_ >= run_->seed.rows);  // the seed has a row for each member
     }
 
-    std::size_t member_;
+    std::vector<std::size_t> columns_;
     bool from_seed_;
     std::uint64_t offset_, end_;
-    KeyTable members_;
+    KeyTable keys_;
+    std::vector<const TermId*> cells_;
     std::vector<std::uint64_t> seen_;
     std::size_t finished_ = 0;
     std::vector<std::uint32_t> ids_;
@@ -88,13 +92,18 @@ OperatorPtr make_slice(const Spec& spec, Compiler& compiler) {
     if (const Spec* given = spec.find("offset")) offset = given->as_int();
     if (const Spec* limit = spec.find("limit"))
         end = limit->as_int() > kNoLimit - offset ? kNoLimit : offset + limit->as_int();
-    int member = compiler.slot_at(spec, "member");
-    if (member >= 0) {
-        int column = in->schema().index_of(static_cast<Slot>(member));
-        if (column < 0) throw Error("plan: 'slice' over rows without their member");
-        bool from_seed = compiler.seed().index_of(static_cast<Slot>(member)) >= 0;
-        return std::make_unique<MemberSlice>(std::move(in), static_cast<std::size_t>(column), from_seed, offset, end);
+    std::vector<std::size_t> columns;
+    bool from_seed = true;
+    for (const char* key : {"member", "graph"}) {
+        const int slot = compiler.slot_at(spec, key);
+        if (slot < 0) continue;
+        const int column = in->schema().index_of(static_cast<Slot>(slot));
+        if (column < 0) throw Error(std::string("plan: 'slice' over rows without their ") + key);
+        columns.push_back(static_cast<std::size_t>(column));
+        from_seed = from_seed && compiler.seed().index_of(static_cast<Slot>(slot)) >= 0;
     }
+    if (!columns.empty())
+        return std::make_unique<KeyedSlice>(std::move(in), std::move(columns), from_seed, offset, end);
     if (auto* order = dynamic_cast<Order*>(in.get()); order != nullptr && end != kNoLimit) order->limit(end);
     return std::make_unique<Slice>(std::move(in), offset, end);
 }

@@ -69,6 +69,9 @@ public:
     virtual void finish(ExprContext& context, Column& out) = 0;
 };
 
+/// ORDER BY's order over terms by value (SPARQL 1.1 §15.1): 0 for equal values, whatever their spelling or datatype.
+int value_compare(TermId a, TermId b, const LocalTerms& terms);
+
 /// ORDER BY's total order over terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal; literals by value where
 /// comparable, then by text, so that it is deterministic. Returns <0, 0, >0; 0 only for indistinguishable order.
 int order_compare(TermId a, TermId b, const LocalTerms& terms);

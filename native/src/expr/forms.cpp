@@ -99,6 +99,7 @@ public:
         std::sort(names_.begin(), names_.end());
     }
 
+    /// The first argument is evaluated even where the list is empty: its error is the result (§17.4.1.9, §17.4.1.10).
     void test(Frame& frame, Rows rows, Truth* out) const override {
         ValueColumn needles(frame);
         needle_->evaluate(frame, rows, needles.data());
@@ -122,10 +123,9 @@ public:
 
 private:
     static bool is_name(TermId id) { return id != kUnbound && tag_of(id) == Tag::Iri; }
-    /// An error only where there is something to compare an error with.
     Truth among_names(Frame& frame, const Value& needle) const {
-        if (names_.empty()) return Truth::False;
         if (needle.error()) return Truth::Error;
+        if (names_.empty()) return Truth::False;
         if (needle.type != ValueType::Iri) return Truth::False;
         return truth(std::binary_search(names_.begin(), names_.end(), frame.intern(needle)));
     }

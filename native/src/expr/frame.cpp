@@ -139,6 +139,7 @@ Value Frame::foreign(std::string_view name, std::span<const Value> arguments) {
         foreign_key_.append(reinterpret_cast<const char*>(&ids.back()), sizeof(TermId));
     }
     if (const TermId* known = memory.foreign.find(foreign_key_)) return decode(*known);
+    context.budget.check();  // one call may take long: a chunk of them would outlast the deadline
     const TermId result = context.foreign(std::string(name), ids, context.terms);
     memory.foreign.insert(foreign_key_, result);
     return decode(result);

@@ -6,6 +6,7 @@
 #include "expr/functions.hpp"
 #include "expr/iri_reference.hpp"
 #include "expr/utf8.hpp"
+#include "rdf/language_tag.hpp"
 
 namespace penstock::expr {
 namespace {
@@ -84,10 +85,12 @@ bool language_tag(std::string_view tag) {
     return group > 0;
 }
 
-Value strlang(Call&, std::span<const Value> args) {
+Value strlang(Call& call, std::span<const Value> args) {
     if (args[0].type != ValueType::String || args[1].type != ValueType::String || !language_tag(args[1].text))
         return {};
-    return Value::of_text(ValueType::LangString, args[0].text, args[1].text);
+    const std::string_view tag = args[1].text;
+    return Value::of_text(ValueType::LangString, args[0].text,
+                          has_upper_case(tag) ? call.frame.keep(lower_case(tag)) : tag);
 }
 
 constexpr std::string_view kUuidPrefix = "urn:uuid:";

@@ -146,11 +146,17 @@ Value read(TermId id, const LocalTerms& terms, std::string& scratch) {
 }  // namespace
 }  // namespace expr
 
-int order_compare(TermId a, TermId b, const LocalTerms& terms) {
+int value_compare(TermId a, TermId b, const LocalTerms& terms) {
     if (a == b) return 0;
-    if (tag_of(a) == Tag::Integer && tag_of(b) == Tag::Integer && integer_value(a) != integer_value(b))
-        return integer_value(a) < integer_value(b) ? -1 : 1;
+    if (tag_of(a) == Tag::Integer && tag_of(b) == Tag::Integer)
+        return (integer_value(a) > integer_value(b)) - (integer_value(a) < integer_value(b));
     if (tag_of(a) == Tag::String && tag_of(b) == Tag::String) return a < b ? -1 : 1;  // ids sort as code points do
+    std::string a_scratch, b_scratch;
+    return expr::value_order(expr::read(a, terms, a_scratch), expr::read(b, terms, b_scratch));
+}
+
+int order_compare(TermId a, TermId b, const LocalTerms& terms) {
+    if (const int order = value_compare(a, b, terms); order != 0 || a == b) return order;
     std::string a_scratch, b_scratch;
     return expr::term_order(expr::read(a, terms, a_scratch), expr::read(b, terms, b_scratch), terms);
 }

@@ -94,4 +94,14 @@ bool is_language_tag(std::string_view tag) {
                                           [&](std::string_view known) { return equal_without_case(tag, known); });
 }
 
+bool has_upper_case(std::string_view tag) {
+    return std::any_of(tag.begin(), tag.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+std::string lower_case(std::string_view tag) {
+    std::string out(tag);
+    std::transform(out.begin(), out.end(), out.begin(), lower);
+    return out;
+}
+
 }  // namespace penstock

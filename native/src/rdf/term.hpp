@@ -49,7 +49,7 @@ struct TermView {
     Kind kind = Kind::Unbound;
     std::string_view lexical;   // the IRI, the blank node's label, or the literal's lexical form
     std::string_view datatype;  // literals only
-    std::string_view lang;      // literals only; case as written
+    std::string_view lang;      // literals only; in lower case once it is an entry
 };
 
 inline constexpr std::string_view kXsd = "http://www.w3.org/2001/XMLSchema#";

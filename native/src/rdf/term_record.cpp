@@ -87,6 +87,7 @@ TermKey::TermKey(const TermView& term, std::uint64_t seed) : lexical(term.lexica
             if (!term.lang.empty()) {
                 type = RecordType::kLang;
                 extra = term.lang;
+                lower = has_upper_case(extra);
             } else if (term.datatype.empty()) {
                 type = RecordType::kFirstKnown;  // xsd:string
             } else {
@@ -99,7 +100,12 @@ TermKey::TermKey(const TermView& term, std::uint64_t seed) : lexical(term.lexica
             throw DataError("only IRIs and literals have dictionary entries");
     }
     hash = hash_bytes(lexical.data(), lexical.size(), seed + type);
-    if (!extra.empty()) hash = hash_bytes(extra.data(), extra.size(), hash);
+    if (lower) {
+        const std::string tag = lower_case(extra);
+        hash = hash_bytes(tag.data(), tag.size(), hash);
+    } else if (!extra.empty()) {
+        hash = hash_bytes(extra.data(), extra.size(), hash);
+    }
 }
 
 }  // namespace penstock

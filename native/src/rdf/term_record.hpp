@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "rdf/language_tag.hpp"
 #include "rdf/term.hpp"
 
 namespace penstock {
@@ -32,6 +33,7 @@ struct TermKey {
     std::string_view lexical;
     std::string_view extra;  // language tag or datatype IRI, where the record keeps it
     std::uint8_t type = RecordType::kIri;
+    bool lower = false;  // `extra` is a language tag with upper case, which counts and is written in lower case
     std::uint64_t hash = 0;
 
     TermKey() = default;
@@ -51,7 +53,11 @@ public:
         record->length_ = static_cast<std::uint32_t>(key.lexical.size());
         record->type_and_extra_ = key.type | (static_cast<std::uint32_t>(key.extra.size()) << 8);
         std::memcpy(record->text(), key.lexical.data(), key.lexical.size());
-        if (!key.extra.empty()) std::memcpy(record->text() + key.lexical.size(), key.extra.data(), key.extra.size());
+        if (!key.extra.empty()) {
+            const std::string tag = key.lower ? lower_case(key.extra) : std::string();
+            const char* extra = key.lower ? tag.data() : key.extra.data();
+            std::memcpy(record->text() + key.lexical.size(), extra, key.extra.size());
+        }
         return record;
     }
 
@@ -65,7 +71,9 @@ public:
         return length_ == key.lexical.size() &&
                type_and_extra_ == (key.type | (static_cast<std::uint32_t>(key.extra.size()) << 8)) &&
                std::memcmp(text(), key.lexical.data(), length_) == 0 &&
-               (key.extra.empty() || std::memcmp(text() + length_, key.extra.data(), key.extra.size()) == 0);
+               (key.extra.empty() ||
+                (key.lower ? extra() == lower_case(key.extra)
+                           : std::memcmp(text() + length_, key.extra.data(), key.extra.size()) == 0));
     }
     TermView view() const {
         switch (type()) {

@@ -110,7 +110,7 @@ def test_terms_that_an_evaluation_makes_live_with_its_result(world: World) -> No
 def test_functions_of_python_are_called_with_terms(world: World) -> None:
     asked: list[tuple[str, object]] = []
 
-    def foreign(name: str, arguments: list[native.TermTuple | None]) -> native.TermTuple:
+    def foreign(name: str, arguments: list[native.TermTuple | None], seconds_left: float) -> native.TermTuple:
         asked.append((name, arguments))
         return (3, "digest of something", XSD_STRING, "")
 
@@ -122,7 +122,7 @@ def test_functions_of_python_are_called_with_terms(world: World) -> None:
 
 
 def test_an_exception_of_such_a_function_is_raised(world: World) -> None:
-    def foreign(name: str, arguments: list[native.TermTuple | None]) -> native.TermTuple:
+    def foreign(name: str, arguments: list[native.TermTuple | None], seconds_left: float) -> native.TermTuple:
         raise ZeroDivisionError(name)
 
     call = {"call": "sha1", "args": [{"id": world.string("x")}]}

@@ -195,3 +195,13 @@ def test_any_text_is_a_pattern_or_refused(pattern: str, flags: str) -> None:
 @given(text=st.text(max_size=8), pattern=st.text(min_size=1, max_size=4))
 def test_a_quoted_pattern_is_a_substring_search(text: str, pattern: str) -> None:
     assert matches(text, pattern, "q") is (pattern in text)
+
+
+def test_a_search_takes_no_longer_than_the_evaluation_has_left() -> None:
+    arguments = [literal("a" * 40 + "b"), literal("^(a|a)*$"), literal("")]
+    began = time.monotonic()
+    with pytest.raises(LimitError, match="the evaluation exceeded its time limit"):
+        call("regex", arguments, 0.05)
+    with pytest.raises(LimitError, match="the evaluation exceeded its time limit"):
+        call("replace", [arguments[0], literal("^(a|a)+[x-z]"), literal("")], 0.05)
+    assert time.monotonic() - began < 5

@@ -261,7 +261,7 @@ def test_paths_keep_their_precedence(written: str, expected: object) -> None:
         ('"""a"b\nc"""', text('a"b\nc')),
         ("''", text("")),
         ("''''''", text("")),
-        ("'a'@en-GB", Literal("a", RDF + "langString", "en-GB")),
+        ("'a'@en-GB", Literal("a", RDF + "langString", "en-gb")),
         ("'1'^^:t", Literal("1", BASE + "t")),
         ("01", Literal("01", XSD + "integer")),
         ("+1", Literal("+1", XSD + "integer")),

@@ -20,7 +20,7 @@ from penstock.store._native import Dictionary, LocalTerms
         BNode("x1"),
         Literal("text"),
         Literal(""),
-        Literal("chat", lang="fr-CA"),
+        Literal("chat", lang="fr-ca"),
         Literal("01", datatype=XSD.integer, normalize=False),
         Literal("1.0E0", datatype=XSD.double, normalize=False),
         Literal("nonsense", datatype=XSD.integer, normalize=False),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.scope import size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.cardinality import Estimator
     from penstock.query.planning.flatten import Element
     from penstock.query.planning.forks import Chain
+    from penstock.query.planning.substitution import Substitution
     from penstock.query.scope import Names
 
 Spec = dict[str, Any]
@@ -70,7 +72,8 @@ class PlanContext:
     hidden: tuple[str, ...]
     member: str | None
     budget: Budget
-    substituted: Names = frozenset()  # outer names that an EXISTS being planned sees as constants
+    substitution: Substitution | None = None  # of the EXISTS being planned
+    numbers: Iterator[int] = field(default_factory=count)  # of names that renaming makes
     subplans: list[Spec] = field(default_factory=list)
     labels: dict[int, tuple[str, float]] = field(default_factory=dict)  # node id -> description, expected rows
     chains: dict[int, Chain] = field(default_factory=dict)  # by fork
@@ -92,6 +95,11 @@ class PlanContext:
     def fresh(self, kind: str) -> int:
         """A slot that no variable of the query has."""
         return self.slot(f"#{kind}{len(self._slots)}")
+
+    @property
+    def substituted(self) -> Names:
+        """Outer names that an EXISTS being planned sees as constants."""
+        return frozenset() if self.substitution is None else self.substitution.names
 
     @property
     def slots(self) -> int:

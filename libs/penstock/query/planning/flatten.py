@@ -13,16 +13,14 @@ from penstock.query.algebra import (
     Graph,
     Iri,
     Join,
-    LeftJoin,
-    Minus,
     Node,
     PathTriple,
     Triple,
-    Union,
     WindowGraph,
 )
 from penstock.query.planning.context import Scope
-from penstock.query.scope import certain, expression_variables, pattern_variables, visible
+from penstock.query.planning.graph_use import binds_graph
+from penstock.query.scope import all_variables, certain, expression_variables, pattern_variables, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +44,13 @@ class Element:
             return pattern_variables(self.pattern) | own
         return visible(self.pattern) | own
 
+    @property
+    def reads(self) -> Names:
+        """Names that it binds, or that an expression in it reads."""
+        if isinstance(self.pattern, (Triple, PathTriple)):
+            return self.binds
+        return self.binds | all_variables(self.pattern)
+
 
 @dataclass(frozen=True, slots=True)
 class FlatGroup:
@@ -62,23 +67,6 @@ def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
     if isinstance(node.name, Iri):
         return Scope(dataset.graph(node.name.value))
     return Scope(dataset.named, node.name.name)
-
-
-def binds_graph(node: Node) -> bool:
-    """Whether every solution of the pattern comes from a scan, which binds the graph variable around it."""
-    match node:
-        case Bgp():
-            return bool(node.patterns)
-        case Join():
-            return binds_graph(node.left) or binds_graph(node.right)
-        case LeftJoin() | Minus():
-            return binds_graph(node.left)
-        case Filter():
-            return binds_graph(node.inner)
-        case Union():
-            return all(map(binds_graph, node.branches))
-        case _:
-            return False
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
@@ -113,17 +101,19 @@ def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = fro
             return FlatGroup((Element(node, scope),), ())
 
 
-def components(elements: Sequence[Element], bound: Names, fixed: Names) -> list[list[Element]]:
+def components(
+    elements: Sequence[Element], bound: Names, fixed: Names, substituted: Names = frozenset()
+) -> list[list[Element]]:
     """The elements by connected parts: what shares a variable, directly or through others, stays together.
 
     `bound`: names of the rows on the left; the first part is what is connected with them, and elements without
-    variables. `fixed` names (parameters) connect nothing.
+    variables. `fixed` names (parameters) connect nothing; `substituted` ones (of an EXISTS) do where they are but read.
     """
     anchor = bound - fixed
     joined = _Joined(len(elements) + 1)  # number 0 is the left side
     owners = dict.fromkeys(anchor, 0)
     for number, element in enumerate(elements, start=1):
-        names = element.binds - fixed
+        names = (element.binds | element.reads & substituted if substituted else element.binds) - fixed
         if not names:
             joined.merge(0, number)
         for name in names:

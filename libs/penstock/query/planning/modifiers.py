@@ -55,6 +55,8 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
         case Slice():
             inner = _inner(context, node.inner, left, scope)
             limit = "all" if node.limit is None else str(node.limit)
+            # Inside GRAPH ?g the sub-select is evaluated in each graph, which has its own LIMIT.
+            graph = None if scope.variable is None else context.slot(scope.variable)
             spec = context.node(
                 "slice",
                 f"{limit} from {node.offset}",
@@ -63,6 +65,7 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
                 offset=node.offset,
                 limit=node.limit,
                 member=context.member_slot(),
+                graph=graph,
             )
             return Relation(spec, inner.certain, inner.maybe, inner.rows)
         case _:

@@ -32,16 +32,18 @@ from penstock.query.algebra import (
     WindowGraph,
 )
 from penstock.query.datasets import Part
+from penstock.query.planning import exists as exists_patterns
 from penstock.query.planning import modifiers
 from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.estimates import FILTER_KEEPS, fanout
 from penstock.query.planning.expressions import expression_spec, render_term
-from penstock.query.planning.flatten import Element, binds_graph, components, conjuncts, flatten, graph_scope
+from penstock.query.planning.flatten import Element, components, conjuncts, flatten, graph_scope
+from penstock.query.planning.graph_use import GraphUse, binds_graph, graph_use, tests_patterns
 from penstock.query.planning.ordering import best_order
 from penstock.query.planning.pending import Later, Pending
 from penstock.query.planning.scans import scan
-from penstock.query.scope import binding_variables, certain, correlatable, visible
-from penstock.query.walk import rename
+from penstock.query.planning.substitution import compatible, is_sub_select, joinable
+from penstock.query.scope import all_variables, binding_variables, certain, correlatable, visible
 
 if TYPE_CHECKING:
     from penstock.query.scope import Names
@@ -71,31 +73,71 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
         case Values():
             return _values(context, node, left)
         case _:
-            return modifiers.compile_modifier(context, node, left, scope)
+            return _sub_select(context, node, left, scope)
 
 
 def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
     """Join `left` with any pattern: correlated where that is the same, else by hash."""
+    left = _in_its_graph(context, node, left, scope)
     if left.pure_seed or _may_correlate(context, node, left, scope):
         return compile_pattern(context, node, left, scope)
     return _hash_join(context, left, independent(context, node, scope))
 
 
+def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """A sub-select is computed on its own: an EXISTS around it substitutes nothing inside."""
+    before, context.substitution = context.substitution, None
+    try:
+        return modifiers.compile_modifier(context, node, left, scope)
+    finally:
+        context.substitution = before
+
+
+def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """`left` with the graph variable bound, where the pattern may have a solution that no scan binds it for."""
+    if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.NEEDS:
+        return left
+    return replace(graphs(context, left, scope), pure_seed=left.pure_seed)
+
+
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """The pattern on its own, from the seed."""
+    """The pattern on its own, from the seed (or from the rows of an EXISTS, where it must see what they bind)."""
     return compile_pattern(context, node, start(context, node, scope), scope)
 
 
 def start(context: PlanContext, node: Node, scope: Scope) -> Relation:
     """What an independent pattern starts from: the seed, times the graphs where nothing inside binds their variable."""
-    seed = context.seed()
-    if scope.variable is None or binds_graph(node):
+    seed = _base(context, node)
+    if scope.variable is None or scope.variable in seed.names or binds_graph(node):
         return seed
-    return replace(_graphs(context, seed, scope), pure_seed=True)
+    return replace(graphs(context, seed, scope), pure_seed=seed.pure_seed)
+
+
+def _base(context: PlanContext, node: Node) -> Relation:
+    """The seed; inside EXISTS, where the pattern's own solutions would not do, what is substituted into it, by row."""
+    given = context.substitution
+    if given is None or is_sub_select(node):
+        return context.seed()
+    if all(joinable(node, name) for name in sorted(all_variables(node) & given.names)):
+        return context.seed()
+    hidden = frozenset(context.hidden)
+    outer = context.outer(Relation({}, given.certain | hidden, given.maybe, 1.0))
+    for test in given.tests:
+        outer = filtered(context, test, outer, Scope(()))
+    names = sorted(given.names | hidden)
+    slots = [given.row, *(context.slot(name) for name in names)]
+    label = ", ".join(f"?{name}" for name in names if name not in hidden)
+    project = context.node("project", f"substituted: {label}", 1.0, **{"in": outer.node}, slots=slots)
+    spec = context.node("distinct", "", 1.0, **{"in": project})
+    return Relation(spec, given.certain | hidden, given.maybe, 1.0)
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """A computed column; an error leaves it unbound."""
+    """A computed column; an error leaves it unbound. What EXISTS has substituted is compared with the value."""
+    if name in inner.names:
+        own = f"{name}#{next(context.numbers)}"
+        computed = extend(context, inner, own, expr, scope)
+        return filtered(context, compatible(Variable(own), Variable(name)), computed, scope)
     spec = expression(context, expr, inner, scope)
     label = f"?{name} := {render_expression(expr)}"
     node = context.node("extend", label, inner.rows, **{"in": inner.node}, slot=context.slot(name), expr=spec)
@@ -106,7 +148,7 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
     """An expression over `rows`, its EXISTS patterns planned as sub-plans."""
 
     def exists(call: Exists) -> Spec:
-        inner, row = _exists(context, call.pattern, rows, scope)
+        inner, row = exists_patterns.exists(context, call.pattern, rows, scope)
         context.subplans.append({"node": inner.node, "row": row})
         return {"exists": len(context.subplans) - 1, "not": call.negated}
 
@@ -136,10 +178,11 @@ def _group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Re
     if len(elements) == 1 and elements[0].pattern is node:  # not a group: a whole pattern under filters
         current = compile_pattern(context, node, left, scope)
         for condition, where in conditions:
-            current = _filter(context, condition, current, where)
+            current = filtered(context, condition, current, where)
         return current
     pending = [*flat.filters, *conditions]
-    return _joined(context, components(elements, left.names, frozenset(context.hidden)), pending, left)
+    parts = components(elements, left.names, frozenset(context.hidden), context.substituted)
+    return _joined(context, parts, pending, left)
 
 
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
@@ -191,7 +234,7 @@ def _filtered(
 ) -> Relation:
     """Apply the conditions that nothing joined later can change."""
     for condition, where in waiting.take(current.certain, later, touched):
-        current = _filter(context, condition, current, where)
+        current = filtered(context, condition, current, where)
     return current
 
 
@@ -200,7 +243,7 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
     if element.binds & left.maybe:  # a cell may be unbound: the scan could not look it up
-        return _hash_join(context, left, scan(context, pattern, context.seed(), scope))
+        return _hash_join(context, left, scan(context, pattern, _base(context, Bgp((pattern,))), scope))
     return scan(context, pattern, left, scope)
 
 
@@ -257,15 +300,16 @@ def _union(context: PlanContext, node: Union, left: Relation, scope: Scope) -> R
 
     if left.pure_seed:
         parts = branches(None)
-        return _concatenate(context, parts)
+        return concatenate(context, parts)
     row = context.fresh("row")
     parts = branches(context.outer(left))
-    inner = _concatenate(context, parts)
+    inner = concatenate(context, parts)
     spec = context.node("lateral", "", inner.rows, **{"in": left.node}, inner=inner.node, row=row)
     return Relation(spec, inner.certain, inner.maybe, inner.rows)
 
 
-def _concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
+def concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
+    """The rows of all parts."""
     rows = sum(part.rows for part in parts)
     spec = context.node("union", "", rows, inputs=[part.node for part in parts])
     bound = frozenset.intersection(*(part.certain for part in parts))
@@ -275,11 +319,13 @@ def _concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
 
 def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> Relation:
     left = join(context, node.left, outer, scope)
-    if not visible(node.left) & visible(node.right):  # disjoint domains take nothing away
+    if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains take nothing away
         return left
     right = independent(context, node.right, scope)
-    ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else [])]
-    ignore = [context.slot(name) for name in ignored if name in left.names and name in right.names]
+    ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
+    ignore = [context.slot(name) for name in dict.fromkeys(ignored) if name in left.names and name in right.names]
+    if context.substitution is not None:
+        ignore.append(context.substitution.row)
     spec = context.node("minus", "", left.rows, left=left.node, right=right.node, ignore=ignore)
     return Relation(spec, left.certain, left.maybe, left.rows)
 
@@ -302,7 +348,7 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
         return join(context, node.inner, left, inner_scope)
     if inner_scope.variable in left.maybe:
         return _hash_join(context, left, independent(context, node.inner, inner_scope))
-    return join(context, node.inner, _graphs(context, left, inner_scope), inner_scope)
+    return join(context, node.inner, graphs(context, left, inner_scope), inner_scope)
 
 
 def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
@@ -311,11 +357,12 @@ def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scop
         node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
         return Relation(node, left.certain, left.maybe, 0.0)
     variable = Variable(f"#graph{context.slots}")
-    named = _graphs(context, left, Scope((Part(0, "named"),), variable.name))
-    return _filter(context, Call("sameterm", (variable, name)), named, scope)
+    named = graphs(context, left, Scope((Part(0, "named"),), variable.name))
+    return filtered(context, Call("sameterm", (variable, name)), named, scope)
 
 
-def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
+def graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
+    """`left` times the graphs that the variable of the GRAPH around ranges over."""
     assert scope.variable is not None
     dataset = [part.spec(named=True) for part in scope.parts]
     rows = left.rows * max(1, len(dataset))
@@ -325,10 +372,11 @@ def _graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
 
 
 # ---- filters
-def _filter(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
+def filtered(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
+    """The rows for which the condition is true."""
     kept = rows.rows * FILTER_KEEPS
     if isinstance(condition, Exists):
-        inner, row = _exists(context, condition.pattern, rows, scope)
+        inner, row = exists_patterns.exists(context, condition.pattern, rows, scope)
         label = "not exists" if condition.negated else "exists"
         spec = context.node(
             "semijoin", label, kept, **{"in": rows.node}, inner=inner.node, row=row, anti=condition.negated
@@ -337,28 +385,3 @@ def _filter(context: PlanContext, condition: Expr, rows: Relation, scope: Scope)
         expr = expression(context, condition, rows, scope)
         spec = context.node("filter", render_expression(condition), kept, **{"in": rows.node}, expr=expr)
     return Relation(spec, rows.certain, rows.maybe, kept)
-
-
-def _exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """The inner side of an EXISTS: the pattern with the outer bindings substituted (SPARQL 1.1 §18.6)."""
-    row = context.fresh("row")
-    outer = context.outer(rows)
-    if scope.variable is not None and scope.variable not in rows.names and not binds_graph(pattern):
-        outer = _graphs(context, outer, scope)
-    # What an outer cell may leave unbound cannot be looked up: inside it gets a name of its own, and the two are
-    # compared with SPARQL compatibility. Names that stand only in expressions read the outer cell, bound or not.
-    own = {name: f"{name}#inside{context.slots}" for name in sorted(binding_variables(pattern) & rows.maybe)}
-    before = context.substituted
-    context.substituted = before | rows.names - own.keys()
-    try:
-        inner = join(context, rename(pattern, own), outer, scope)
-        for name, inside in own.items():
-            inner = _filter(context, _compatible(Variable(name), Variable(inside)), inner, scope)
-        return inner, row
-    finally:
-        context.substituted = before
-
-
-def _compatible(one: Variable, other: Variable) -> Expr:
-    unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
-    return Call("or", (*unbound, Call("sameterm", (one, other))))

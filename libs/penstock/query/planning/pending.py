@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.query.planning.graph_use import tests_patterns
 from penstock.query.scope import expression_variables
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ class Later:
         return self.last.get(name, -1) > self.position
 
 
+def _reads(condition: Expr, scope: Scope) -> Names:
+    """Names that a condition reads: an EXISTS inside GRAPH ?g looks at the graph, too."""
+    names = expression_variables(condition)
+    return names | {scope.variable} if scope.variable is not None and tests_patterns(condition) else names
+
+
 class Pending:
     """Conditions that wait, found by the names that they read."""
 
     def __init__(self, conditions: Iterable[tuple[Expr, Scope]]) -> None:
         self._waiting = {
-            number: (condition, scope, expression_variables(condition))
+            number: (condition, scope, _reads(condition, scope))
             for number, (condition, scope) in enumerate(conditions)
         }
         self._readers: dict[str, list[int]] = {}

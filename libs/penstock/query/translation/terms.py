@@ -98,7 +98,7 @@ def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
     if isinstance(syntax, LiteralSyntax):
         text = string_value(syntax.string)
         if syntax.lang is not None:
-            return Literal(text, LANG_STRING, syntax.lang[1:], syntax.at)
+            return Literal(text, LANG_STRING, syntax.lang[1:].lower(), syntax.at)  # RDF 1.1 Concepts §3.3
         assert syntax.datatype is not None
         return Literal(text, names.iri(syntax.datatype).value, "", syntax.at)
     datatype = _DATATYPES.get(syntax.type)

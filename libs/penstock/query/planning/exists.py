@@ -1,0 +1,77 @@
+"""The inner side of EXISTS: the pattern with the bindings of each outer row substituted (SPARQL 1.1 §18.6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import Call, Node, Variable
+from penstock.query.planning import patterns
+from penstock.query.planning.context import PlanContext, Relation, Scope
+from penstock.query.planning.graph_use import binds_graph
+from penstock.query.planning.substitution import Substitution, compatible, joinable, with_own_graph_names
+from penstock.query.scope import binding_variables
+from penstock.query.walk import rename
+
+if TYPE_CHECKING:
+    from penstock.query.scope import Names
+
+MAX_EXISTS_OPTIONALS = 6
+"""Variables of one EXISTS that may be unbound in its rows and make another plan where they are: 2^6 plans."""
+
+
+def exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
+    """Plan `pattern` for each of `rows`; returns what yields the rows' numbers, and the slot of the number."""
+    row = context.fresh("row")
+    unsure = binding_variables(pattern) & rows.maybe
+    apart = sorted(name for name in unsure if not joinable(pattern, name))
+    if len(apart) > MAX_EXISTS_OPTIONALS:
+        names = ", ".join(f"?{name}" for name in apart)
+        message = f"an EXISTS has {len(apart)} variables that may be unbound outside of it: {names}"
+        context.budget.exceeded("MAX_EXISTS_OPTIONALS", f"{message}; the limit is {MAX_EXISTS_OPTIONALS}")
+    if not apart:
+        given = Substitution(rows.certain, rows.maybe, row)
+        return _one_case(context, pattern, context.outer(rows), unsure, given, scope), row
+    cases = []
+    for bound in product((True, False), repeat=len(apart)):
+        case = frozenset(name for name, is_bound in zip(apart, bound, strict=True) if is_bound)
+        cases.append(_rows_with(context, pattern, rows, scope, row, case, frozenset(apart) - case))
+    return patterns.concatenate(context, cases), row
+
+
+def _rows_with(
+    context: PlanContext, pattern: Node, rows: Relation, scope: Scope, row: int, bound: Names, unbound: Names
+) -> Relation:
+    """The inner side for those rows that bind `bound` and leave `unbound` open, which are variables of the pattern."""
+    tests = [Call("bound", (Variable(name),)) for name in sorted(bound)]
+    tests += [Call("not", (Call("bound", (Variable(name),)),)) for name in sorted(unbound)]
+    given = Substitution(rows.certain | bound, rows.maybe - bound, row, tuple(tests))
+    outer = context.outer(rows)
+    outer = Relation(outer.node, given.certain, given.maybe, outer.rows)
+    for test in tests:
+        outer = patterns.filtered(context, test, outer, scope)
+    free = {name: f"{name}#free{context.slots}" for name in sorted(unbound)}
+    unsure = binding_variables(pattern) & rows.maybe - bound - unbound
+    return _one_case(context, rename(pattern, free), outer, unsure, given, scope)
+
+
+def _one_case(
+    context: PlanContext, pattern: Node, outer: Relation, unsure: Names, given: Substitution, scope: Scope
+) -> Relation:
+    """The pattern over outer rows. What is `unsure` cannot be looked up: inside it gets a name of its own, and the two
+    are compared. Names that stand only in expressions read the outer cell, bound or not.
+    """
+    own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
+    before = context.substitution
+    context.substitution = replace(given, maybe=given.maybe - own.keys())
+    try:
+        if scope.variable is not None and scope.variable not in outer.names and not binds_graph(pattern):
+            outer = patterns.graphs(context, outer, scope)
+        pattern = with_own_graph_names(rename(pattern, own), context.substituted, context.numbers)
+        inner = patterns.join(context, pattern, outer, scope)
+        for name, inside in own.items():
+            inner = patterns.filtered(context, compatible(Variable(name), Variable(inside)), inner, scope)
+        return inner
+    finally:
+        context.substitution = before

@@ -1,0 +1,98 @@
+"""What a pattern inside GRAPH ?g has to do with the graph: SPARQL 1.1 §18.6 evaluates it in each graph by itself."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from penstock.query.algebra import (
+    Bgp,
+    Call,
+    Distinct,
+    Exists,
+    Expr,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    OrderBy,
+    Project,
+    Reduced,
+    Slice,
+    Union,
+)
+from penstock.query.budget import spend
+
+
+class GraphUse(Enum):
+    """How the solutions of a pattern depend on the active graph."""
+
+    NONE = auto()
+    """No graph is read: the solutions are the same in each."""
+    BINDS = auto()
+    """Every solution comes from a scan, which binds the graph variable around it."""
+    NEEDS = auto()
+    """A solution may be there without a scan, but what it is depends on the graph: the variable must be bound first."""
+
+
+def binds_graph(node: Node) -> bool:
+    """Whether every solution of the pattern comes from a scan, which binds the graph variable around it."""
+    return graph_use(node) is GraphUse.BINDS
+
+
+def graph_use(node: Node) -> GraphUse:
+    """How the pattern depends on the graph of the GRAPH around it."""
+    spend()
+    match node:
+        case Bgp():
+            return GraphUse.BINDS if node.patterns else GraphUse.NONE
+        case Join():
+            return _of_join(graph_use(node.left), graph_use(node.right))
+        case LeftJoin():
+            alone = graph_use(node.left), graph_use(node.right), _of_condition(node.condition)
+            return _of_first(*alone)
+        case Minus():
+            return _of_first(graph_use(node.left), graph_use(node.right))
+        case Filter():
+            return _of_first(graph_use(node.inner), _of_condition(node.condition))
+        case Extend():
+            return _of_first(graph_use(node.inner), _of_condition(node.expr))
+        case Union():
+            uses = {graph_use(branch) for branch in node.branches}
+            return uses.pop() if len(uses) == 1 else GraphUse.NEEDS
+        case Project() | Distinct() | Reduced() | OrderBy() | Slice():
+            return _of_whole(graph_use(node.inner))
+        case Group():
+            return GraphUse.NEEDS if node.implicit else _of_whole(graph_use(node.inner))
+        case _:
+            return GraphUse.NONE  # VALUES; another GRAPH or WINDOW, which reads its own
+
+
+def tests_patterns(expr: Expr | None) -> bool:
+    """Whether an expression has an EXISTS in it, which looks at the active graph."""
+    if isinstance(expr, Exists):
+        return True
+    return isinstance(expr, Call) and any(map(tests_patterns, expr.args))
+
+
+def _of_condition(expr: Expr | None) -> GraphUse:
+    return GraphUse.NEEDS if tests_patterns(expr) else GraphUse.NONE
+
+
+def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
+    uses = {left, right}
+    return next(use for use in (GraphUse.BINDS, GraphUse.NEEDS, GraphUse.NONE) if use in uses)
+
+
+def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
+    """Of a pattern whose solutions are those of its first part, extended or thinned out by others."""
+    if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
+        return GraphUse.NEEDS
+    return first
+
+
+def _of_whole(inner: GraphUse) -> GraphUse:
+    """Of a sub-select: its rows are grouped, sorted and cut for each graph, so that each row has one."""
+    return inner if inner is GraphUse.BINDS else GraphUse.NEEDS

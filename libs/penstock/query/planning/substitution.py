@@ -1,0 +1,152 @@
+"""EXISTS substitutes the bindings of each solution into its pattern (SPARQL 1.1 §18.6): what that means for plans.
+
+A variable that the solution binds is a constant inside. Where joining the pattern's own solutions with the row gives
+the same, the plan does that; elsewhere what is evaluated starts from the rows themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra import (
+    Alternative,
+    Bgp,
+    Call,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    OneOrMore,
+    OrderBy,
+    Path,
+    PathTriple,
+    Project,
+    Reduced,
+    Sequence,
+    Slice,
+    Union,
+    Variable,
+    WindowGraph,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+from penstock.query.budget import spend
+from penstock.query.scope import all_variables, certain, expression_variables, occurring, pattern_variables, visible
+from penstock.query.walk import rebuild, rename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.query.scope import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """What an EXISTS being planned substitutes: names bound in every row, names perhaps bound, the slot that numbers
+    the rows, and tests that the rows of this plan pass. Of the names perhaps bound nothing inside binds any:
+    expressions read them.
+    """
+
+    certain: Names
+    maybe: Names
+    row: int
+    tests: tuple[Call, ...] = ()
+
+    @property
+    def names(self) -> Names:
+        """Every name that is substituted."""
+        return self.certain | self.maybe
+
+
+def is_sub_select(node: Node) -> bool:
+    """Whether the pattern is computed as a whole: a sub-select, which is joined with the row, not substituted into."""
+    return isinstance(node, Project | Distinct | Reduced | OrderBy | Slice | Group)
+
+
+def joinable(node: Node, name: str) -> bool:
+    """Whether substituting a value for the variable gives the pattern's own solutions that are compatible with it."""
+    spend()
+    match node:
+        case Bgp():
+            return not any(_reaches_itself(pattern, name) for pattern in node.patterns)
+        case Join():
+            return joinable(node.left, name) and joinable(node.right, name)
+        case LeftJoin():
+            right = all_variables(node.right)
+            if node.condition is not None:
+                right |= expression_variables(node.condition)
+            if name in right and name not in certain(node.left):
+                return False
+            return joinable(node.left, name) and joinable(node.right, name)
+        case Minus():  # what is substituted is no variable that both sides share
+            return name not in all_variables(node.right) and joinable(node.left, name)
+        case Union():
+            return all(joinable(branch, name) for branch in node.branches)
+        case Filter():
+            seen = name in expression_variables(node.condition)
+            return (not seen or name in certain(node.inner)) and joinable(node.inner, name)
+        case Extend():
+            seen = name in expression_variables(node.expr)
+            return (not seen or name in certain(node.inner)) and joinable(node.inner, name)
+        case Graph() | WindowGraph():
+            return joinable(node.inner, name)
+        case _:
+            return True
+
+
+def _reaches_itself(pattern: object, name: str) -> bool:
+    """A path of length zero between variables stays within the graph's nodes; from a term it begins anywhere."""
+    return isinstance(pattern, PathTriple) and name in pattern_variables(pattern) and _may_be_empty(pattern.path)
+
+
+def _may_be_empty(path: Path) -> bool:
+    match path:
+        case ZeroOrMore() | ZeroOrOne():
+            return True
+        case Sequence():
+            return all(map(_may_be_empty, path.parts))
+        case Alternative():
+            return any(map(_may_be_empty, path.parts))
+        case Inverse() | OneOrMore():
+            return _may_be_empty(path.path)
+        case _:
+            return False
+
+
+# ---- GRAPH ?g {… ?g …}
+def with_own_graph_names(node: Node, substituted: Names, numbers: Iterator[int]) -> Node:
+    """Inside GRAPH ?g {… ?g …}, ?g is a variable like any other, and the graph's name is joined with it afterwards;
+    but a name that is substituted is the same constant inside and outside. Patterns of EXISTS are left as they are.
+    """
+
+    def below(inner: Node) -> Node:
+        return with_own_graph_names(inner, frozenset() if isinstance(node, Project) else substituted, numbers)
+
+    node = rebuild(node, below, lambda expr: expr)
+    if isinstance(node, Graph) and isinstance(node.name, Variable) and node.name.name not in substituted:
+        return _apart_from_inside(node, node.name, numbers)
+    return node
+
+
+def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> Node:
+    if name.name not in occurring(node.inner):
+        return node
+    own = Variable(f"{name.name}#{next(numbers)}")
+    inner = rename(node.inner, {name.name: own.name})
+    outer = replace(node, inner=inner)
+    if own.name not in visible(inner):
+        return outer
+    return Filter(outer, Call("or", (Call("not", (Call("bound", (own,)),)), Call("sameterm", (own, name)))))
+
+
+def compatible(one: Variable, other: Variable) -> Call:
+    """Whether two bindings are compatible: where either is unbound, or both are the same."""
+    unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
+    return Call("or", (*unbound, Call("sameterm", (one, other))))
