@@ -101,3 +101,25 @@ def test_windows_are_graphs_of_their_own() -> None:
         engine.advance(None, 1000)
         (evaluation,) = found.poll()
         assert rows(evaluation.answer, "g", "x", "y") == [("1", None, "c")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [
+        ("OPTIONAL { ?x <urn:none> ?y }", 1),
+        ("{ SELECT ?x { ?x <urn:v> ?y } }", 1),
+        ("", 1),
+        ("VALUES ?x { 1 2 }", 2),
+    ],
+)
+def test_a_window_is_there_whatever_is_asked_of_it(pattern: str, size: int) -> None:
+    query = (
+        f"SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 1s STEP 1s] WHERE {{ WINDOW <urn:w> {{ {pattern} }} }}"
+    )
+    with penstock.Engine() as engine:
+        engine.declare_stream("urn:s", timing="all")
+        found = engine.register(query)
+        engine.push("urn:s", "<urn:c> <urn:v> <urn:y> .", 500)
+        engine.advance(None, 1000)
+        (evaluation,) = found.poll()
+        assert len(evaluation.answer) == size

@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--execution", default="auto", help="of steps over nodes: auto, in-place, fork-join")
     parser.add_argument("--split", action="store_true", help="run the engine over a partial dictionary")
     parser.add_argument("--computing", action="store_true", help="cases whose queries compute terms")
+    parser.add_argument("--scoping", action="store_true", help="cases whose queries hang on scopes and values")
     parser.add_argument("--quiet", action="store_true", help="one line a case")
     arguments = parser.parse_args()
     places = [Place(*at.split("=")) for at in arguments.node_at or []] or [Place()] * arguments.nodes
@@ -56,7 +57,8 @@ def _numbers(given: list[str]) -> list[int]:
 
 
 def _one(number: int, tally: Tally, arguments: argparse.Namespace) -> bool:
-    case = cases.make_computing(number) if arguments.computing else cases.make(number)
+    make = cases.make_computing if arguments.computing else cases.make_scoping if arguments.scoping else cases.make
+    case = make(number)
     found = running.run(case, tally, split=arguments.split)
     if found is not None and arguments.shrink:
         case, found = running.shrink(case)

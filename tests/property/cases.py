@@ -12,6 +12,7 @@ import pyoxigraph as ox
 
 from property import profiles
 from property.bodies import INTEGERS, LABEL, LABELS, LINKS, NODES, STRANGER, VALUE, BodyMaker, Places, X
+from property.scoping import NAME, NAMES, SIZE, SIZES, ScopingMaker
 from property.script import (
     Advance,
     Ask,
@@ -152,12 +153,19 @@ class CaseMaker:
 
     # ---- data
     def triples(self, count: int, *, stored: bool = False) -> str:
-        return "\n".join(dict.fromkeys(f"{self.triple(stored)} ." for _ in range(count)))
+        lines = [f"{self.triple(stored)} ." for _ in range(count)]
+        return "\n".join({line.lower(): line for line in lines}.values())  # tags in another case are the same triple
 
     def triple(self, stored: bool) -> str:
         rng = self.rng
         blank = self.blank_nodes and rng.random() < 0.15
         subject: Any = ox.BlankNode("b") if blank and rng.random() < 0.5 else self.node()
+        if self.profile.scoping and rng.random() < 0.2:
+            return (
+                f"{subject} {SIZE} {rng.choice(SIZES)}"
+                if rng.random() < 0.6
+                else f"{subject} {NAME} {rng.choice(NAMES)}"
+            )
         kind = rng.random()
         if kind < 0.66:
             target: Any = ox.BlankNode(rng.choice("bc")) if blank else self.node()
@@ -185,10 +193,14 @@ class CaseMaker:
             merged = rng.sample([*GRAPHS, STORED], rng.randint(0 if named else 1, 2))
             clauses = " ".join([*(f"FROM <{g}>" for g in merged), *(f"FROM NAMED <{g}>" for g in named)])
         places = Places(tuple(named), (), variable=True)
-        maker = BodyMaker(rng, places, blank_nodes=self.blank_nodes, **self._style())
+        maker = self.maker(rng, places, blank_nodes=self.blank_nodes, **self._style())
         body = rng.choice([maker.select, maker.select, maker.ask, maker.construct])()
         head, rest = Printer().head(body)
         return Ask(f"{head} {clauses} {rest}", body, isinstance(body, P.Select) and bool(body.order))
+
+    @property
+    def maker(self) -> type[BodyMaker]:
+        return ScopingMaker if self.profile.scoping else BodyMaker
 
     def _style(self) -> dict[str, bool]:
         return {"connected": self.profile.connected, "computes": self.profile.computes}
@@ -207,7 +219,7 @@ class CaseMaker:
 
     def query(self, clauses: Clauses) -> Register:
         rng = self.rng
-        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
+        maker = self.maker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
         operator = rng.choice(["QUERY", "QUERY", "RSTREAM", "ISTREAM", "DSTREAM"])
         plain = operator in ("QUERY", "RSTREAM")
         kind = rng.random()
@@ -248,7 +260,7 @@ class CaseMaker:
     def derived(self) -> list[Register]:
         rng = self.rng
         clauses = self.clauses(equal_steps=True)
-        maker = BodyMaker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
+        maker = self.maker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
         self.note_reads(clauses)
         iri = f"{X}stream/derived{self.names}"
         producer = self.registration(rng.choice(["STREAM", "ISTREAM"]), clauses, maker.construct(), iri)
@@ -257,7 +269,7 @@ class CaseMaker:
         reader = self.clauses(of=[stream] if rng.random() < 0.6 else [stream, rng.choice(self.streams)])
         self.note_reads(reader, {s.iri for s in self.streams})
         operator = rng.choice(["QUERY", "ISTREAM"])
-        maker = BodyMaker(rng, reader.places, blank_nodes=self.blank_nodes, **self._style())
+        maker = self.maker(rng, reader.places, blank_nodes=self.blank_nodes, **self._style())
         body = maker.select(sorted_allowed=operator == "QUERY")
         return [producer, self.registration(operator, reader, body)]
 
@@ -370,3 +382,8 @@ def make_computing(seed: int) -> Case:
     """Return another case of that number, whose queries compute terms and join with them."""
     profile = profiles.of(seed)
     return make(seed, dataclasses.replace(profile, computes=True, strangers=profile.strangers or 8))
+
+
+def make_scoping(seed: int) -> Case:
+    """Return another case of that number, whose queries hang on scopes and values (property/scoping.py)."""
+    return make(seed, dataclasses.replace(profiles.of(seed), scoping=True))

@@ -11,7 +11,8 @@ class Profile:
 
     `strangers`: how many nodes there are beyond the few that queries name; `siblings`: queries of one template;
     `connected`: patterns that hang together and no path closures, so that a wide case's answers stay finite;
-    `computes`: IRIs and long texts, among them some that the data has, are computed and joined with it.
+    `computes`: IRIs and long texts, among them some that the data has, are computed and joined with it;
+    `scoping`: bodies of property/scoping.py, and data with sizes and names for them.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Profile:
     connected: bool = False
     derived_share: float = 0.15
     computes: bool = False
+    scoping: bool = False
 
 
 SMALL = Profile("small")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,11 +49,15 @@ class Content:
 
 @dataclass
 class Data:
-    """What one evaluation reads. `names`: the graphs that GRAPH ?g ranges over (others answer to their constant)."""
+    """What one evaluation reads. `names`: the graphs that GRAPH ?g ranges over (others answer to their constant).
+
+    `given`: the solution that an EXISTS around what is evaluated substitutes (§18.6): its variables are constants.
+    """
 
     default: Content
     graphs: dict[str, Content] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    given: Solution = field(default_factory=dict)
 
 
 def evaluate(body: P.Body, data: Data) -> Answer:
@@ -96,6 +100,7 @@ def _without_filters(group: P.Group, data: Data, active: Content) -> tuple[list[
                 solutions = _minus(solutions, _group(inner, data, active))
             case P.Bind(expr, var):
                 solutions = [_extend(row, var.name, expr, data, active) for row in solutions]
+                solutions = [row for found in solutions for row in _fitting([found], data)]
             case _:
                 solutions = _join(solutions, _element(element, data, active))
     return solutions, filters
@@ -106,27 +111,35 @@ def _element(element: P.Element, data: Data, active: Content) -> list[Solution]:
         case P.Triples(patterns):
             solutions: list[Solution] = [{}]
             for pattern in patterns:
-                solutions = _join(solutions, _triple(pattern, active))
+                solutions = _join(solutions, _triple(pattern, active, data.given))
             return solutions
         case P.Union(groups):
             return [row for group in groups for row in _group(group, data, active)]
         case P.Values(variables, rows):
-            return [{v.name: t for v, t in zip(variables, row, strict=True) if t is not None} for row in rows]
+            table = [{v.name: t for v, t in zip(variables, row, strict=True) if t is not None} for row in rows]
+            return _fitting(table, data)
         case P.Graph(P.Var(name), group):
             found = ((g, _group(group, data, data.graphs[g])) for g in data.names)
-            return [row for g, rows in found for row in _join(rows, [{name: ox.NamedNode(g)}])]
+            joined = [row for g, rows in found for row in _join(rows, [{name: ox.NamedNode(g)}])]
+            return _fitting(joined, data)
         case P.Graph(name, group) | P.Window(name, group):
             return _group(group, data, data.graphs.get(name.value, Content(frozenset())))  # type: ignore[union-attr]
         case P.SubSelect(select):
-            return _select(select, data, active)
+            return _fitting(_select(select, replace(data, given={}), active), data)
         case P.Braces(group):
             return _group(group, data, active)
         case _:
             raise AssertionError(element)
 
 
-def _triple(pattern: tuple[P.Node, P.Node | P.Path, P.Node], active: Content) -> list[Solution]:
-    subject, predicate, object_ = pattern
+def _fitting(rows: list[Solution], data: Data) -> list[Solution]:
+    """The rows that are compatible with what is substituted, without its variables."""
+    fitting = (row for row in rows if _compatible(data.given, row))
+    return [{name: term for name, term in row.items() if name not in data.given} for row in fitting]
+
+
+def _triple(pattern: tuple[P.Node, P.Node | P.Path, P.Node], active: Content, given: Solution) -> list[Solution]:
+    subject, predicate, object_ = (given.get(p.name, p) if isinstance(p, P.Var) else p for p in pattern)
     if isinstance(predicate, P.Path):
         ends = [None if isinstance(end, P.Var) else end for end in (subject, object_)]
         found: Iterable[tuple[Term, ...]] = path_pairs(predicate, active, ends[0], ends[1])
@@ -292,9 +305,9 @@ def _term_key(term: Term) -> tuple[int, float, str]:
         return (1, 0, term.value)
     if isinstance(term, ox.NamedNode):
         return (2, 0, term.value)
-    if term.datatype.value in (XSD + "integer", XSD + "decimal"):
-        return (3, float(term.value), "")
-    return (4, 0, term.value)
+    if term.datatype.value in (XSD + "integer", XSD + "decimal", XSD + "double"):
+        return (3, float(term.value), "")  # by value alone: 2, 2.0 and 2e0 tie
+    return (4, 0, f"{term.value}@{term.language}" if term.language else term.value)
 
 
 # ---- expressions
@@ -339,14 +352,14 @@ def _boolean(term: Term) -> bool:
 def _value(expr: P.Expr, row: Solution, data: Data, active: Content) -> Term:
     match expr:
         case P.Var(name):
-            if name not in row:
+            if name not in row and name not in data.given:
                 raise ExpressionError
-            return row[name]
+            return data.given[name] if name in data.given else row[name]
         case P.Exists(group, negated):
-            found = bool(_group(_substituted(group, row), data, active))
+            found = bool(_group(group, replace(data, given=row | data.given), active))
             return TRUE if found != negated else FALSE
         case P.Call(name, args):
-            return _call(name, args, lambda e: _value(e, row, data, active), row)
+            return _call(name, args, lambda e: _value(e, row, data, active), row | data.given)
         case P.Aggregate():
             raise AssertionError(expr)
         case _:
@@ -363,7 +376,7 @@ def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], 
         case "!":
             return truth(not _boolean(value(args[0])))
         case "BOUND":
-            return truth(not isinstance(args[0], P.Var) or args[0].name in row)  # inside EXISTS a value may stand there
+            return truth(args[0].name in row)  # type: ignore[union-attr]
         case "COALESCE":
             return _coalesce(args, value)
         case "IF":
@@ -394,6 +407,13 @@ def _call(name: str, args: tuple[P.Expr, ...], value: Callable[[P.Expr], Term], 
             return ox.Literal(terms[0].value)
         case "IRI":
             return terms[0] if isinstance(terms[0], ox.NamedNode) else _iri(_text(terms[0]))
+        case "LANG":
+            if not isinstance(terms[0], ox.Literal):
+                raise ExpressionError
+            return ox.Literal(terms[0].language or "")
+        case "LANGMATCHES":
+            tag, tags = _text(terms[0]).lower(), _text(terms[1]).lower()
+            return truth(tag == tags or tag.startswith(tags + "-"))
         case "STRLEN":
             return integer(len(_text(terms[0])))
         case "CONTAINS":
@@ -446,6 +466,8 @@ def _equal(left: Term, right: Term) -> bool:
         return True
     if not (isinstance(left, ox.Literal) and isinstance(right, ox.Literal)):
         return False
+    if left.language or right.language:
+        return False  # one of them has a tag, or both differ
     if left.datatype != right.datatype or left.datatype.value not in (XSD + "integer", XSD + "string", XSD + "boolean"):
         raise ExpressionError
     return left.datatype.value == XSD + "integer" and int(left.value) == int(right.value)
@@ -457,33 +479,6 @@ def _compare(name: str, left: Term, right: Term) -> bool:
     except ExpressionError:
         a, b = _text(left), _text(right)  # type: ignore[assignment]
     return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[name]
-
-
-def _substituted(group: P.Group, row: Solution) -> P.Group:
-    """Put a solution's values for the variables of an EXISTS group (triples, filters, GRAPH and WINDOW only)."""
-
-    def node(place: P.Node | P.Path) -> P.Node | P.Path:
-        return row.get(place.name, place) if isinstance(place, P.Var) else place
-
-    def expression(expr: P.Expr) -> P.Expr:
-        if isinstance(expr, P.Call):
-            return P.Call(expr.name, tuple(map(expression, expr.args)))
-        return node(expr) if isinstance(expr, P.Var) else expr  # type: ignore[return-value]
-
-    def element(found: P.Element) -> P.Element:
-        match found:
-            case P.Triples(patterns):
-                return P.Triples(tuple((node(s), node(p), node(o)) for s, p, o in patterns))  # type: ignore[misc]
-            case P.Filter(expr):
-                return P.Filter(expression(expr))
-            case P.Graph(name, inner):
-                return P.Graph(name, _substituted(inner, row))
-            case P.Window(name, inner):
-                return P.Window(name, _substituted(inner, row))
-            case _:
-                raise AssertionError(found)
-
-    return P.Group(tuple(map(element, group.elements)))
 
 
 def bag_difference(left: Rows, right: Rows) -> Rows:

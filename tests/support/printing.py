@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyoxigraph as ox
+
 from support import patterns as P
 
 INFIX = {"=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "&&", "||"}
@@ -111,6 +113,8 @@ class Printer:
                 return self.term(verb)
 
     def term(self, term: P.Node) -> str:
+        if self.names is None and isinstance(term, ox.Literal) and term.language:
+            return f"{str(term)[: -len(term.language)]}{term.language.title()}"  # one tag in whatever case
         return "?" + term.name if isinstance(term, P.Var) else str(term)
 
     def expr(self, expr: P.Expr) -> str:

@@ -25,6 +25,8 @@ def parse_triples(data: str | bytes) -> list[Triple]:
     scope = next(_scopes)
 
     def scoped(term: Any) -> Term:
+        if isinstance(term, ox.Literal) and term.language:  # equal without regard to case (RDF 1.1 Concepts §3.3)
+            return ox.Literal(term.value, language=term.language.lower())
         return ox.BlankNode(f"m{scope}x{term.value}") if isinstance(term, ox.BlankNode) else term
 
     quads = ox.parse(data.encode() if isinstance(data, str) else data, format=ox.RdfFormat.N_TRIPLES)

@@ -51,11 +51,13 @@ def test_what_is_no_term_of_a_graph_is_refused(term):
         to_tuple(term)
 
 
-def test_language_tags_keep_their_case_and_differ_by_it():
+def test_language_tags_are_equal_without_regard_to_case():
     dictionary = Dictionary()
-    lower, upper = encode(dictionary, [Literal("a", lang="en"), Literal("a", lang="EN")])
-    assert lower != upper
-    assert [t.language for t in decode(LocalTerms(dictionary), np.array([lower, upper]))] == ["en", "EN"]
+    lower, upper, other = encode(
+        dictionary, [Literal("a", lang="en"), Literal("a", lang="EN"), Literal("a", lang="de")]
+    )
+    assert lower == upper != other
+    assert [t.language for t in decode(LocalTerms(dictionary), np.array([lower, other]))] == ["en", "de"]
 
 
 def test_blank_nodes_of_the_dictionary_are_themselves_and_others_are_fresh():

@@ -86,6 +86,8 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
     """A sub-select is computed on its own: an EXISTS around it substitutes nothing inside."""
+    if not left.pure_seed:
+        return _hash_join(context, left, independent(context, node, scope))
     before, context.substitution = context.substitution, None
     try:
         return modifiers.compile_modifier(context, node, left, scope)
@@ -105,20 +107,20 @@ def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
     return compile_pattern(context, node, start(context, node, scope), scope)
 
 
-def start(context: PlanContext, node: Node, scope: Scope) -> Relation:
+def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
     """What an independent pattern starts from: the seed, times the graphs where nothing inside binds their variable."""
-    seed = _base(context, node)
+    seed = _base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):
         return seed
     return replace(graphs(context, seed, scope), pure_seed=seed.pure_seed)
 
 
-def _base(context: PlanContext, node: Node) -> Relation:
+def _base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
     """The seed; inside EXISTS, where the pattern's own solutions would not do, what is substituted into it, by row."""
     given = context.substitution
-    if given is None or is_sub_select(node):
+    if given is None or (is_sub_select(node) and not by_row):
         return context.seed()
-    if all(joinable(node, name) for name in sorted(all_variables(node) & given.names)):
+    if not by_row and all(joinable(node, name) for name in sorted(all_variables(node) & given.names)):
         return context.seed()
     hidden = frozenset(context.hidden)
     outer = context.outer(Relation({}, given.certain | hidden, given.maybe, 1.0))
@@ -321,13 +323,20 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
     left = join(context, node.left, outer, scope)
     if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains take nothing away
         return left
-    right = independent(context, node.right, scope)
+    right = _taken_away(context, node.right, scope)
     ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
     ignore = [context.slot(name) for name in dict.fromkeys(ignored) if name in left.names and name in right.names]
     if context.substitution is not None:
         ignore.append(context.substitution.row)
     spec = context.node("minus", "", left.rows, left=left.node, right=right.node, ignore=ignore)
     return Relation(spec, left.certain, left.maybe, left.rows)
+
+
+def _taken_away(context: PlanContext, node: Node, scope: Scope) -> Relation:
+    """The right side of MINUS. What an EXISTS substitutes is compared cell by cell, so that it is bound here."""
+    if (visible(node) - certain(node)) & context.substituted:
+        return join(context, node, start(context, node, scope, by_row=True), scope)
+    return independent(context, node, scope)
 
 
 def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
@@ -342,13 +351,20 @@ def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
 # ---- graphs
 def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> Relation:
     inner_scope = graph_scope(node, context.dataset)
-    if isinstance(node.name, Iri) and not binds_graph(node.inner) and not context.dataset.lists(node.name.value):
+    if _may_not_exist(context, node) and isinstance(node.name, Iri):
         return join(context, node.inner, _existing_graph(context, left, node.name, inner_scope), inner_scope)
     if inner_scope.variable is None or binds_graph(node.inner):
         return join(context, node.inner, left, inner_scope)
     if inner_scope.variable in left.maybe:
         return _hash_join(context, left, independent(context, node.inner, inner_scope))
     return join(context, node.inner, graphs(context, left, inner_scope), inner_scope)
+
+
+def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
+    """Whether a stored graph is named that no clause lists, around a pattern that has solutions without a triple."""
+    if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
+        return False
+    return not binds_graph(node.inner) and not context.dataset.lists(node.name.value)
 
 
 def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
