@@ -38,7 +38,7 @@ from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.estimates import FILTER_KEEPS, fanout
 from penstock.query.planning.expressions import expression_spec, render_term
 from penstock.query.planning.flatten import Element, components, conjuncts, flatten, graph_scope
-from penstock.query.planning.graph_use import GraphUse, binds_graph, graph_use, tests_patterns
+from penstock.query.planning.graph_use import GraphUse, binds_graph, graph_use
 from penstock.query.planning.ordering import best_order
 from penstock.query.planning.pending import Later, Pending
 from penstock.query.planning.scans import scan

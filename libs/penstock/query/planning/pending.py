@@ -47,8 +47,7 @@ class Pending:
 
     def __init__(self, conditions: Iterable[tuple[Expr, Scope]]) -> None:
         self._waiting = {
-            number: (condition, scope, _reads(condition, scope))
-            for number, (condition, scope) in enumerate(conditions)
+            number: (condition, scope, _reads(condition, scope)) for number, (condition, scope) in enumerate(conditions)
         }
         self._readers: dict[str, list[int]] = {}
         for number, (_, _, names) in self._waiting.items():
