@@ -58,7 +58,7 @@ struct Result {
 /// thread that evaluates.
 auto foreign_function(nb::object callable, const Budget& budget) {
     return [callable = std::move(callable), &budget](const std::string& name, std::span<const TermId> arguments,
-                                            LocalTerms& terms) -> TermId {
+                                                     LocalTerms& terms) -> TermId {
         nb::gil_scoped_acquire acquired;
         nb::object result = callable(name, decode(terms, arguments), budget.seconds_left());
         if (result.is_none()) return kUnbound;
