@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fuzz import queries, triples
+from fuzz import documents, queries, triples
 
 
 @pytest.mark.parametrize("path", sorted(queries.CORPUS.glob("*")), ids=lambda path: path.stem)
@@ -45,3 +45,29 @@ def test_ten_minutes_of_query_texts() -> None:
 def test_ten_minutes_of_messages() -> None:
     _, faults = triples.fuzz(int(time.time()) << 20, 600)
     assert not faults, "\n\n".join(faults[:3])
+
+
+def test_mutated_documents_are_read_or_refused_within_bounds() -> None:
+    tried, faults = documents.fuzz(0, 30, count=300)
+    assert not faults, "\n".join(faults[:3])
+    assert tried > 20
+
+
+def test_mutated_events_become_tuples_or_dead_letters() -> None:
+    tried, faults = documents.fuzz_adaptor(1 << 20, 30, count=200)
+    assert not faults, "\n".join(faults[:3])
+    assert tried > 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_ten_minutes_of_documents() -> None:
+    _, faults = documents.fuzz(int(time.time()) << 20, 600)
+    assert not faults, "\n".join(faults[:3])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_ten_minutes_of_events() -> None:
+    _, faults = documents.fuzz_adaptor(int(time.time()) << 20, 600)
+    assert not faults, "\n".join(faults[:3])
