@@ -40,7 +40,7 @@ def _supply(engine: Engine, query: ContinuousQuery) -> None:
     """Declare the streams that a standing query names; its graphs are there once some stream absorbs into them."""
     for clause in query.windows:
         if clause.stream not in engine.streams:
-            engine.declare_stream(clause.stream)
+            engine.declare_stream(clause.stream, timing=())
     for number, graph in enumerate(stored_graphs(query)):
         if graph.value not in engine.streams:  # that is an error, and told as one
-            engine.declare_stream(f"{_FILLER}{number}", absorb_into=graph.value)
+            engine.declare_stream(f"{_FILLER}{number}", absorb_into=graph.value, timing=())
