@@ -14,6 +14,7 @@ from penstock.broker.java import find_java
 from penstock.broker.ports import free_port
 from penstock.broker.processes import dies_with_parent
 from penstock.errors import StorageError
+from penstock.private_files import make_directory, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +101,7 @@ class Broker:
         if not (self._data / "meta.properties").exists():
             self._format(properties)
         command = [*dies_with_parent(), *self._java(), "kafka.Kafka", str(properties)]
-        with self.log_path.open("ab") as log:  # a session of its own: Ctrl-C in a terminal is the parent's alone
+        with opened(self.log_path, "ab") as log:  # a session of its own: Ctrl-C in a terminal is the parent's alone
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait_until_ready()
         return self
@@ -115,7 +116,7 @@ class Broker:
 
     def _write_properties(self) -> Path:
         """Write the settings anew: another process may have started this broker before, on another port."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self._directory)
         settings = {
             "port": self.port,
             "controller_port": self._controller_port,

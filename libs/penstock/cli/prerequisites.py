@@ -12,6 +12,7 @@ from penstock.broker.jars import kafka_jars_here
 from penstock.broker.java import find_java
 from penstock.broker.ports import is_free
 from penstock.errors import PenstockError, StorageError
+from penstock.private_files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ def check_ports(ports: Iterable[Port]) -> None:
 
 def lock_directory(directory: Path) -> IO[str]:
     """Return the lock of a cluster's directory, held until it is closed. PrerequisiteError: another process has it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     lock = (directory / "up.lock").open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.processes import dies_with_parent
+from penstock.private_files import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +115,7 @@ class Supervisor:
         service.killed, service.started_s, service.due_s = False, self.now(), 0.0
 
     def _spawn(self, service: Supervised) -> None:
-        with self.log_path(service).open("ab") as log:
+        with opened(self.log_path(service), "ab") as log:
             service.log_begin = log.tell()
             service.process = subprocess.Popen(  # noqa: S603 - our own modules
                 [*dies_with_parent(), sys.executable, "-m", service.module],

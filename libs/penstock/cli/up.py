@@ -15,6 +15,7 @@ from penstock.broker.ports import free_port
 from penstock.cli.regions import regions_folder
 from penstock.cli.supervisor import Supervised, Supervisor
 from penstock.errors import StorageError
+from penstock.private_files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ class LocalCluster:
         return self.supervisor.services
 
     def __enter__(self) -> Self:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         with self._stack:  # a start that fails stops what it has started
             self._regions = self._stack.enter_context(regions_folder(self.directory))
             self._stack.callback(self.supervisor.stop)

@@ -10,6 +10,7 @@ import numpy as np
 from penstock.cluster.commits import batch_labels
 from penstock.dataplane import RegionKind
 from penstock.node.fragments import Fragments
+from penstock.private_files import make_directory
 from penstock.store import _native as native
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ShardStore:
         self._directory = directory
         self._server = server
         self._released: dict[int, int] = {}
-        directory.mkdir(parents=True)
+        make_directory(directory, exist_ok=False)
         if saved is None:
             self.store = native.Store(str(directory), shards, own=[number], publish_logs=True)
         else:

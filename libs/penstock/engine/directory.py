@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import StorageError
+from penstock.private_files import FILE_MODE, make_directory, make_private, opened
 
 _MANIFEST = "manifest.json"
 _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
@@ -25,7 +26,7 @@ _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
 
 def _lock(path: Path) -> int | None:
     """Open and lock a file; returns its descriptor, None where another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -48,14 +49,14 @@ class DataDirectory:
                 raise StorageError(f"{self.path}: there is no such data directory")
             return
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directory(self.path)
             self._descriptor = _lock(self.path / "LOCK")
             if self._descriptor is None:
                 raise StorageError(f"{self.path / 'LOCK'}: another engine has this data directory open")
             running = self.path / "RUNNING"
             self.crashed = running.exists()
             self.crashed_attempt = _number(running) if self.crashed else 0
-            running.touch()
+            running.touch(FILE_MODE)
         except OSError as error:
             self.close(clean=False)
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
@@ -107,8 +108,7 @@ class DataDirectory:
         names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
         number = max((int(name[1]) for name in names if name is not None), default=0) + 1
         folder = self.path / f"checkpoint-{number:06d}.new"
-        folder.mkdir()
-        return folder
+        return make_directory(folder, exist_ok=False)
 
     def publish(self, folder: Path) -> None:
         """Make a written checkpoint durable and put it in force; the others go.
@@ -118,6 +118,7 @@ class DataDirectory:
         known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
         linked = {file for file in files if _identity(file) in known}
+        make_private(folder)
         listed = {
             str(file.relative_to(folder)): known.get(_identity(file)) or [file.stat().st_size, _checksum(file)]
             for file in files
@@ -161,7 +162,7 @@ def _identity(file: Path) -> tuple[int, int]:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Write a file and flush it to the disk."""
-    with path.open("wb") as file:
+    with opened(path, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
+from penstock.private_files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ class Checkpoints:
             before = None
         try:
             shutil.rmtree(saved, ignore_errors=True)  # of a node that died while it wrote that one
-            saved.mkdir(parents=True)
+            make_directory(saved, exist_ok=False)
             captured = store.capture(str(saved), "" if before is None else str(before[0]))
         except OSError as error:
             raise self._unwritten(error) from error

@@ -13,6 +13,7 @@ from penstock.errors import PenstockError
 from penstock.node.checkpoints import Checkpoints
 from penstock.node.control import Address, Connection, ControlError
 from penstock.node.store_node import StoreNode
+from penstock.private_files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def start_node(
 
     With `checkpoints`, a folder on a disk, it keeps checkpoints there and begins with the last one.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     data = Server(host, data_port, secret, rdma_device=rdma_device)
     kept = None if checkpoints is None else Checkpoints(checkpoints)
     node = StoreNode(directory, shards, own, data, slice_mb=slice_mb, checkpoints=kept)

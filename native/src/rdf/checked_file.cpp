@@ -38,7 +38,7 @@ void sync_folder(const std::string& path) {
 CheckedWriter::CheckedWriter(std::string path)
     : path_(std::move(path)), temporary_(path_ + ".tmp"), checksum_(kChecksumSeed) {
     buffer_.reserve(kBlockBytes);
-    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file_ < 0) fail("cannot be created");
 }
 
