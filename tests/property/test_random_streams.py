@@ -15,18 +15,19 @@ FOUND = (191, 1462, 1841, 2141, 2222, 5146, 6480, 7433, 10_067, 10_450, 10_686, 
 """Cases that once differed (as long as the generator makes them as it did)."""
 
 
-def _hold(first: int, *, split: bool = False) -> None:
-    """`split`: queries compute terms and join with them, over a partial dictionary."""
+def _hold(first: int, *, split: bool = False, scoping: bool = False) -> None:
+    """`split`: queries compute terms and join with them, over a partial dictionary. `scoping`: property/scoping.py."""
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
-        case = cases.make_computing(seed) if split else cases.make(seed)
+        case = cases.make_computing(seed) if split else cases.make_scoping(seed) if scoping else cases.make(seed)
         difference = running.run(case, tally, split=split)
         if difference is not None:
             found.append(f"case {seed}, {difference}")
     assert not found, "\n\n".join(found)
     # The references err now and then (mostly over paths); where all three differ, the small evaluator's word is weak.
+    # Each of them has its own reading of EXISTS.
     texts = {dispute.splitlines()[0] for dispute in tally.disputed}
-    assert len(texts) <= PORTION // 3, "\n".join(texts)
+    assert scoping or len(texts) <= PORTION // 3, "\n".join(texts)
 
 
 @pytest.mark.parametrize("first", range(0, 150, PORTION))
@@ -65,3 +66,24 @@ def test_a_split_dictionary_changes_no_answer(first: int) -> None:
 @pytest.mark.parametrize("first", range(22_000, 24_000, PORTION))
 def test_a_split_dictionary_changes_no_answer_of_two_thousand_more(first: int) -> None:
     _hold(first, split=True)
+
+
+FOUND_SCOPING = (26, 180, 1084, 1089)
+"""Of them 180 once differed (WINDOW around a sub-select alone); the others were faults of the model or its data."""
+
+
+@pytest.mark.parametrize("number", FOUND_SCOPING)
+def test_what_once_differed_in_scopes_agrees(number: int) -> None:
+    assert running.run(cases.make_scoping(number), Tally()) is None
+
+
+@pytest.mark.parametrize("first", range(30_000, 30_100, PORTION))
+def test_scopes_and_ties_agree_with_the_model(first: int) -> None:
+    """OPTIONAL first inside GRAPH ?g, EXISTS over variables that rows leave unbound, equal sort keys, tags in mixed case."""
+    _hold(first, scoping=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(32_000, 42_000, PORTION))
+def test_scopes_and_ties_agree_with_the_model_in_ten_thousand_more(first: int) -> None:
+    _hold(first, scoping=True)

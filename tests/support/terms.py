@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,7 +11,7 @@ import pyoxigraph as ox
 import rdflib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Term: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal
 Triple: TypeAlias = tuple[Term, Term, Term]
@@ -35,16 +36,25 @@ def parse_triples(data: str | bytes) -> list[Triple]:
 
 def parse_update(text: str) -> Iterator[tuple[str | None, Triple]]:
     """Return the quads of an `INSERT DATA` (graph None = default), blank nodes fresh."""
-    store = ox.Store()
-    store.update(text)
     scope = next(_scopes)
-    for quad in store:
+    for quad in _inserted(text):
         s, o = (
             ox.BlankNode(f"m{scope}x{t.value}") if isinstance(t, ox.BlankNode) else t
             for t in (quad.subject, quad.object)
         )
+        if isinstance(o, ox.Literal) and o.language:
+            o = ox.Literal(o.value, language=o.language.lower())
         graph = None if isinstance(quad.graph_name, ox.DefaultGraph) else quad.graph_name.value
         yield graph, (s, quad.predicate, o)
+
+
+def _inserted(text: str) -> Iterable[Any]:
+    """The quads as written: a store of pyoxigraph spells numbers its own way (`02` becomes `2`)."""
+    if plain := re.fullmatch(r"\s*INSERT DATA \{(.*)\}\s*", text, re.DOTALL):
+        return ox.parse(plain[1], format=ox.RdfFormat.TRIG)
+    store = ox.Store()
+    store.update(text)
+    return store
 
 
 def from_rdflib(term: Any) -> Term:
