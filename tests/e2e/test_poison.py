@@ -357,6 +357,7 @@ def said(made: Siege, watch: Watch) -> Iterator[str]:
     yield f"starts { {n: s.starts for n, s in watch._cluster.services.items()} }"
 
 
+@pytest.mark.timeout(SECONDS + 1_200)
 def test_poison_at_every_door_leaves_good_events_answered(broker, topic_prefix, tmp_path) -> Any:
     load = Load(broker.bootstrap_servers, topic_prefix, settings=SETTINGS)
     with ExitStack() as stack:

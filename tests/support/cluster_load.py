@@ -148,6 +148,8 @@ class Load:
             cluster.watch()
             for message in reader.poll(1000, 0.2):
                 line = json.loads(message.value)
+                if line["query"] not in self.queries:
+                    continue  # others' queries
                 counts[line["query"], line["time"]] += 1
                 got[line["query"], line["time"]] = content(line)
         reader.close()
