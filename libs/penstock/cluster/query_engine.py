@@ -31,7 +31,7 @@ from penstock.quarantine.kinds import PROGRESS, SHARDS
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from penstock.cluster.replica import EngineReplica, Registration
     from penstock.cluster.spine import SpineRecord, Step
@@ -50,6 +50,8 @@ _COMMIT_AT = 2_000  # results that wait before they are committed in between
 _log = logging.getLogger("penstock.query-engine")
 CONFIRM_MS = 1_000
 """How often an engine that waits looks whether its buckets are still its own."""
+FENCED_MS = 50
+"""How often an engine that leaves looks whether the next holder has opened them."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,8 @@ class QueryEngine:
         self._opening: dict[int, _Opening] = {}
         self._eras = count(1)
         self.trouble: str | None = None  # why the last step came to nothing
+        self.leaving = False
+        self.progress: Callable[[], None] = lambda: None  # called for each evaluation
         replica.hold = self._hold_back
         self._hold_back()
 
@@ -138,10 +142,15 @@ class QueryEngine:
         """Let go; what is not committed is done again by whoever has the buckets next."""
         for number in [*self.buckets, *self._opening]:
             self._let_go(number)
+        self._heart.close()
         self._reader.close()
         self._commitments.close()
         if self.graph is not None:
             self.graph.links.close()
+
+    def send_heartbeats(self) -> None:
+        """Send heartbeats from a thread, whatever there is to do."""
+        self._heart.start()
 
     def answer_at(self, url: str) -> None:
         """Tell others where one-shot queries are answered here."""
@@ -172,12 +181,38 @@ class QueryEngine:
         mine = self._placement.buckets_of(self._instance)
         if mine is None:
             return False
-        for number in (self.buckets.keys() | self._opening.keys()) - mine:
+        gone = (self.buckets.keys() | self._opening.keys()) - mine
+        if self.leaving:
+            return self._wait_to_be_fenced(gone)
+        for number in gone:
             self._let_go(number)
         gained = sorted(mine - self.buckets.keys() - self._opening.keys())
         for number in gained:
             self._open(number)
         return self._opened() or bool(gained)
+
+    def leave(self) -> None:
+        """Ask to be replaced. Buckets are evaluated here until whoever gets them has opened them."""
+        self.leaving = True
+        self._heart.leave()
+        self._heart.beat(tuple(self.buckets))
+        for number in list(self._opening):
+            self._let_go(number)
+
+    @property
+    def left(self) -> bool:
+        """Whether nothing is evaluated here any more."""
+        return not self.buckets
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether the placement gives every bucket that is evaluated here to this engine still."""
+        mine = self._placement.buckets_of(self._instance)
+        return mine is not None and self.buckets.keys() <= mine
+
+    def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
+        """Find out which buckets their next holder has opened, where nothing is committed that would tell."""
+        return bool(gone) and self._confirm(FENCED_MS)
 
     def _open(self, number: int) -> None:
         """Fence whoever had the bucket; from now on nobody else writes to its progress topic, so it has an end."""
@@ -380,6 +415,8 @@ class QueryEngine:
 
     # ---- results
     def _note_fired(self, group: Group, time: int) -> None:
+        self._heart.progress()
+        self.progress()
         self._fired[group] = max(time, self._fired.get(group, time))
 
     def _note_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
@@ -461,7 +498,7 @@ class QueryEngine:
             else:
                 return True
 
-    def _confirm(self) -> bool:
+    def _confirm(self, every_ms: int = CONFIRM_MS) -> bool:
         """Find out whether buckets are still this engine's, by saying again what they have committed; True where one
         was let go.
 
@@ -469,7 +506,7 @@ class QueryEngine:
         stores keep for nobody any more.
         """
         now_ms, held = self._clock.now_ms(), len(self.buckets)
-        if now_ms < self._confirmed_ms + CONFIRM_MS:
+        if now_ms < self._confirmed_ms + every_ms:
             return False
         self._confirmed_ms = now_ms
         for number, bucket in list(self.buckets.items()):

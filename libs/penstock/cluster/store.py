@@ -59,6 +59,7 @@ class Store:
         self.topics = topics
         self.leases = Leases() if leases is None else leases
         self.trouble: str | None = None  # why the last step came to nothing
+        self.leaving = False
         self._log, self._terms, self._server, self._directory = log, terms, server, directory
         self._instance = instance
         self._checkpoints = checkpoints
@@ -162,6 +163,21 @@ class Store:
         if self._checkpoints is not None:
             self._checkpoints.let_go(shard.number)
 
+    def send_heartbeats(self) -> None:
+        """Send heartbeats from a thread, whatever there is to do."""
+        self._heart.start()
+
+    def leave(self) -> None:
+        """Ask to be replaced. The shards are served here until the placement names other stores for them."""
+        self.leaving = True
+        self._heart.leave()
+        self._heart.beat(tuple(self.shards), self.local_vts())
+
+    @property
+    def left(self) -> bool:
+        """Whether no shard is here any more."""
+        return not self._followers
+
     def checkpoint(self) -> bool:
         """Save every shard that is up to date with the furthest; False where nothing could be. StorageError."""
         if self._checkpoints is None or not self._followers:
@@ -193,6 +209,7 @@ class Store:
         for follower in self._followers:
             follower.close()
         self._followers.clear()
+        self._heart.close()
         self._commitments.close()
         if self._checkpoints is not None:
             self._checkpoints.close()

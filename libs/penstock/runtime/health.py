@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STALL_S = 60.0
-"""A loop that has not come round for so long is not alive. Longer than any single request to the brokers may take."""
+STALL_S = 300.0
+"""A loop that makes no progress for so long is not alive; services use their `give_up_s`."""
 
 
 class Health:
@@ -30,6 +30,10 @@ class Health:
         """The loop has come round; `trouble` is what it is trying over."""
         self._beat = self._now()
         self._trouble = trouble
+
+    def progress(self) -> None:
+        """The loop is busy, and makes progress: how much there is to do says nothing about being alive."""
+        self._beat = self._now()
 
     def alive(self) -> str | None:
         """Return why the process should be killed, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from penstock.log.errors import Backpressure, TransientError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
+LEAVE_S = 5.0
+"""How long a service that ends hands over what it serves."""
 
 
 class Core(Protocol):
@@ -32,6 +34,18 @@ class Core(Protocol):
     def close(self) -> None:
         """Let go."""
         ...
+
+
+@runtime_checkable
+class Leaving(Protocol):
+    """A service that hands over what it serves before it ends."""
+
+    @property
+    def left(self) -> bool:
+        """Whether nothing is served here any more, or no process takes it over."""
+
+    def leave(self) -> None:
+        """Ask for another process; steps go on meanwhile."""
 
 
 class Stopping:
@@ -101,3 +115,15 @@ class Loop:
             self._health.beat()
             if worked:
                 self._metrics.step.observe(self._now() - began)
+        if isinstance(core, Leaving):
+            self._leave(core, core.step, timeout_s)
+
+    def _leave(self, leaving: Leaving, step: Callable[[float], bool], timeout_s: float) -> None:
+        """Serve on until others do, within `LEAVE_S`."""
+        until = self._now() + LEAVE_S
+        try:
+            leaving.leave()
+            while not leaving.left and self._now() < until:
+                step(timeout_s)
+        except (TransientError, Backpressure) as error:
+            self._logger.warning("left without a handover", reason=str(error))

@@ -95,7 +95,7 @@ def _serve(
     stopping: Stopping,
 ) -> None:
     log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties())
-    metrics, health = Metrics(service), Health()
+    metrics, health = Metrics(service), Health(settings.give_up_s)
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
     health.check("kafka", log.trouble)

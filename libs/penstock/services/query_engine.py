@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics
 
 _MEASURE_S = 1.0  # between two looks at memory
+_ALONE_S = 1.0  # after which an engine whose buckets nobody else gets ends
 _NAMED = 10  # queries that a log line names
 
 
@@ -86,6 +87,7 @@ class CheckpointedEngine:
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
         self._told: str | None = None
+        self._asked = 0.0
         self.unsaved: str | None = None  # why the last checkpoint could not be written
         self.memory: dict[str, int] = {}  # by region, as this thread found it: others must not look
         self._measured = -_MEASURE_S
@@ -114,6 +116,17 @@ class CheckpointedEngine:
             self.memory = memory_of(self._replica.runtime)
             self._measured = time.monotonic()
         return worked
+
+    def leave(self) -> None:
+        """Hand the buckets over."""
+        self._asked = time.monotonic()
+        self.engine.leave()
+
+    @property
+    def left(self) -> bool:
+        """Whether the buckets are others', or no other engine takes them."""
+        alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
+        return self.engine.left or alone
 
     def _checkpoint(self) -> None:
         """Where it cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
@@ -187,6 +200,8 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     made = CheckpointedEngine(context)
     context.routes.extend(routes(made.engine.one_shot.query, Limits()))
     context.listening.append(made.engine.answer_at)
+    made.engine.progress = context.health.progress
+    made.engine.send_heartbeats()
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
     context.health.check("checkpoint", lambda: made.unsaved)
     context.observers.append(EngineGauges(made, context.metrics, context).observe)

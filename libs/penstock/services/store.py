@@ -43,6 +43,9 @@ class StoreSettings(ClientSettings):
         return read_secret(self.secret_file)
 
 
+_ALONE_S = 1.0  # after which a store whose shards no other store gets ends
+
+
 class ServedStore:
     """A store with its sockets and files."""
 
@@ -67,7 +70,9 @@ class ServedStore:
         self._stopping, self._logger = context.stopping, context.logger
         self._told: str | None = None
         self.unsaved: str | None = None  # why the last checkpoint could not be written
+        self._asked = 0.0
         self.leases.start()
+        self.store.send_heartbeats()
 
     def step(self, timeout_s: float) -> bool:
         """Step, and checkpoint where it is time."""
@@ -92,6 +97,16 @@ class ServedStore:
         except StorageError as error:
             self.unsaved = str(error)
             self._logger.warning("no checkpoint", reason=self.unsaved)
+
+    def leave(self) -> None:
+        """Hand the shards over."""
+        self._asked = time.monotonic()
+        self.store.leave()
+
+    @property
+    def left(self) -> bool:
+        """Whether the shards are others', or no other store takes them."""
+        return self.store.left or time.monotonic() > self._asked + _ALONE_S
 
     def close(self) -> None:
         """Let go; what is not checkpointed is in the log."""
