@@ -57,6 +57,10 @@ class DataError(PenstockError):
     """Input that is not what it claims to be: unparsable RDF, a term that cannot stand where it stands."""
 
 
+class TimestampUnitWarning(UserWarning):
+    """An event's timestamp is before 2001: seconds where milliseconds are meant?"""
+
+
 class UnboundedStorageWarning(UserWarning):
     """A stream that is declared without `timing` stores every tuple and never removes one."""
 

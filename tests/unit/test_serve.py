@@ -144,7 +144,8 @@ class TestStreams:
             json.dumps({"timestamp": t, "data": f'<http://x/a> <http://x/p> "{t}" .'}) + "\n" for t in (2, 3)
         )
         answer = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
-        assert (answer.status_code, answer.json()) == (202, {"events": 2, "accepted": 2, "late": 0, "rejected": 0})
+        assert answer.status_code == 202
+        assert answer.json().items() >= {"events": 2, "accepted": 2, "late": 0, "rejected": 0}.items()
         turtle = '@prefix x: <http://x/> . x:a x:p "t" .'
         assert (
             http.post(f"{PATH}/events?timestamp=4", content=turtle, headers={"content-type": "text/turtle"}).status_code
@@ -171,9 +172,10 @@ class TestStreams:
         texts = [(1, '<http://x/a> <http://x/p> "1" .'), (6000, '<http://x/a> <http://x/p> "2" .'), (7000, "no triple")]
         lines = "".join(json.dumps({"timestamp": time, "data": data}) + "\n" for time, data in texts)
         answer = http.post(f"{PATH}/events", content=lines, headers={"content-type": "application/x-ndjson"})
-        assert answer.json() == {"events": 3, "accepted": 1, "late": 1, "rejected": 1}
+        assert answer.json().items() >= {"events": 3, "accepted": 1, "late": 1, "rejected": 1}.items()
         one = http.post(f"{PATH}/events?timestamp=2", content=texts[0][1])
-        assert one.json() == {"events": 1, "accepted": 0, "late": 1, "rejected": 0}
+        assert one.json().items() >= {"events": 1, "accepted": 0, "late": 1, "rejected": 0}.items()
+        assert "is it seconds?" in one.json()["warning"]
 
     def test_a_declaration_without_timing_is_answered_with_a_warning(self, http):
         (warning,) = http.put(PATH, json={"batch_ms": 1000}).json()["warnings"]

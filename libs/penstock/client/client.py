@@ -18,7 +18,8 @@ from penstock.client.results import Answered, ClusterQuery, Results
 from penstock.engine.declaration import warning_of
 from penstock.engine.gaps import Gap
 from penstock.engine.storing import LoadReport
-from penstock.errors import DataError, QueryError, UnboundedStorageWarning, UnknownStreamError
+from penstock.engine.units import unit_warning
+from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
 from penstock.log import Record
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery
@@ -72,6 +73,7 @@ class Client:
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
         self._coordinators, self._engines = urls(url), urls(sparql_url)
+        self._units: set[str] = set()  # streams whose timestamps were warned of
         self._names: dict[str, str] = {}  # of streams by IRI, as far as they were looked up
         self._named: set[str] = set()  # names whose topics were found
         self._held: dict[str, ClusterQuery] = {}
@@ -211,6 +213,8 @@ class Client:
         TransientError: brokers did not answer in time, and the events are still in flight. The same call of this client
         again continues: it waits for them and writes no event twice.
         """
+        events = list(events)
+        self._check_unit(stream, events)
         topic = self._topics.events(self._name(stream))
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
@@ -269,6 +273,12 @@ class Client:
         self.close()
 
     # ---- inside
+    def _check_unit(self, stream: str, events: Iterable[tuple[int, EventData]]) -> None:
+        """Warn once a stream of timestamps that may be seconds."""
+        if stream not in self._units and (told := unit_warning(stream, (at for at, _ in events))) is not None:
+            self._units.add(stream)
+            warnings.warn(told, TimestampUnitWarning, stacklevel=4)
+
     def _coordinator(
         self,
         method: str,

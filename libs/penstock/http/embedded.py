@@ -23,6 +23,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from penstock.engine.declaration import check_settings, warnings_of
+from penstock.engine.units import unit_warning
 from penstock.errors import DataError, UnknownStreamError
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
@@ -122,10 +123,11 @@ class _Handler:
             events = await run_in_threadpool(_event_lines, body)
             syntax = Format.named(asked.get("format", "nt")).value
             report = await run_in_threadpool(self._engine.push_events, iri, events, syntax)
-            return JSONResponse({"events": len(events), **asdict(report)}, 202)
+            hint = unit_warning(iri, (at for at, _ in events))
+            return JSONResponse({"events": len(events), **asdict(report), **_warning(hint)}, 202)
         syntax, time_ms = Format.named(content_type).value, _milliseconds(asked.get("timestamp"))
         report = await run_in_threadpool(self._engine.push, iri, body, time_ms, syntax)
-        return JSONResponse({"events": 1, **asdict(report)}, 202)
+        return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
 
     async def advance(self, request: Request) -> Response:
         asked = request.query_params
@@ -229,6 +231,10 @@ async def _settings(request: Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DataError("the settings of a stream are a JSON object")
     return found
+
+
+def _warning(text: str | None) -> dict[str, str]:
+    return {} if text is None else {"warning": text}
 
 
 def _milliseconds(text: str | None) -> int:

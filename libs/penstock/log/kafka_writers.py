@@ -281,7 +281,8 @@ class KafkaTransactionalWriter:
         text = f"transaction of {self._id}: {error.str()}"
         if error.code() in _FENCED:
             return FencedError(text)
-        if not error.txn_requires_abort() and self._refused is None and error.code() not in {*_REFUSED, _BROKEN_OFF}:
+        settles = error.code() in {*_REFUSED, _BROKEN_OFF, KafkaError._FATAL}  # the abort says which error was fatal
+        if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
         try:
             self._until_done(lambda: self._producer.abort_transaction(_TRANSACTION_S))
