@@ -68,17 +68,22 @@ class ControlError(DataPlaneError):
 
 
 class Connection:
-    """One authenticated connection; one thread at a time."""
+    """One authenticated connection; one thread at a time. `handshake_s`: how long the whole handshake may take."""
 
-    def __init__(self, stream: socket.socket, secret: bytes, *, calling: bool) -> None:
+    def __init__(
+        self, stream: socket.socket, secret: bytes, *, calling: bool, handshake_s: float | None = None
+    ) -> None:
         self._socket = stream
-        self._deadline: float | None = None
+        self._deadline = None if handshake_s is None else time.monotonic() + handshake_s
+        timeout_s = stream.gettimeout()
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._authenticate(secret, calling=calling)
         except BaseException:
             stream.close()
             raise
+        self._deadline = None
+        stream.settimeout(timeout_s)
 
     @classmethod
     def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
@@ -87,7 +92,7 @@ class Connection:
             stream = socket.create_connection((address.host, address.port), timeout_s)
         except OSError as error:
             raise ControlError(f"node {address} cannot be reached: {error}") from error
-        return cls(stream, secret, calling=True)
+        return cls(stream, secret, calling=True, handshake_s=timeout_s)
 
     def close(self) -> None:
         """Hang up."""
@@ -155,6 +160,7 @@ class Connection:
 
     def _send_raw(self, data: bytes) -> None:
         try:
+            self._set_timeout()
             self._socket.sendall(data)
         except OSError as error:
             raise ControlError(f"the control connection broke: {error}") from error

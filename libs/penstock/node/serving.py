@@ -104,9 +104,8 @@ class ControlServer(Generic[N]):
 
     def _serve(self, stream: socket.socket) -> None:
         try:
-            stream.settimeout(_HANDSHAKE_S)
-            connection = Connection(stream, self._secret, calling=False)
             stream.settimeout(None)
+            connection = Connection(stream, self._secret, calling=False, handshake_s=_HANDSHAKE_S)
             while True:
                 connection.send(*self._answer(*connection.receive()))
         except ControlError as error:

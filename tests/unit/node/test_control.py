@@ -99,3 +99,32 @@ def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
     server.close()
     serving.join(10)
     assert not serving.is_alive()
+
+
+def test_a_handshake_has_one_deadline_however_its_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte in each timeout would keep a place of the server for ever."""
+    monkeypatch.setattr("penstock.node.serving._HANDSHAKE_S", 0.5)
+    server = ControlServer(None, "127.0.0.1", 0, SECRET, 0)  # type: ignore[type-var]
+    threading.Thread(target=server.run, daemon=True).start()
+    with socket.create_connection((server.address.host, server.address.port), 10) as slow:
+        cut, pause, sent = False, threading.Event(), 0
+        for sent in range(400):
+            try:
+                slow.sendall(b"p")
+            except OSError:
+                cut = True
+                break
+            slow.settimeout(0.05)
+            try:
+                while slow.recv(4_096):
+                    pass
+                cut = True
+                break
+            except TimeoutError:
+                pause.wait(0.05)
+            except OSError:
+                cut = True
+                break
+        assert cut, "the server waits on"
+        assert sent < 40, "the whole greeting has arrived: each byte was given a time of its own"
+    server.close()
