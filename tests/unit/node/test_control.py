@@ -108,7 +108,8 @@ def test_a_handshake_has_one_deadline_however_its_bytes_come(monkeypatch: pytest
     threading.Thread(target=server.run, daemon=True).start()
     with socket.create_connection((server.address.host, server.address.port), 10) as slow:
         cut, pause, sent = False, threading.Event(), 0
-        for sent in range(400):
+        while sent < 400:
+            sent += 1
             try:
                 slow.sendall(b"p")
             except OSError:
