@@ -36,7 +36,7 @@ class Users:
         self._producer = Producer({"bootstrap.servers": servers, "message.max.bytes": 64 << 20})
         self._second = 100
 
-    def ask(self, method: str, path: str, body: str | bytes = b"", **asked: str) -> httpx.Response:
+    def ask(self, method: str, path: str, body: str | bytes = b"", /, **asked: str) -> httpx.Response:
         """Ask the active coordinator."""
         content = body if isinstance(body, bytes) else body.encode()
         deadline = time.monotonic() + BOUND_S
@@ -51,7 +51,7 @@ class Users:
             assert time.monotonic() < deadline, "no coordinator is active"
             time.sleep(0.2)
 
-    def produce(self, topic: str, key: str | None, value: bytes | None, **headers: str) -> None:
+    def produce(self, topic: str, key: str | None, value: bytes | None, /, **headers: str) -> None:
         pairs = [(name, text.encode()) for name, text in headers.items()]
         self._producer.produce(f"penstock.{topic}", key=key, value=value, headers=pairs)
         assert self._producer.flush(30) == 0
