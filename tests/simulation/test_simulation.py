@@ -113,6 +113,13 @@ def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     hold(range(1, 9), discarding)
 
 
+def test_queries_that_catch_up_in_slices_lose_and_double_nothing(monkeypatch):
+    """Every query that has more than one instant due is evaluated in slices of three (ADR 57)."""
+    for name, most in (("AT_ONCE", 1), ("TURN_INSTANTS", 2), ("SLICE_INSTANTS", 3)):
+        monkeypatch.setattr(f"penstock.cluster.catching_up.{name}", most)
+    hold(range(12), lambda seed: {**dropping(seed), "drops": seed % 3 == 0})
+
+
 @pytest.mark.parametrize("seed", [79, 133])
 def test_a_stream_of_several_partitions_may_begin_behind_its_first_batch(seed):
     """One partition's heartbeat tells P while another holds the watermark back: the reference must not run ahead."""
