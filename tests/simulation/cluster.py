@@ -94,11 +94,13 @@ class Cluster:
         discards: bool = False,
         stores: bool = False,
         forking: bool = False,
+        max_catch_up: int | None = None,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
         dispatcher: type = Dispatcher,
     ) -> None:
         self.rng = rng = random.Random(seed)
+        self.limits = Limits() if max_catch_up is None else Limits(max_catch_up=max_catch_up)
         self.discard_after_ms = random.Random(~seed).choice([0, 0, 300]) if discards else None
         self.clock = VirtualClock(1_700_000_000_000)
         self.faults = SeededFaults(rng, rng.choice(RATES))
@@ -144,7 +146,7 @@ class Cluster:
             rng = random.Random(i)
             links = SimulatedLinks(self, f"e{i}") if self.stores else None
             factory = ReplicaFactory(
-                directory, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng, links, patience_s=0.0
+                directory, self.terms, self.topics.shards, self.limits, self.clock.now_ms, rng, links, patience_s=0.0
             )
             replica, positions = factory.make()
             engine = self._engine(self.log, self.topics, f"e{i}", replica, positions, self.clock)

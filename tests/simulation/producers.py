@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
+    from simulation.leaps import Clocks
 
 EVENT, HEARTBEAT, GARBAGE, FAR = "event", "heartbeat", "garbage", "far"
 _NEVER_IDLE_MS = 1 << 40
@@ -111,7 +112,8 @@ class Source:
 class Producers:
     """All producers. `base_ms`: before any event's time, where streams may have several partitions; else None.
 
-    `sources`: the streams as they are declared now; `declared`: all their declarations, the first one first.
+    `sources`: the streams as they are declared now; `declared`: all their declarations, the first one first. `clocks`:
+    what the producers' clocks show; None: the script's times.
     """
 
     log: Log
@@ -121,6 +123,7 @@ class Producers:
     may_idle: bool
     sources: dict[str, Source] = field(default_factory=dict)
     declared: dict[str, list[Source]] = field(default_factory=dict)
+    clocks: Clocks | None = None
 
     def plan(self, iri: str, settings: dict[str, Any]) -> Source:
         """Choose a stream's shape, and make its topic where that is not left to the coordinator."""
@@ -130,6 +133,8 @@ class Producers:
         settings = settings | {"idle_timeout_ms": rng.choice([300, 2000]) if idles else _NEVER_IDLE_MS}
         source = self.sources[iri] = Source(iri, settings, [[] for _ in range(partitions)], idles)
         self.declared[iri] = [source]
+        if self.clocks is not None:
+            self.clocks.add(source)
         if partitions > 1 or rng.random() < 0.5:
             self.log.create([Topic(self.names.events(iri), partitions)])
         return source
@@ -155,6 +160,8 @@ class Producers:
         if len(source.partitions) > 1:
             assert self.base_ms is not None
             time_ms = max(time_ms, self.base_ms + 1)
+        if self.clocks is not None and kind == EVENT:
+            time_ms = self.clocks.event(iri, number, time_ms)
         if rng.random() < 0.04:
             self._send(source, number, Sent(GARBAGE, time_ms, rng.choice(_GARBAGE)))
         self._send(source, number, Sent(kind, time_ms, data))
@@ -163,7 +170,8 @@ class Producers:
         """Send a heartbeat to every partition."""
         source = self.sources[iri]
         for number in range(len(source.partitions)):
-            self._send(source, number, Sent(HEARTBEAT, time_ms))
+            shown_ms = time_ms if self.clocks is None else self.clocks.heartbeat(iri, number, time_ms)
+            self._send(source, number, Sent(HEARTBEAT, shown_ms))
 
     def _send(self, source: Source, number: int, message: Sent) -> None:
         headers: list[tuple[str, bytes]] = [("timestamp", b"%d" % message.time_ms)]

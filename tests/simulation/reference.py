@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.ingest.refused import LateEvent
     from penstock.wire import Tuples
+    from simulation.leaps import Gaps
     from simulation.producers import Producers, Sent, Source
     from simulation.tape import Noted
 
@@ -80,7 +81,7 @@ def _least(these: Sequence[int], those: Sequence[int], count: int) -> list[int]:
 
 class Reference:
     """`late`: what the cluster took for late. `tuples`: what adaptors wrote of each stream, as (partition, offset,
-    record). `wrong` collects what cannot be, in words.
+    record). `gaps`: follows what leaps leave out; None: nothing may leap. `wrong` collects what cannot be, in words.
     """
 
     def __init__(
@@ -89,9 +90,12 @@ class Reference:
         late: Sequence[LateEvent],
         now_ms: int,
         tuples: Mapping[str, Sequence[tuple[int, int, Tuples]]],
+        gaps: Gaps | None = None,
     ) -> None:
         self._tuples = tuples
-        self._engine = penstock.Engine(clock=lambda: now_ms, seed=0)
+        self._gaps = gaps
+        limits = None if gaps is None else penstock.Limits(max_catch_up=gaps.most)
+        self._engine = penstock.Engine(clock=lambda: now_ms, seed=0, limits=limits)
         self._producers = producers
         self._handles: dict[str, Any] = {}
         self._again: Counter[str] = Counter()  # how often streams have been declared
@@ -127,12 +131,14 @@ class Reference:
             self._take(demand, record, state)
             self._collect()
         for _, source in self._declared.values():
-            if _alone(source):
+            if self._follows(source):
                 self._push_until(source, lambda _: False)
             else:
                 self._check_closed(source)
         self._collect()
         self._check_late()
+        for name in self._handles:
+            self._check_gaps(name)
 
     def _divide(self, records: Sequence[Any]) -> None:
         """Find out which events are which declaration's: one begins behind what those before had taken in by then."""
@@ -202,9 +208,14 @@ class Reference:
                 assert isinstance(demand, Register), demand
                 with self._not_before(record.not_before_ms):
                     self._handles[name] = self._engine.register(text, name=name)
+                if self._gaps is not None:
+                    self._gaps.register(record)
             case QueryStop(name=name):
                 self._collect()
+                self._check_gaps(name)
                 self._handles.pop(name).stop()
+                if self._gaps is not None:
+                    self._gaps.stop(name)
             case ShardInsertion(part=part, parts=parts) if part + 1 == parts:
                 if isinstance(demand, Load):
                     self._engine.load(demand.data.encode(), graph=demand.graph, format="nt")
@@ -213,7 +224,7 @@ class Reference:
             case ShardBatch(stream=iri, part=0) if iri in self._declared and self._declared[iri][0] == record.declared:
                 _, source = self._declared[iri]
                 self._ends[iri] = (record.last + 1) * source.batch_ms
-                if _alone(source):
+                if self._follows(source):
                     self._follow(source, record, state)
                 else:
                     self._feed(source, record)
@@ -257,6 +268,12 @@ class Reference:
                 self._begin(source, batch.begin_ms)  # by a heartbeat, which has no offset among events
             self._engine.advance(source.iri, state.watermark_ms)
 
+    def _follows(self, source: Source) -> bool:
+        """Whether the reference finds out by itself what is closed. What leaps is closed as the log has it: a leap is a
+        move of one step, and the log decides what one step is.
+        """
+        return self._gaps is None and _alone(source)
+
     def _begin(self, source: Source, begin_ms: int) -> None:
         """The stream's first progress. Where one of several partitions told it, the others may come with what is older."""
         runtime = self._engine._runtime
@@ -293,6 +310,8 @@ class Reference:
             if batch.begin_ms not in source.beginnings():
                 self.wrong.append(f"<{source.iri}>: nothing that was sent begins it at {batch.begin_ms} ms")
             self._begin(source, batch.begin_ms)
+            if self._gaps is not None:
+                self._gaps.begin(source.iri, batch.begin_ms)
             self._cursor[source.iri] = -(1 << 62)
         if end_ms > min(source.own_ms(number) for number in range(len(source.partitions))):
             self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
@@ -302,9 +321,27 @@ class Reference:
             if self._cursor[source.iri] < message.time_ms <= end_ms
             and (source.iri, number, offset) not in self._said_late
         ]
+        if self._gaps is not None:
+            self._leap(source, self._gaps, end_ms - source.batch_ms)  # batches without tuples
         self._engine.push_events(source.iri, [(time_ms, data) for time_ms, _, _, data in sorted(due)])
+        if self._gaps is not None:
+            self._leap(source, self._gaps, end_ms)
         self._engine.advance(source.iri, end_ms)
         self._cursor[source.iri] = end_ms
+
+    def _leap(self, source: Source, gaps: Gaps, until_ms: int) -> None:
+        """Move a stream by one move, which skips the instants of queries of which it makes too many due."""
+        if gaps.closed_ms(source.iri) is None or until_ms > (gaps.closed_ms(source.iri) or 0):
+            gaps.move(source.iri, until_ms)
+            self._engine.advance(source.iri, until_ms, skip="leaps")
+
+    def _check_gaps(self, name: str) -> None:
+        """The embedded engine has left out what the rule says."""
+        if self._gaps is None:
+            return
+        found, wanted = self._gaps.as_omitted(name, self._handles[name].gaps), self._gaps.of(name)
+        if found != wanted:
+            self.wrong.append(f"{name}: gaps {found} here, and not {wanted}")
 
     def _check_closed(self, source: Source) -> None:
         """All has been closed that what was surely sent to it allows."""

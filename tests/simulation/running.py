@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.cluster.status import MAX_TOLD_GAPS
+from penstock.engine.gaps import Gap
 from penstock.errors import UnknownStreamError
 from penstock.ingest.refused import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
 from penstock.wire import Tuples, decode
-from property import cases
+from property import cases, profiles
 from property.bodies import LINKS, VALUE
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
+from simulation.leaps import LIMITS, Clocks, Gaps
 from simulation.producers import FAR, GARBAGE, Producers
 from simulation.reference import Reference, content, solutions
 
@@ -45,6 +48,8 @@ class Outcome:
     restarts: int = 0
     drops: int = 0
     forks: int = 0
+    leaps: int = 0
+    gaps: int = 0
 
     @property
     def good(self) -> bool:
@@ -66,16 +71,19 @@ def run(
     stores: bool = False,
     drops: bool = False,
     forks: bool = False,
+    leaps: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
-    ways. `services` replaces classes of services by others (simulation/planted.py).
+    ways. `leaps`: the producers' clocks leap, often by more than engines catch up. `services` replaces classes of services by others (simulation/planted.py).
     """
-    case = cases.make(seed)
-    cluster = Cluster(seed, discards=discards, stores=stores or forks, forking=forks, **services)
+    rng = random.Random(f"leaps {seed}") if leaps else None
+    case = cases.make(seed, None if rng is None else replace(profiles.of(seed), derived_share=0.0))
+    most = None if rng is None else rng.choice(LIMITS)
+    cluster = Cluster(seed, discards=discards, stores=stores or forks, forking=forks, max_catch_up=most, **services)
     try:
-        driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None)
+        driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
         driver.play()
         cluster.rest()
         return driver.outcome()
@@ -86,12 +94,16 @@ def run(
 class Driver:
     """Does what a case's script says, as users and producers of a cluster do it.
 
-    `drops` decides which streams are dropped and declared again in between; None: none are.
+    `drops` decides which streams are dropped and declared again in between; None: none are. `leaps` decides which
+    producers' clocks leap, and when; None: none do.
     """
 
-    def __init__(self, cluster: Cluster, case: Any, drops: random.Random | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, case: Any, drops: random.Random | None = None, leaps: random.Random | None = None
+    ) -> None:
         self.cluster, self.case = cluster, case
         self.dropping = None if drops is None else Dropping(self, drops)
+        self.clocks = None if leaps is None else Clocks(leaps)
         times = list(_times(case.operations))
         counts = any(
             isinstance(op, Register) and ("[TRIPLES" in op.text or "[ELEMENTS" in op.text) for op in case.operations
@@ -103,7 +115,8 @@ class Driver:
             # The order of arrival counts there, and between partitions there is none.
             base_ms=None if counts else min(times) - 1,
             # Near the clock, idle streams would go on with it for ever.
-            may_idle=max(times) < cluster.clock.now_ms() // 2,
+            may_idle=leaps is None and max(times) < cluster.clock.now_ms() // 2,
+            clocks=self.clocks,
         )
         self.standing: dict[str, tuple[Register, QueryRegistration]] = {}  # by their names in the script
         self.derived = False
@@ -117,6 +130,8 @@ class Driver:
             self.do(operation)
             if self.dropping is not None and not isinstance(operation, Declare | Load):
                 self.dropping.step()
+            if self.clocks is not None:
+                self.clocks.step()
             if self.derived and cluster.undecided():
                 self.catch_up()
             for _ in range(cluster.rng.choice([0, 1, 4, 16])):
@@ -178,7 +193,8 @@ class Driver:
     def outcome(self) -> Outcome:
         cluster, topics, names = self.cluster, self.cluster.topics, self.cluster.topics.names
         late = [record for _, record in self.refused(names.late) if isinstance(record, LateEvent)]
-        reference = Reference(self.producers, late, cluster.clock.now_ms(), self.tuples())
+        gaps = None if self.clocks is None else Gaps(cluster.limits.max_catch_up)
+        reference = Reference(self.producers, late, cluster.clock.now_ms(), self.tuples(), gaps)
         try:
             reference.play(cluster.log.tape, names.shards)
             wrong_graphs = list(self.wrong_graphs(reference))
@@ -198,11 +214,13 @@ class Driver:
                 if got[key] != expected[key]
             ),
             disordered=tuple(disordered),
-            wrong=(*reference.wrong, *self.wrong_letters(), *wrong_graphs),
+            wrong=(*reference.wrong, *self.wrong_letters(), *wrong_graphs, *self.wrong_gaps(gaps)),
             crashes=cluster.faults.crashes,
             restarts=cluster.restarts,
             drops=0 if self.dropping is None else self.dropping.count,
             forks=cluster.forks,
+            leaps=0 if self.clocks is None else self.clocks.leaps,
+            gaps=0 if gaps is None else len(gaps.all()),
         )
 
     def tuples(self) -> dict[str, list[tuple[int, int, Tuples]]]:
@@ -223,6 +241,21 @@ class Driver:
             answer = process.service.one_shot.query(everything, None, None, None)
             if (found := solutions(answer)) != expected:
                 yield f"{process.name}: {len(found)} quads, and not the {len(expected)} of the reference"
+
+    def wrong_gaps(self, gaps: Gaps | None) -> Iterator[str]:
+        """What the status topic tells of the gaps of each query that stands."""
+        if gaps is None:
+            return
+        told: dict[str, list[Gap]] = {}
+        for message in self.messages(self.cluster.topics.names.status):
+            key = (message.key or b"").decode()
+            if key.startswith("query "):
+                found = json.loads(message.value) if message.value else {}
+                name = key.removeprefix("query ").rpartition(" ")[0]
+                told[name] = [Gap(gap["after"], gap["until"], gap["count"]) for gap in found.get("gaps", ())]
+        for name, wanted in gaps.standing().items():
+            if (here := gaps.as_omitted(name, told.get(name, ()))) != wanted[-MAX_TOLD_GAPS:]:
+                yield f"{name}: the status tells of gaps {here}, and not {wanted}"
 
     def messages(self, topic: str, partitions: int = 1) -> list[Message]:
         reader = self.cluster.log.reader({Partition(topic, i): START for i in range(partitions)})

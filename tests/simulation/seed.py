@@ -1,4 +1,4 @@
-"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks] [--drops] 0-99`."""
+"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks] [--drops] [--leaps] 0-99`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from simulation.running import run
 
 
 def main() -> int:
-    bad, evaluations = [], 0
+    bad, evaluations, leaps, gaps = [], 0, 0, 0
     began = time.process_time()
-    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops")}
+    modes = {name: f"--{name}" in sys.argv for name in ("discards", "stores", "forks", "drops", "leaps")}
     for given in sys.argv[1:]:
         if given.startswith("--"):
             continue
@@ -26,12 +26,16 @@ def main() -> int:
                 bad.append(seed)
                 continue
             evaluations += outcome.evaluations
+            leaps += outcome.leaps
+            gaps += outcome.gaps
             if not outcome.good:
                 print(seed, str(outcome)[:700])
                 bad.append(seed)
             elif len(span) == 1:
                 print(seed, outcome)
-    print(f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations in {time.process_time() - began:.1f} s")
+    print(
+        f"{len(bad)} bad: {bad[:20]}; {evaluations} evaluations, {leaps} leaps, {gaps} gaps in {time.process_time() - began:.1f} s"
+    )
     return min(len(bad), 1)
 
 

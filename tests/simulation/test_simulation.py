@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.engine.pace import GridPace
 from penstock.errors import PenstockError
 from simulation.planted import (
     ForgetfulAdaptor,
@@ -113,11 +114,41 @@ def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     hold(range(1, 9), discarding)
 
 
-def test_queries_that_catch_up_in_slices_lose_and_double_nothing(monkeypatch):
-    """Every query that has more than one instant due is evaluated in slices of three (ADR 57)."""
+def in_slices(monkeypatch):
     for name, most in (("AT_ONCE", 1), ("TURN_INSTANTS", 2), ("SLICE_INSTANTS", 3)):
         monkeypatch.setattr(f"penstock.cluster.catching_up.{name}", most)
+
+
+def test_queries_that_catch_up_in_slices_lose_and_double_nothing(monkeypatch):
+    """Every query that has more than one instant due is evaluated in slices of three (ADR 57)."""
+    in_slices(monkeypatch)
     hold(range(12), lambda seed: {**dropping(seed), "drops": seed % 3 == 0})
+
+
+def leaping(seed):
+    return {"leaps": True, "stores": seed % 5 == 2, "discards": seed % 4 == 1}
+
+
+@pytest.mark.parametrize("first", [0, 10])
+def test_leaps_of_event_time_are_the_gaps_that_the_rule_says_and_other_queries_go_on(first):
+    """Clocks leap forward, backward, by seconds for milliseconds, in one partition of several (ADR 57)."""
+    outcomes = hold(range(first, first + 10), leaping)
+    assert sum(outcome.leaps for outcome in outcomes) > 40
+    assert sum(outcome.gaps for outcome in outcomes) > 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(20, 220, 50))
+def test_leaps_of_event_time_are_the_gaps_that_the_rule_says_for_two_hundred_seeds(first):
+    outcomes = hold(range(first, first + 50), leaping)
+    assert sum(outcome.leaps for outcome in outcomes) > 200
+    assert sum(outcome.gaps for outcome in outcomes) > 50
+
+
+def test_leaps_of_event_time_while_queries_catch_up_in_slices(monkeypatch):
+    in_slices(monkeypatch)
+    hold(range(300, 312), leaping)
 
 
 @pytest.mark.parametrize("seed", [79, 133])
@@ -172,6 +203,11 @@ def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
     """What adaptors have cut to fewer predicates than a new query wants must not count as seen by it (ADR 45)."""
     monkeypatch.setattr("penstock.cluster.active.KnownVersions", HastyVersions)
     assert any(_fails(seed, {"discards": True}) for seed in range(50, 70))
+
+
+def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):
+    monkeypatch.setattr("penstock.engine.cohorts.GridPace", lambda grid, last, _: GridPace(grid, last))
+    assert any(_fails(seed, {"leaps": True}) for seed in range(20))
 
 
 def _fails(seed, service):
