@@ -49,7 +49,7 @@ def _restarts(entries: int) -> Iterator[Row]:
         _encode(service, [(1, f"http://example.org/later/{i}", "", "") for i in range(TAIL)])
         for name, snapshot in (("the whole topic", None), (f"a snapshot and {TAIL:,} entries", Path(folder))):
             began = time.thread_time_ns()
-            made = DictionaryService(log, TOPICS, known=KnownTerms(log, TOPICS.names.dictionary, snapshot))
+            made = DictionaryService(log, TOPICS, known=KnownTerms(log, TOPICS.names, snapshot))
             spent = (time.thread_time_ns() - began) / 1e9
             check(len(made), len(service), "terms")
             check(bool(np.array_equal(_encode(made, terms), given)), True, "the same ids")

@@ -39,7 +39,9 @@ class ForgetfulAdaptor(Adaptor):
         records = self.adapting.records
 
         def after_commit(messages):
+            work, self._work = self._work, []
             self._commit()
+            self._work = work
             return records(messages)
 
         self.adapting.records = after_commit

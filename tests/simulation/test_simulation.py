@@ -196,7 +196,7 @@ def test_a_fork_that_goes_on_without_a_stores_part_is_found(monkeypatch):
 
 def test_an_engine_that_commits_half_a_pass_is_found():
     """One query of a pass waits for a store; another has counted on, and its result is not among those committed."""
-    assert _fails(1, {"stores": True, "engine": HastyEngine})
+    assert _fails(292, {"stores": True, "engine": HastyEngine})
 
 
 def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
