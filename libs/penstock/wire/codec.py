@@ -45,6 +45,7 @@ _CLASSES: dict[str, type] = {
         records.NamedGraph,
         records.InsertionDone,
         records.BucketProgress,
+        records.ProgressPart,
     )
 }
 Wire: TypeAlias = (
@@ -66,6 +67,7 @@ Wire: TypeAlias = (
     | records.NamedGraph
     | records.InsertionDone
     | records.BucketProgress
+    | records.ProgressPart
 )
 
 

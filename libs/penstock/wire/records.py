@@ -263,8 +263,18 @@ class GroupProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressPart:
+    """A part of a group's state."""
+
+    group: int
+    part: int
+    parts: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Progress of the groups of a bucket."""
+    """Progress of groups of a bucket."""
 
     bucket: int
     epoch: int
