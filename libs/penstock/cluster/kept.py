@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.cluster.history import NOTHING
-from penstock.cluster.progress_log import ProgressView
 from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.cluster.spine import Step
     from penstock.cluster.topics import ClusterTopics
     from penstock.log import Log
-    from penstock.wire import GroupProgress
+    from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256
 
@@ -46,9 +46,10 @@ class Commitments:
         self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
         self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._steps: dict[int, int] = {}  # of the last commits
-        records = InternalRecords(log, topics.names)
-        self._views = {i: ProgressView(records) for i in range(topics.buckets)}
-        self._passed: set[int] = set()  # own buckets with a transaction read: another engine may have them by now
+        self._records = InternalRecords(log, topics.names)
+        self._passed: dict[
+            int, BucketProgress
+        ] = {}  # last records of own buckets: they may be another engine's already
 
     def close(self) -> None:
         """Let go."""
@@ -58,9 +59,9 @@ class Commitments:
         """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
         learnt = False
         for message in self._reader.poll(_POLL):
-            if not self._views[message.partition].feed(message):
+            if (record := self._records.read(message, PROGRESS)) is None:
                 continue
-            self._passed.add(message.partition)
+            self._passed[message.partition] = record
             if message.partition not in own:
                 self.let_go(message.partition)
                 learnt = True
@@ -68,9 +69,9 @@ class Commitments:
 
     def let_go(self, bucket: int) -> None:
         """Take in what was read last of a bucket that is not this process's any more: whoever has it may be done."""
-        if bucket in self._passed:
-            self._passed.discard(bucket)
-            self.note(bucket, self._views[bucket].groups, self._views[bucket].step)
+        progress = self._passed.pop(bucket, None)
+        if progress is not None:
+            self.note(bucket, {p.group: p for p in progress.groups}, progress.step)
 
     def note(self, bucket: int, committed: dict[int, GroupProgress], step: int) -> None:
         """Note what a bucket has committed, and at which step."""

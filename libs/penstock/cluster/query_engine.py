@@ -18,7 +18,6 @@ from penstock.cluster.history import INSERTIONS
 from penstock.cluster.kept import Commitments
 from penstock.cluster.placement import PlacementView
 from penstock.cluster.progress import terms_of
-from penstock.cluster.progress_log import ProgressView, ProgressWriter
 from penstock.cluster.result_sinks import ResultSinks
 from penstock.cluster.stores_graph import StoresGraph
 from penstock.cluster.terms import ClusterCore, asking, constants_of
@@ -28,8 +27,8 @@ from penstock.engine.planning import EngineCatalogue
 from penstock.errors import AwayError
 from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
 from penstock.quarantine import InternalRecords
-from penstock.quarantine.kinds import SHARDS
-from penstock.wire import QueryRegistration, QueryStop, ShardLoad
+from penstock.quarantine.kinds import PROGRESS, SHARDS
+from penstock.wire import QueryRegistration, QueryStop, ShardLoad, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.member import Member
     from penstock.log import Log, Reader, TransactionalWriter
     from penstock.log.clock import Clock
-    from penstock.wire import GroupProgress
+    from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
@@ -62,7 +61,7 @@ class _Opening:
     writer: TransactionalWriter
     reader: Reader
     epoch: int
-    view: ProgressView
+    last: BucketProgress | None = None
 
 
 class QueryEngine:
@@ -108,7 +107,6 @@ class QueryEngine:
         self.graph = store if isinstance(store, StoresGraph) else None  # where stores have the stored graph
         self._heart = Heart(log, topics, clock, "query-engine", instance)
         self._opening: dict[int, _Opening] = {}
-        self._progress: dict[int, ProgressWriter] = {}  # of the buckets
         self._eras = count(1)
         self.trouble: str | None = None  # why the last step came to nothing
         self.leaving = False
@@ -220,21 +218,18 @@ class QueryEngine:
         """Fence whoever had the bucket; from now on nobody else writes to its progress topic, so it has an end."""
         writer = self._log.transactional(f"{self.topics.names.prefix}.bucket.{number}")
         reader = self._log.reader({Partition(self.topics.progress, number): START})
-        view = ProgressView(self._records, states=True)
-        self._opening[number] = _Opening(writer, reader, self._placement.epoch, view)
+        self._opening[number] = _Opening(writer, reader, self._placement.epoch)
 
     def _opened(self) -> bool:
         """Take in the buckets whose progress has been read to its end."""
         for number, opening in list(self._opening.items()):
             for message in opening.reader.poll(_POLL):
-                opening.view.feed(message)
+                opening.last = self._records.read(message, PROGRESS) or opening.last
             if not opening.reader.caught_up():
                 continue
             del self._opening[number]
             opening.reader.close()
-            saved = opening.view.whole()
-            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
-            self._progress[number] = ProgressWriter(self.topics.progress, number, opening.view.parts())
+            bucket = self.buckets[number] = Bucket(number, opening.writer, opening.last, next(self._eras))
             bucket.opened = opening.epoch
             core = self.replica.runtime.core
             core.attempt = max(core.attempt, bucket.epoch)
@@ -470,9 +465,9 @@ class QueryEngine:
                 continue
             bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
-            records = self._progress[number].records(progress, bucket.fired)
+            record = Record(self.topics.progress, encode(progress), str(number).encode(), number)
             try:
-                if not self._write(bucket, records):
+                if not self._write(bucket, record):
                     self._let_go(number)  # what was not committed is evaluated again once it is open again
                     continue
             except FencedError:
@@ -481,19 +476,18 @@ class QueryEngine:
                 continue
             self.told.committed(bucket.pending)
             self.sinks.committed(bucket.pending)
-            self._progress[number].committed()
             bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
 
-    def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
+    def _write(self, bucket: Bucket, progress: Record) -> bool:
         """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
         the writer.
         """
         while True:
             bucket.tell_errors(self.topics.names, self.sinks)
             try:
-                bucket.writer.commit([*bucket.pending, *progress])
+                bucket.writer.commit([*bucket.pending, progress])
             except RecordRefusedError as error:
                 if not self.sinks.refuse(error, bucket.pending):
                     raise
@@ -516,7 +510,7 @@ class QueryEngine:
             return False
         self._confirmed_ms = now_ms
         for number, bucket in list(self.buckets.items()):
-            record = self._progress[number].confirmation(bucket.said)
+            record = Record(self.topics.progress, encode(bucket.said), str(number).encode(), number)
             try:
                 bucket.writer.commit([record])
             except FencedError:

@@ -32,7 +32,7 @@ CONTROL: Final = (
     wire.InsertionDone,
     wire.NamedGraph,
 )
-PROGRESS: Final = (wire.BucketProgress, wire.ProgressPart)
+PROGRESS: Final = (wire.BucketProgress,)
 DISPATCHER: Final = (wire.DispatcherState,)
 HEARTBEATS: Final = (wire.Heartbeat,)
 

@@ -45,7 +45,6 @@ _CLASSES: dict[str, type] = {
         records.NamedGraph,
         records.InsertionDone,
         records.BucketProgress,
-        records.ProgressPart,
     )
 }
 Wire: TypeAlias = (
@@ -67,7 +66,6 @@ Wire: TypeAlias = (
     | records.NamedGraph
     | records.InsertionDone
     | records.BucketProgress
-    | records.ProgressPart
 )
 
 

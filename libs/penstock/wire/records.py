@@ -263,18 +263,8 @@ class GroupProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressPart:
-    """A part of a group's state."""
-
-    group: int
-    part: int
-    parts: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Progress of groups of a bucket."""
+    """Progress of the groups of a bucket."""
 
     bucket: int
     epoch: int
