@@ -32,17 +32,12 @@ namespace {
 
 using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 
-/// What operators did. Python converts it where it is shown, not after each run.
-struct Profile {
-    std::vector<OperatorProfile> operators;
-};
-
 /// An answer with what its local terms need. Columns are handed out as views: sort_by() works in place before that.
 struct Result {
     explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
     LocalTerms terms;
     Answer answer;
-    Profile profile;
+    std::vector<OperatorProfile> profile;
     std::int64_t nanos = 0;
     std::int64_t cpu_nanos = 0;
 
@@ -97,7 +92,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
                                 std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign, bool profile,
-                                bool cpu_time, exec::Forker* forker, const std::vector<TermId>& absent, bool recall) {
+                                bool cpu_time, exec::Forker* forker, const std::vector<TermId>& absent) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
     Table parameters = seed_table(plan, seed, seed_rows);
@@ -109,8 +104,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     Budget budget(timeout_s, memory_bytes);
     ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
-    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile.operators : nullptr,
-                   forker,      recall};
+    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr, forker};
     {
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -217,9 +211,9 @@ auto difference(const std::vector<IdsIn>& a, const std::vector<IdsIn>& b) {
     return to_numpy(std::move(rows));
 }
 
-std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> operators_of(const Profile& profile) {
+std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> profile_of(const Result& result) {
     std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> entries;
-    for (const OperatorProfile& entry : profile.operators) entries.emplace_back(entry.id, entry.rows, entry.nanos);
+    for (const OperatorProfile& entry : result.profile) entries.emplace_back(entry.id, entry.rows, entry.nanos);
     return entries;
 }
 
@@ -232,9 +226,6 @@ void bind_exec(nb::module_& m) {
                      "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
         .def("__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
 
-    nb::class_<Profile>(m, "Profile", "What each operator did in an execution.")
-        .def("operators", &operators_of, "(node id, rows, nanoseconds) each; nanoseconds are all 0 where none ran.");
-
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
         .def_prop_ro(
             "slots",
@@ -242,8 +233,7 @@ void bind_exec(nb::module_& m) {
         .def_prop_ro("rows", [](const Result& r) { return r.table().rows; })
         .def_prop_ro(
             "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
-        .def_prop_ro(
-            "profile", [](const Result& r) { return r.profile; }, nb::rv_policy::move)
+        .def_prop_ro("profile", &profile_of)
         .def_prop_ro("nanos", [](const Result& r) { return r.nanos; })
         .def_prop_ro(
             "cpu_nanos", [](const Result& r) { return r.cpu_nanos; },
@@ -263,7 +253,7 @@ void bind_exec(nb::module_& m) {
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
           "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, "cpu_time"_a = false,
-          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), "recall"_a = true, nb::keep_alive<0, 3>());
+          "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
     m.def("runs", &runs, "column"_a, "Values of a sorted column, each once; where its rows begin, and their end.");
     m.def("multiset_difference", &difference, "a"_a, "b"_a);
 }

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.blocks import BlockLog
-from penstock.engine.last_run import LastRun
 from penstock.engine.membership import Membership
 from penstock.engine.pace import GridPace
 from penstock.engine.windows import SlidingWindow, counted_windows, cuts, window_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from penstock.engine.difference import Predecessor
     from penstock.engine.groups import Group
-    from penstock.engine.last_run import Executed
     from penstock.engine.member import Member
     from penstock.engine.pace import Pace
-    from penstock.engine.planning import Planned
     from penstock.engine.windows import Window, WindowPool
 
 
@@ -39,7 +36,6 @@ class Cohort:
         self.log = BlockLog(group.unpolled)
         self.predecessor: Predecessor | None = None
         self.executions = 0
-        self.ran: tuple[Planned, Sequence[Executed], int, int] | None = None  # the members of a LastRun
         self.dissolved = False
         self._all: dict[Member, None] = {}
         self._members: Membership | None = None
@@ -64,11 +60,6 @@ class Cohort:
         if self._members is None:
             self._members = Membership(self._all)
         return self._members
-
-    @property
-    def last_run(self) -> LastRun | None:
-        """What the last evaluation did."""
-        return None if self.ran is None else LastRun(*self.ran)
 
     @property
     def next(self) -> int | None:
@@ -140,6 +131,6 @@ class Cohort:
             if isinstance(window, SlidingWindow):
                 pool.release(window)
         self.windows = ()
-        self.pace = self.predecessor = self.ran = None
+        self.pace = self.predecessor = None
         self._all.clear()
         self._members = None

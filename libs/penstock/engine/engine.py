@@ -362,14 +362,12 @@ class Engine:
             return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
-        """Return the plan: operators, estimates from current counts, and what the last run did. Nothing is registered
-        or run.
-        """
-        name, text, base = (query.name, query.text, query.base) if isinstance(query, Query) else (None, query, base)
+        """Return the plan: operators, estimates, and what the last run really did. Nothing is registered or run."""
+        text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
             with self._lock:
-                return explain(self._opened(), self._one_shot, statement, base, name)
+                return explain(self._opened(), self._one_shot, statement, base)
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:

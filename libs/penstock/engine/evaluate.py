@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
+_PROFILE_EVERY = 64
+
 
 class Evaluator:
     """Runs cohorts at their instants. Windows of the cohort move; nothing else changes.
@@ -49,9 +51,10 @@ class Evaluator:
         if plan.blind:
             self._core.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds)
+        run.profiled = cohort.executions % _PROFILE_EVERY == 0
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
-        cohort.ran = plan, run.executed, time, len(errors)
+        group.profile = run.profile or group.profile
         predecessor = cohort.predecessor
         if isinstance(rows, Rows):
             if query.r2s is not RelationToStream.RSTREAM:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers import Ids
     from penstock.engine.core import Core
-    from penstock.engine.last_run import Executed
     from penstock.engine.planning import Planned
 
 _log = logging.getLogger("penstock.engine")
@@ -46,7 +45,8 @@ class Execution:
         self._time = time
         self._windows = [(native_start(start), end) for start, end in bounds]
         self._splits = 0
-        self.executed: list[Executed] = []
+        self.profiled = False
+        self.profile: list[tuple[int, int, int]] = []
 
     def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
         """Return the rows of all members of a seed, and why some have none."""
@@ -99,6 +99,7 @@ class Execution:
         results: list[native.Result] = []
         for plan in self._plan.factors:
             results.append(self._result(plan, seed, spent_s=sum(result.nanos for result in results) / 1e9))
+        self.profile = [entry for result in results for entry in result.profile]
         slots = [[slot for slot in result.slots if slot != physical.member] for result in results]
         parts = tuple(self._rows(result, held).published() for result, held in zip(results, slots, strict=True))
         place = {slot: (i, held.index(slot)) for i, held in enumerate(slots) for slot in held}
@@ -106,12 +107,13 @@ class Execution:
         limit = self._core.limits.evaluation_memory_mb << 20
         if limit and found.bytes() > limit:
             raise LimitError("the evaluation exceeded its memory limit")
-        self.executed.append((tuple(result.profile for result in results), len(found)))
+        if self.profile:
+            self.profile.append((physical.spec["root"]["id"], len(found), 0))
         return found
 
     def _execute(self, seed: tuple[Ids, ...]) -> Rows:
         result = self._result(self._plan.native, seed)
-        self.executed.append(((result.profile,), None))
+        self.profile = result.profile
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
@@ -142,7 +144,7 @@ class Execution:
             memory_bytes=limits.evaluation_memory_mb << 20,
             random_seed=self._core.random.getrandbits(63),
             foreign=self._core.foreign,
-            profile=True,
+            profile=self.profiled,
             forker=self._core.forker(self._sources[0], physical),
             absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
         )

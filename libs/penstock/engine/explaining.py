@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import TYPE_CHECKING
 
-from penstock.engine.last_run import drawn
 from penstock.engine.pace import grid_of
 from penstock.engine.planning import EngineCatalogue, make_plan
 from penstock.errors import QueryError
@@ -14,21 +12,13 @@ from penstock.query.resolve import resolve
 from penstock.query.templates import parametrise
 
 if TYPE_CHECKING:
-    from penstock.engine.cohorts import Cohort
-    from penstock.engine.groups import Group
-    from penstock.engine.last_run import LastRun
-    from penstock.engine.member import Member
     from penstock.engine.oneshot import OneShot
     from penstock.engine.runtime import Runtime
     from penstock.query.ir import Statement, WindowClause
 
 
-def explain(
-    runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
-) -> str:
-    """Return the plan of a text with estimates from current counts, and what the last run did where there was one: of
-    the standing query of that name, or else of any query of the text's group.
-    """
+def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None) -> str:
+    """Return the plan of a text, with actual rows and times of the last run where there was one."""
     if not isinstance(statement, ContinuousQuery):
         raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)
     if not statement.continuous:
@@ -36,13 +26,11 @@ def explain(
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     template, constants = parametrise(resolved)
     group = runtime.registry.group_of(template)
-    members, last = 0, None
     if group is not None and group.plan is not None:
         members = sum(len(cohort) for cohort in group.cohorts)
-        cohort = _cohort(group, runtime.registry.members.get(name or ""))
-        last = cohort.last_run
-        tree = drawn(group.plan_now(cohort, runtime.core, runtime.streams).physical, last)
+        tree = group.plan.physical.render(group.profile or None)
     else:
+        members = 0
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
         tree = make_plan(template, catalogue, grouped=True, sample=constants).physical.render()
     lines = [
@@ -52,27 +40,7 @@ def explain(
     if (grid := grid_of(resolved)) is not None:
         every = " and ".join(f"{step} ms" for step in grid.steps)
         lines.append(f"  evaluated every {every} from {grid.t0}")
-    if last is not None:
-        lines.append(f"  {_run(last)}")
     return "\n".join([*lines, tree])
-
-
-def _cohort(group: Group, member: Member | None) -> Cohort:
-    """Return the member's cohort; without a member of the group, the cohort that ran last."""
-    if member is not None and member.group is group and member.cohort is not None:
-        return member.cohort
-    return max(group.cohorts, key=_last_time)
-
-
-def _last_time(cohort: Cohort) -> float:
-    last = cohort.last_run
-    return -inf if last is None or last.time is None else last.time
-
-
-def _run(last: LastRun) -> str:
-    failed = f"; failed for {last.failed} of the queries, whose rows do not count" if last.failed else ""
-    recalled = "; no operator ran, for all look-ups found what they had found before" if last.recalled else ""
-    return f"last run at {last.time}{failed}{recalled}"
 
 
 def _window(clause: WindowClause) -> str:

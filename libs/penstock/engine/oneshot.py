@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.engine.answers import Solutions, Triples
 from penstock.engine.cache import Cache
-from penstock.engine.last_run import LastRun, drawn
 from penstock.engine.planning import EngineCatalogue, Planned, make_plan
 from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.query.ir import ContinuousQuery, Form, InsertData
@@ -46,11 +45,11 @@ class Texts:
 
 @dataclass(slots=True)
 class _Asked:
-    """A one-shot text's plan, and how often it was used."""
+    """A one-shot text's plan, how often it was used, and what its last run did."""
 
     planned: Planned
     uses: int = 0
-    last_run: LastRun | None = None
+    profile: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 class OneShot:
@@ -69,7 +68,7 @@ class OneShot:
         ir = _one_shot(self._texts.parse(text, base))
         lease = self._core.dictionary.lease()  # before any constant is interned: they live as long as the answer
         asked, result = self._run(ir, base, timeout_s, memory_mb)
-        asked.last_run = LastRun(asked.planned, [((result.profile,), None)])
+        asked.profile = result.profile
         positions = {slot: i for i, slot in enumerate(result.slots)}
         columns = [result.column(positions[slot]) for _, slot in asked.planned.physical.outputs]
         if ir.form is Form.ASK:
@@ -79,10 +78,9 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan with estimates from current counts, and what the text's last run did where there was one."""
-        asked = self._plans.get((ir.text, base))
-        fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False)
-        return drawn(fresh.physical, None if asked is None else asked.last_run)
+        """Return the plan with estimates, and with actual figures where the text was asked before."""
+        asked = self._asked(ir, base)
+        return asked.planned.physical.render(asked.profile or None)
 
     def _run(
         self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
@@ -119,7 +117,6 @@ class OneShot:
                 random_seed=core.random.getrandbits(63),
                 foreign=core.foreign,
                 profile=True,
-                recall=False,
                 forker=core.forker(view, asked.planned.physical),
                 absent=core.absent([asked.planned.constant_ids]),
             )
@@ -134,8 +131,7 @@ class OneShot:
         asked = self._plans.get((ir.text, base))
         if asked is not None and self._holds(asked, view):
             return asked
-        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
-        asked = _Asked(planned, last_run=None if asked is None else asked.last_run)
+        asked = _Asked(make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False))
         return self._plans.put((ir.text, base), asked) if len(ir.text) <= _CACHED_TEXT else asked
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:

@@ -258,9 +258,6 @@ class Plan:
 # name, arguments, seconds that the evaluation has left (0: no limit) -> result; None = error
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
-class Profile:
-    def operators(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds; all 0: recalled, none ran)
-
 class Result:
     @property
     def slots(self) -> list[int]: ...
@@ -269,7 +266,7 @@ class Result:
     @property
     def local(self) -> LocalTerms: ...
     @property
-    def profile(self) -> Profile: ...  # empty unless asked for
+    def profile(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds); empty unless asked for
     @property
     def nanos(self) -> int: ...  # time inside the core
     @property
@@ -296,7 +293,6 @@ def execute(
     cpu_time: bool = False,
     forker: StepForker | None = None,          # None: every step is done in place
     absent: Sequence[int] = (),                # private ids of the plan's constants, over a partial dictionary
-    recall: bool = True,                       # False: operators run also where all look-ups find what they found
 ) -> Result: ...
 
 ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, the rows' numbers first; None: no rows

@@ -32,7 +32,6 @@ struct RunInput {
     ExprContext* expressions = nullptr;               // its exists/timestamp are set by the executor
     std::vector<OperatorProfile>* profile = nullptr;  // filled where not null
     exec::Forker* forker = nullptr;                   // where steps can be run on nodes
-    bool recall = true;  // whether a run whose look-ups find what the last one found may return the last answer
 };
 
 /// A compiled plan: immutable, shareable between threads; run() keeps its state in locals.

@@ -58,20 +58,18 @@ Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), s
 Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
     bool note = false;
-    // What nodes do is not looked up here.
-    if (compiler_.follows_from_lookups() && input.recall && input.forker == nullptr &&
+    // A profile is asked for to see operators at work, and what nodes do is not looked up here.
+    if (compiler_.follows_from_lookups() && input.profile == nullptr && input.forker == nullptr &&
         remembered_.same_seed(*input.seed)) {
         if (remembered_.holds(input.sources, input.labels->identity())) {
             input.expressions->budget.check();
-            if (input.profile != nullptr) *input.profile = recalled_profile();
             return remembered_.answer();
         }
         note = remembered_.begin();
     }
-    std::optional<Profiler> profiler;
-    if (input.profile != nullptr) profiler.emplace(compiler_.profile_ids().size());
-    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler ? &*profiler : nullptr,
-            input.forker, ++runs_);
+    std::unique_ptr<Profiler> profiler;
+    if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
+    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), input.forker, ++runs_);
     if (note) run.remembered = &remembered_;
     std::optional<ContextCallbacks> callbacks;
     if (compiler_.has_expressions()) {
@@ -86,12 +84,9 @@ Answer Program::run(const RunInput& input) {
     answer_.begin(run, root_->schema());
     root_->run(run, answer_);
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
-    if (profiler) *input.profile = profile(*profiler);
+    if (profiler) add_profile(*profiler, *input.profile);
     auto answer = std::make_shared<Table>(answer_.take());
-    if (note) {
-        remembered_.end(answer, input.labels->identity());
-        profile_ = profiler ? *input.profile : std::vector<OperatorProfile>();
-    }
+    if (note) remembered_.end(answer, input.labels->identity());
     return answer;
 }
 
@@ -119,33 +114,15 @@ SubPlan& Program::sub_plan(std::size_t number, const Table& rows) {
     return *sub_plans_.back();
 }
 
-/// Rows and time by plan id; a sub-plan that is compiled for several shapes of rows has one id several times.
-std::vector<OperatorProfile> Program::profile(const Profiler& profiler) const {
+void Program::add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const {
     const std::vector<std::uint32_t>& ids = compiler_.profile_ids();
-    constexpr std::size_t kNone = ~std::size_t{0};
-    std::vector<std::size_t> places;  // by id; ids are numbered from 0
-    std::vector<OperatorProfile> out;
-    places.reserve(ids.size());
-    out.reserve(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] >= places.size()) places.resize(std::size_t{ids[i]} + 1, kNone);
-        std::size_t& place = places[ids[i]];
-        if (place == kNone) {
-            place = out.size();
-            out.push_back({ids[i], 0, 0});
-        }
+        auto same = std::find_if(out.begin(), out.end(), [&](const OperatorProfile& p) { return p.id == ids[i]; });
+        if (same == out.end()) same = out.insert(same, {ids[i], 0, 0});
         if (i >= profiler.entries().size()) continue;  // compiled during the run, and never reached
-        out[place].rows += profiler.entries()[i].rows;
-        out[place].nanos += profiler.entries()[i].nanos;
+        same->rows += profiler.entries()[i].rows;
+        same->nanos += profiler.entries()[i].nanos;
     }
-    return out;
-}
-
-/// The same look-ups with the same results give each operator the rows that it had; none has run, which takes no time.
-std::vector<OperatorProfile> Program::recalled_profile() const {
-    std::vector<OperatorProfile> out = profile_;
-    for (OperatorProfile& entry : out) entry.nanos = 0;
-    return out;
 }
 
 }  // namespace penstock::exec

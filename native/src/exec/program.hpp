@@ -19,15 +19,13 @@ public:
 private:
     void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);
     SubPlan& sub_plan(std::size_t number, const Table& rows);
-    std::vector<OperatorProfile> profile(const Profiler& profiler) const;
-    std::vector<OperatorProfile> recalled_profile() const;
+    void add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const;
 
     Compiler compiler_;
     OperatorPtr root_;
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     Remembered remembered_;
-    std::vector<OperatorProfile> profile_;  // of the run whose answer is remembered
     std::uint64_t runs_ = 0;
 };
 
