@@ -1,4 +1,6 @@
-"""Generates the reference pages from their definitions: the Python API, commands, settings, metrics, record schemas."""
+"""Generates the reference pages from their definitions: Python API, commands, HTTP, settings, metrics, records, errors,
+grammar.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,44 @@ import typer
 from typer.cli import get_docs_for_click
 
 import penstock
+from penstock import errors as error_classes
 from penstock.cli.app import app
+from penstock.cluster.topics import ClusterTopics
+from penstock.http.errors import status_of
+from penstock.log.topics import TopicNames
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings
+from tools.docs import grammar, openapi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SERVICES = ("adaptor", "dispatcher", "dictionary", "coordinator", "store", "query_engine", "spark_adaptor")
+
+_HTTP = """# HTTP
+
+OpenAPI documents describe the three HTTP interfaces. A service without routes of its own answers `/health/live`,
+`/health/ready` and `/metrics`.
+
+"""
+_ERRORS = """# Errors
+
+Every error that Penstock raises on purpose is a `PenstockError`. Over HTTP an error is a JSON object with `error` (the
+class), `message` and, for the text of a query, `line` and `column`.
+"""
+_GRAMMAR = """# Grammar
+
+This page has the whole grammar in the EBNF of the W3C. It is generated from the parser's grammar (`sparql.lark`).
+Keywords are case-insensitive. `IRIREF`, `PNAME_LN`, `INTEGER` and the other tokens are those of
+[SPARQL 1.1 §19.8](https://www.w3.org/TR/sparql11-query/#rQueryUnit). `NAME` is a bare name, a function or a unit.
+Built-in functions are calls of a `NAME`; their names and argument counts are checked after parsing."""
+_TOPICS = """# Topics and records
+
+Clients use the topics of [the Kafka contract](../kafka.md); the others are internal. Beside these, each stream has
+`penstock.events.STREAM` (written by clients) and `penstock.tuples.STREAM` (written by adaptors), and the dispatcher
+has `penstock.dispatcher`.
+"""
 
 
 def python() -> str:
@@ -80,8 +111,15 @@ def metrics() -> str:
 
 
 def records() -> str:
-    """Return the page of the records that services exchange."""
-    lines = ["# Records of the internal topics", "", "Avro; `schemas/` has the definitions."]
+    """Return the page of the cluster's topics and of the records that services exchange."""
+    lines = [
+        _TOPICS,
+        "| topic | partitions | cleanup policy |",
+        "| --- | --- | --- |",
+        *(f"| `{t.name}` | {t.partitions} | {t.cleanup} |" for t in ClusterTopics(TopicNames("penstock")).all()),
+        "",
+        "Records of internal topics are Avro in single-object encoding. `schemas/` has the definitions.",
+    ]
     for path in sorted((ROOT / "schemas").glob("*.avsc")):
         schema = json.loads(path.read_text(encoding="utf-8"))
         lines += ["", f"## {schema['name']}", "", schema.get("doc", ""), ""]
@@ -102,6 +140,32 @@ def _type(schema: Any) -> str:
     return kind if inner is None else f"{kind} of {_type(inner)}"
 
 
+def http() -> str:
+    """Return the page of the HTTP interfaces, from their OpenAPI documents."""
+    documents = (ROOT / "docs/openapi" / f"{name}.yaml" for name in ("serve", "coordinator", "query-engine"))
+    return _HTTP + "\n".join(openapi.render(each) for each in documents)
+
+
+def errors() -> str:
+    """Return the page of the error classes, with the status that HTTP interfaces give them."""
+    lines = [_ERRORS, "| class | kind of | HTTP status |", "| --- | --- | --- |"]
+    found = [getattr(error_classes, name) for name in sorted(error_classes.__all__)]
+    for each in found:
+        bases = ", ".join(f"`{base.__name__}`" for base in each.__bases__)
+        status = "-" if issubclass(each, Warning) else str(status_of(each))
+        lines.append(f"| [`{each.__name__}`](#penstock.errors.{each.__name__}) | {bases} | {status} |")
+    return "\n".join([*lines, "", *(f"::: penstock.errors.{each.__name__}\n" for each in found)])
+
+
+def language() -> str:
+    """Return the grammar of the query language in EBNF."""
+    source = (ROOT / "libs/penstock/query/grammar/sparql.lark").read_text(encoding="utf-8")
+    lines = [_GRAMMAR]
+    for title, rules in grammar.sections(source):
+        lines += ["", f"## {title[0].upper()}{title[1:]}", "", "```text", *rules, "```"]
+    return "\n".join([*lines, ""])
+
+
 def pages() -> Iterator[tuple[str, str]]:
     """Yield each generated page: its path and its text."""
     yield "reference/python.md", python()
@@ -109,6 +173,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "reference/settings.md", settings()
     yield "reference/metrics.md", metrics()
     yield "reference/records.md", records()
+    yield "reference/http.md", http()
+    yield "reference/errors.md", errors()
+    yield "reference/grammar.md", language()
 
 
 if __name__ in {"__main__", "<run_path>"}:

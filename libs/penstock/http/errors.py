@@ -63,9 +63,14 @@ def told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
     return wrapped
 
 
+def status_of(error: type[Exception]) -> int:
+    """Return the status of responses to requests that raise this class of error."""
+    return next((code for cls, code in _STATUSES if issubclass(error, cls)), 500)
+
+
 def _response(error: Exception) -> Response:
     """The status says whose fault it is, and whether trying again helps."""
-    status = next((code for cls, code in _STATUSES if isinstance(error, cls)), 500)
+    status = status_of(type(error))
     content = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):
         content |= {"message": error.message, "line": str(error.line), "column": str(error.column)}

@@ -1,0 +1,77 @@
+"""The OpenAPI documents describe the HTTP interfaces: they are valid, and have every route and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import pytest
+import yaml
+from openapi_spec_validator import validate
+from tools.docs.openapi import METHODS, operations, render
+
+from penstock import Engine
+from penstock.engine.limits import Limits
+from penstock.http import coordinator, embedded, sparql
+from penstock.runtime import web
+from penstock.runtime.health import Health
+from penstock.runtime.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/openapi"
+NAMES = ("serve", "coordinator", "query-engine")
+
+
+def document(name: str) -> dict[str, Any]:
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def operations_of(routes: Iterable[Any]) -> set[tuple[str, str]]:
+    """Methods and paths; HEAD comes with every GET."""
+    return {
+        (method, re.sub(r"\{(\w+):\w+\}", r"{\1}", route.path))
+        for route in routes
+        for method in (route.methods or {"GET"}) - {"HEAD"}
+    }
+
+
+def service_routes(routes: Iterable[Any]) -> list[Any]:
+    return web.application(Health(), Metrics("any"), lambda: None, list(routes)).routes
+
+
+def real_operations(name: str) -> set[tuple[str, str]]:
+    if name == "serve":
+        with Engine() as engine:
+            return operations_of(embedded.application(engine).routes)
+    if name == "coordinator":
+        return operations_of(service_routes(coordinator.routes(Mock(), Lock())))
+    return operations_of(service_routes(sparql.routes(Mock(), Limits())))
+
+
+def test_there_is_a_document_for_each_interface():
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_is_valid_openapi(name):
+    validate(document(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_has_every_route_and_no_other(name):
+    described = {(method, path) for path, method, _ in operations(document(name))}
+    assert described == real_operations(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rendered_page_has_every_operation(name):
+    page = render(FOLDER / f"{name}.yaml")
+    for path, method, operation in operations(document(name)):
+        assert method.lower() in METHODS
+        assert f"### `{method} {path}`" in page
+        assert operation["summary"] in page
