@@ -11,7 +11,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
+.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -41,6 +41,9 @@ demo: setup ## Standing queries over real city sensors, live (SECONDS=20)
 
 demo-cluster: setup $(VENV)/.dev $(if $(filter spark,$(ADAPTOR)),$(VENV)/.spark) ## A cluster on a real broker, its processes killed, every result checked (ADAPTOR=spark SEED=1)
 	$(BIN)/penstock demo-cluster --adaptor $(or $(ADAPTOR),plain) $(if $(SEED),--seed $(SEED))
+
+up: setup $(VENV)/.dev ## A cluster on this machine with a Kafka broker, in ./cluster; Ctrl-C stops it
+	$(BIN)/penstock up ./cluster
 
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 

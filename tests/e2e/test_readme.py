@@ -6,9 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
+
+from penstock.broker.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,3 +51,33 @@ def test_each_command_works_in_turn(folder: Path, line: str) -> None:
     done = run(sys.executable, "-m", "penstock", *arguments, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
+
+
+def test_the_make_targets_exist() -> None:
+    targets = sorted(set(re.findall(r"^make ([a-z-]+)", README, re.MULTILINE)))
+    assert targets
+    done = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.xdist_group("readme")
+def test_serve_answers(folder: Path) -> None:
+    [line] = [line for line in COMMANDS if " serve " in line]
+    port = free_port()
+    command = [sys.executable, "-m", "penstock", *shlex.split(line)[1:], "--port", str(port)]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not answers(f"http://127.0.0.1:{port}/health/live"):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        process.terminate()
+        assert process.wait(60) == 0
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=1) as response:
+            return response.status == 200
+    except URLError:
+        time.sleep(0.05)
+        return False
