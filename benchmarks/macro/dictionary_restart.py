@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, check
-from penstock.cluster.dictionary import MAX_TERMS, DictionaryService
+from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.known_terms import KnownTerms
+from penstock.cluster.term_tables import MAX_TERMS
 from penstock.cluster.topics import ClusterTopics
 from penstock.log import MemoryLog
 from penstock.log.topics import TopicNames

@@ -65,7 +65,7 @@ def _machine() -> Iterator[tuple[Callable[[], str], str, SparkSession]]:
     try:
         from penstock.broker import Broker  # noqa: PLC0415
         from penstock.cluster.dictionary import DictionaryService  # noqa: PLC0415
-        from penstock.cluster.rpc import DictionaryServer  # noqa: PLC0415
+        from penstock.cluster.flight_server import DictionaryServer  # noqa: PLC0415
         from penstock.cluster.topics import ClusterTopics  # noqa: PLC0415
         from penstock.spark.session import open_session  # noqa: PLC0415
 

@@ -7,6 +7,8 @@ __all__ = [
     "DataError",
     "DataPlaneError",
     "LimitError",
+    "NotActiveError",
+    "NotYetError",
     "PenstockError",
     "QueryError",
     "QueryLimitError",
@@ -90,6 +92,14 @@ class StorageError(PenstockError):
 
 class AwayError(PenstockError):
     """A service that is needed does not answer. Nothing of the call took effect: it may be made again, later."""
+
+
+class NotActiveError(PenstockError):
+    """An instance on standby: another instance of the service answers. The request may be sent again, there or here."""
+
+
+class NotYetError(PenstockError):
+    """Adaptors do not let through yet what a query looks at. The request may be sent again in a moment."""
 
 
 class DataPlaneError(PenstockError):

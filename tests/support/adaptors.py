@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.rpc import DictionaryServer
+from penstock.cluster.flight_server import DictionaryServer
 from penstock.cluster.topics import ClusterTopics
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.refused import DeadLetter

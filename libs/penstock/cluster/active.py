@@ -13,9 +13,9 @@ from penstock.cluster.placement import KEY as PLACEMENT
 from penstock.cluster.placement import share_out
 from penstock.cluster.registrar import Beginning, Registrar
 from penstock.cluster.status import stopped_record
-from penstock.cluster.wanted import KnownVersions, Narrowing, NotYetError, grown, needs_of, timing_of, version_of
+from penstock.cluster.wanted import KnownVersions, Narrowing, grown, needs_of, timing_of, version_of
 from penstock.engine.streams import NEVER
-from penstock.errors import DataError, LimitError
+from penstock.errors import DataError, LimitError, NotYetError
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL

@@ -16,9 +16,8 @@ from penstock.cluster.heartbeats import Ear, Heart
 from penstock.cluster.insertion import Insertion
 from penstock.cluster.requests import REFUSALS, Requests
 from penstock.cluster.status import StatusView
-from penstock.cluster.wanted import NotYetError
 from penstock.engine.storing import LoadReport
-from penstock.errors import PenstockError
+from penstock.errors import NotActiveError, NotYetError
 from penstock.log import FencedError, TransientError
 
 if TYPE_CHECKING:
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONFIRM_MS = 2_000
 """How long an instance that writes nothing believes that it is still the active one."""
-
-
-class NotActiveError(PenstockError):
-    """Another instance is the active one: ask that."""
 
 
 class Coordinator:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.cluster.known_terms import KnownTerms
+from penstock.cluster.term_tables import MAX_TERMS
 from penstock.cluster.terms import OWN_BLANKS
 from penstock.errors import DataError, LimitError, StorageError
 from penstock.log import Record, TransientError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.store._native import TermTuple
 
-MAX_TERMS = 100_000
-"""Terms that one request may carry."""
 MAX_REQUEST_BYTES = 64 << 20
 """Bytes of terms that one request may carry, and one answer."""
 _DECODED_AT_ONCE = 16  # terms of an answer that are made before its size is looked at again

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from penstock.cluster.dictionary import DictionaryService
 from penstock.cluster.election import Election
+from penstock.cluster.flight_server import DictionaryServer
 from penstock.cluster.heartbeats import Heart
 from penstock.cluster.known_terms import KnownTerms
-from penstock.cluster.rpc import DictionaryServer
 from penstock.errors import StorageError
 from penstock.log import TransientError
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.cluster.dictionary import MAX_REQUEST_BYTES, MAX_TERMS
+from penstock.cluster.dictionary import MAX_REQUEST_BYTES
+from penstock.cluster.term_tables import MAX_TERMS
 from penstock.errors import DataError, LimitError
 from penstock.log import TransientError
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from pyarrow import flight
 
-TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
-IDS = pa.schema([("id", pa.uint64())])
 MAX_CALLS = 1_024
 """Requests that one dictionary reads or answers at a time; those beyond are told to try again."""
 MAX_HELD_BYTES = 4 * MAX_REQUEST_BYTES

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from penstock.cluster.replica import Replica
-    from penstock.cluster.stored_graph import StoredGraph
-    from penstock.engine.runtime import Runtime
+    from penstock.cluster.replica import Replica, W
 
 Saved = dict[str, Any]
 
@@ -34,7 +32,7 @@ class ReplicaState:
     @classmethod
     def of(
         cls,
-        replica: Replica[Runtime] | Replica[StoredGraph],
+        replica: Replica[W],
         version: int,
         extra: Mapping[str, Any],
         of_stream: Callable[[Any], Saved],
@@ -86,7 +84,7 @@ def check(state: Saved, version: int, partitions: int, path: Path) -> None:
 
 
 def restore(
-    replica: Replica[Runtime] | Replica[StoredGraph],
+    replica: Replica[W],
     state: Saved,
     path: Path,
     restore_world: Callable[[], None],

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cluster.active import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 from penstock.cluster.status import accepted_record, refused_record
-from penstock.cluster.wanted import NotYetError
 from penstock.engine.declaration import check_settings
-from penstock.errors import DataError, LimitError, QueryError, UnknownStreamError
+from penstock.errors import DataError, LimitError, NotYetError, QueryError, UnknownStreamError
 from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
 

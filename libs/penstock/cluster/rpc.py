@@ -1,8 +1,7 @@
-"""The dictionary over the network: batched look-ups in columns, by Arrow Flight.
+"""The dictionary's client over the network: batched look-ups in columns, by Arrow Flight.
 
-One exchange a request: the client writes a table (terms as kind, lexical, datatype, lang; or ids), the server answers
-with the other. Errors keep their class. Requests are not authenticated: the port belongs in the cluster's own network.
-The server checks every request as it reads it (`flight_requests`).
+One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
+keep their class.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import flight
 
-from penstock.cluster.dictionary import MAX_TERMS
-from penstock.cluster.flight_requests import IDS, TERMS, Requests
+from penstock.cluster.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
@@ -25,86 +23,14 @@ from penstock.store import _native as native
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.cluster.dictionary import DictionaryService
     from penstock.engine.answers import Ids
     from penstock.store._native import TermTuple
 
-_ENCODE, _FIND, _DECODE = "encode", "find", "decode"
-_VERB_BYTES = 16
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20
 """Bytes of terms that a client asks for at once, where that is more than one."""
 _MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
 _FATES: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
-
-
-def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
-    """Return terms as a table."""
-    columns = list(zip(*terms, strict=True)) or [(), (), (), ()]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, TERMS, strict=True)], schema=TERMS)
-
-
-def table_terms(table: pa.Table) -> list[TermTuple]:
-    """Return a table's rows as terms."""
-    return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))
-
-
-class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer."""
-
-    def __init__(self, location: str, active: Callable[[], DictionaryService | None]) -> None:
-        super().__init__(location)
-        self._active = active
-        self._requests = Requests()
-        self.lock = Lock()
-        self.broken: PenstockError | None = None
-
-    def do_exchange(
-        self,
-        context: flight.ServerCallContext,  # noqa: ARG002
-        descriptor: flight.FlightDescriptor,
-        reader: flight.MetadataRecordBatchReader,
-        writer: flight.MetadataRecordBatchWriter,
-    ) -> None:
-        """Answer one request."""
-        verb = descriptor.command[:_VERB_BYTES].decode("utf-8", "replace")
-        if verb not in (_ENCODE, _FIND, _DECODE):
-            raise _refused(DataError(f"unknown verb {verb!r}"))
-        try:
-            with self._requests.reading() as intake:
-                found = self._found(verb, intake.table(reader, IDS if verb == _DECODE else TERMS))
-        except (DataError, LimitError) as error:
-            raise _refused(error) from error
-        except TransientError as error:
-            raise flight.FlightUnavailableError(str(error)) from error
-        writer.begin(found.schema)
-        writer.write_table(found)
-
-    def _found(self, verb: str, table: pa.Table) -> pa.Table:
-        """Ask the service. Where its log fails, what it holds may not be durable: it answers no more."""
-        with self.lock:
-            service = self._active()
-            if service is None or self.broken is not None:
-                raise flight.FlightUnavailableError("this dictionary is on standby")
-            try:
-                return self._answer(service, verb, table)
-            except (DataError, LimitError):
-                raise
-            except PenstockError as error:  # fenced; or the write failed
-                self.broken = error
-                raise flight.FlightUnavailableError(f"this dictionary ends: {error}") from error
-
-    @staticmethod
-    def _answer(service: DictionaryService, verb: str, table: pa.Table) -> pa.Table:
-        if verb == _ENCODE:
-            return pa.table([pa.array(service.encode(table_terms(table)))], schema=IDS)
-        if verb == _FIND:
-            return pa.table([pa.array(service.find(table_terms(table)))], schema=IDS)
-        return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
-
-
-def _refused(error: PenstockError) -> flight.FlightServerError:
-    return flight.FlightServerError(f"{type(error).__name__}: {error}")
 
 
 class FlightTerms:
@@ -125,7 +51,7 @@ class FlightTerms:
         """Ask in parts. Equal terms go in one part: two parts would give a blank node's label two nodes."""
         distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
         asked = list(distinct)
-        parts = [self._ids(_ENCODE, terms_table(asked[rows])) for rows in _pieces(list(map(_size, asked)))]
+        parts = [self._ids(ENCODE, terms_table(asked[rows])) for rows in _pieces(list(map(_size, asked)))]
         ids = np.concatenate([np.empty(0, np.uint64), *parts])
         return ids[[distinct[term] for term in terms]]
 
@@ -135,13 +61,13 @@ class FlightTerms:
         lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
         with self._lock:
             pieces = _pieces(np.sum(lengths, axis=0).tolist())
-            parts = [self._ids(_ENCODE, table.slice(rows.start, rows.stop - rows.start)) for rows in pieces]
+            parts = [self._ids(ENCODE, table.slice(rows.start, rows.stop - rows.start)) for rows in pieces]
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
         """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
         with self._lock:
-            parts = [self._ids(_FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
+            parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def _ids(self, verb: str, table: pa.Table) -> Ids:
@@ -156,7 +82,7 @@ class FlightTerms:
     def _decode(self, ids: Ids) -> list[TermTuple]:
         """Ask for terms, in halves where they are too large for one answer."""
         try:
-            return table_terms(self._ask(_DECODE, pa.table([pa.array(ids)], schema=IDS)))
+            return table_terms(self._ask(DECODE, pa.table([pa.array(ids)], schema=IDS)))
         except LimitError:
             if len(ids) < 2:
                 raise

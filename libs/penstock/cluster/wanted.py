@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.streams import NEVER
-from penstock.errors import PenstockError
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DISPATCHER
@@ -36,10 +35,6 @@ Needs = dict[str, frozenset[str] | None]
 _NEVER_MS = 1 << 62
 ASKED_MS = 60_000
 """How long adaptors let through what somebody who is not registered yet has asked for."""
-
-
-class NotYetError(PenstockError):
-    """Adaptors do not let through yet what a query looks at; they have been told: ask again in a moment."""
 
 
 def needs_of(statement: Statement) -> Needs:

@@ -22,6 +22,10 @@ class FollowedStream(Protocol):
     closed_ms: int | None
 
     @property
+    def declaration(self) -> Declaration:
+        """What its user said about it."""
+
+    @property
     def iri(self) -> str:
         """Its name."""
 
@@ -41,7 +45,11 @@ class FollowedStream(Protocol):
 
 
 class FollowedStreams(Protocol):
-    """The streams that there are."""
+    """The streams that there are. `next_number`: the stored graph's number for the next one."""
+
+    next_number: int
+
+    def __iter__(self) -> Iterator[FollowedStream]: ...
 
     def __contains__(self, iri: object) -> bool: ...
 

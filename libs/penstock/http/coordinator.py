@@ -22,9 +22,8 @@ from starlette.routing import Route
 from penstock.cluster.insertion import Insertion
 from penstock.cluster.load_files import Manifest
 from penstock.cluster.requests import declaration_of_json, declarations_of_json
-from penstock.cluster.wanted import NotYetError
 from penstock.engine.declaration import warnings_of
-from penstock.errors import DataError, UnknownStreamError
+from penstock.errors import DataError, NotYetError, UnknownStreamError
 from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
 

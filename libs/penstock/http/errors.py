@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
-from penstock.cluster.coordinator import NotActiveError
-from penstock.cluster.wanted import NotYetError
 from penstock.errors import (
     AwayError,
     DataError,
     LimitError,
+    NotActiveError,
+    NotYetError,
     PenstockError,
     QueryError,
     StorageError,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.cluster.coordinator import Coordinator, NotActiveError
+from penstock.cluster.coordinator import Coordinator
 from penstock.cluster.rpc import FlightTerms
+from penstock.errors import NotActiveError
 from penstock.http.coordinator import routes
 from penstock.runtime import Context, run
 from penstock.runtime.metrics import Tally

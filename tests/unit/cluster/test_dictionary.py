@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from penstock.cluster import dictionary
-from penstock.cluster.dictionary import MAX_TERMS, DictionaryService, record_key
+from penstock.cluster.dictionary import DictionaryService, record_key
 from penstock.cluster.dictionary_node import DictionaryNode
 from penstock.cluster.encoding import to_cluster
+from penstock.cluster.term_tables import MAX_TERMS
 from penstock.cluster.terms import TermCache
 from penstock.cluster.topics import ClusterTopics
 from penstock.engine.directory import DataDirectory

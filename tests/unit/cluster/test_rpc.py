@@ -8,11 +8,12 @@ import pytest
 from pyarrow import flight
 
 from penstock.cluster import flight_requests, rpc
-from penstock.cluster.dictionary import MAX_REQUEST_BYTES, MAX_TERMS
+from penstock.cluster.dictionary import MAX_REQUEST_BYTES
 from penstock.cluster.dictionary_node import DictionaryNode
-from penstock.cluster.flight_requests import IDS, Requests
-from penstock.cluster.flight_requests import TERMS as SCHEMA
-from penstock.cluster.rpc import FlightTerms, terms_table
+from penstock.cluster.flight_requests import Requests
+from penstock.cluster.rpc import FlightTerms
+from penstock.cluster.term_tables import IDS, MAX_TERMS, terms_table
+from penstock.cluster.term_tables import TERMS as SCHEMA
 from penstock.cluster.topics import ClusterTopics
 from penstock.errors import DataError, LimitError
 from penstock.log import MemoryLog, Partition, TransientError

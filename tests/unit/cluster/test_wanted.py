@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.wanted import ASKED_MS, Narrowing, NotYetError, grown, narrowed, timing_of, version_of
+from penstock.cluster.wanted import ASKED_MS, Narrowing, grown, narrowed, timing_of, version_of
+from penstock.errors import NotYetError
 from penstock.ingest.adaptor import Adaptor
 from penstock.ingest.dispatcher import Dispatcher
 from penstock.log import Partition, Record
