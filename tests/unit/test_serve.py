@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
@@ -15,7 +16,7 @@ from penstock.http.embedded import application
 from penstock.http.live import Feed, all_events, events
 from penstock.http.sparql import preferred
 from penstock.rdf.formats import Format
-from support import hostile
+from support import hostile, large_queries
 
 STREAM = "http://x/s"
 PATH = "/streams/" + quote(STREAM, safe="")
@@ -241,6 +242,34 @@ class TestQueries:
     def test_a_bad_one_is_told_with_its_place(self, http):
         told = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()
         assert (told["error"], told["line"]) == ("QueryError", "2")
+
+    @pytest.mark.parametrize("name", large_queries.NAMES)
+    def test_one_beyond_the_planning_limits_is_told_with_its_place_and_others_go_on(self, engine, http, name):
+        declared(http)
+        text, limits = large_queries.large_query(name, STREAM)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(http.put, "/queries/large", content=text)
+            assert http.put("/queries/q", content=QUERY).status_code == 200
+            pushed(http, (500, "x"))
+            answer = asked.result(120)
+        told = answer.json()
+        assert (answer.status_code, told["error"], told["line"]) == (400, "QueryLimitError", "2")
+        assert int(told["column"]) > 1
+        assert any(limit in told["message"] for limit in limits)
+        assert len(answer.content) < 2_000
+        assert list(http.get("/queries").json()) == ["q"]
+        feed = Feed(engine.queries["q"])
+        assert http.post(f"{PATH}/advance?timestamp=1000").status_code == 204
+        assert data_of(heard(feed, 1)[0])["time"] == 1000
+
+    @pytest.mark.parametrize("name", large_queries.NAMES)
+    def test_a_one_shot_query_beyond_the_planning_limits_is_told_with_its_place(self, http, name):
+        text, limits = large_queries.large_query(name, STREAM)
+        text = "\nSELECT * WHERE {" + text.partition("WHERE {")[2]
+        told = http.post("/sparql", data={"query": text})
+        assert (told.status_code, told.json()["error"], told.json()["line"]) == (400, "QueryLimitError", "2")
+        assert any(limit in told.json()["message"] for limit in limits)
+        assert http.post("/sparql", data={"query": "ASK {}"}).status_code == 200
 
     def test_explain_and_stored_data(self, http):
         data = http.post(
