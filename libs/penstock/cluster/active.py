@@ -19,7 +19,6 @@ from penstock.errors import DataError, LimitError, NotYetError
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
-from penstock.query.parser import parse
 from penstock.store import _native as native
 from penstock.store.arrow import TAG_IRI, TAG_SHIFT
 from penstock.wire import (
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.cluster.terms import TermService
     from penstock.cluster.topics import ClusterTopics
     from penstock.log import Log, TransactionalWriter
+    from penstock.query.ir import Statement
     from penstock.wire import Heartbeat
     from penstock.wire.codec import Wire
 
@@ -200,9 +200,10 @@ class Active:
         _check_size("a query's text", text, MAX_REQUEST_BYTES, "MAX_REQUEST_BYTES")
         if topic is not None and not self.registrar.stands(name, text, base, topic):
             self._topics.check_results(topic)
-        not_before_ms = self._await_adaptors(name, text, base, topic)
+        parsed = None if self.registrar.stands(name, text, base, topic) else self.registrar.parse(text, base)
+        not_before_ms = None if parsed is None else self._await_adaptors(parsed.statement)
         verb = self.registrar.replace if replace else self.registrar.register
-        change = verb(name, text, base, topic, not_before_ms)
+        change = verb(name, text, base, topic, not_before_ms, parsed=parsed)
         if topic is not None:
             self._create([Topic(topic)])
         self._command(change)
@@ -219,14 +220,14 @@ class Active:
             raise DataError(f"topic {topics[0].name} cannot be made: {error}") from error
 
     # ---- what adaptors discard
-    def _await_adaptors(self, name: str, text: str, base: str | None, topic: str | None) -> int | None:
+    def _await_adaptors(self, statement: Statement) -> int | None:
         """Let all through that a query looks at; NotYetError until all adaptors do. Returns the end of what is open
         now, and was cut before they did.
         """
-        if not self.wanted or self.registrar.stands(name, text, base, topic):
+        if not self.wanted:
             return None
         more, waits, ends = [], [], []
-        for iri, every in needs_of(parse(text, base)).items():
+        for iri, every in needs_of(statement).items():
             stream, wanted = self.registrar.streams.get(iri), self.wanted.get(iri)
             if stream is None or wanted is None or not stream.may_discard:
                 continue

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.cluster.wanted import Needs
     from penstock.engine.groups import Group
     from penstock.engine.member import Member
+    from penstock.query.budget import Budget
     from penstock.query.ir import Statement
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
@@ -50,6 +51,13 @@ class Beginning(NamedTuple):
     wanted: int = 0
     events_before: tuple[int, ...] = ()
     tuples_before: tuple[int, ...] = ()
+
+
+class Parsed(NamedTuple):
+    """A parsed text, and the budget that parsing has spent from: planning goes on with it."""
+
+    statement: Statement
+    budget: Budget
 
 
 @dataclass(slots=True)
@@ -133,15 +141,30 @@ class Registrar:
         return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
     # ---- queries
+    def parse(self, text: str, base: str | None = None) -> Parsed:
+        """Parse a query's text; QueryError where it is none."""
+        limits = self._runtime.core.limits
+        with planning(limits, text) as budget:
+            return Parsed(parse(text, base, limits=limits), budget)
+
     def register(
-        self, name: str, text: str, base: str | None = None, topic: str | None = None, not_before_ms: int | None = None
+        self,
+        name: str,
+        text: str,
+        base: str | None = None,
+        topic: str | None = None,
+        not_before_ms: int | None = None,
+        *,
+        parsed: Parsed | None = None,
     ) -> Change:
-        """Register a query; nothing where it stands so already. QueryError where it cannot be one."""
+        """Register a query; nothing where it stands so already. QueryError where it cannot be one. `parsed`: the text,
+        where `parse` has parsed it.
+        """
         if self.stands(name, text, base, topic):
             return Change()
-        limits = self._runtime.core.limits
-        with planning(limits, text):
-            return self._register(name, parse(text, base, limits=limits), base, topic, not_before_ms)
+        parsed = parsed or self.parse(text, base)
+        with planning(self._runtime.core.limits, text, budget=parsed.budget):
+            return self._register(name, parsed.statement, base, topic, not_before_ms)
 
     def _register(
         self, name: str, statement: Statement, base: str | None, topic: str | None, not_before_ms: int | None
@@ -190,18 +213,25 @@ class Registrar:
         return Change([record], {f"stream:{stream.iri}": record})
 
     def replace(
-        self, name: str, text: str, base: str | None = None, topic: str | None = None, not_before_ms: int | None = None
+        self,
+        name: str,
+        text: str,
+        base: str | None = None,
+        topic: str | None = None,
+        not_before_ms: int | None = None,
+        *,
+        parsed: Parsed | None = None,
     ) -> Change:
         """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
         known, before = self.queries.get(name), self.commands
         if known is None or self.stands(name, text, base, topic):
-            return self.register(name, text, base, topic, not_before_ms)
+            return self.register(name, text, base, topic, not_before_ms, parsed=parsed)
         if known.publishes is not None:
             message = f"query {name} publishes a stream: stop it before another takes its name"
             raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:
-            change.add(self.register(name, text, base, topic, not_before_ms))
+            change.add(self.register(name, text, base, topic, not_before_ms, parsed=parsed))
         except PenstockError:
             self.commands = before
             self.restore(known)

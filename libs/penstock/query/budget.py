@@ -122,16 +122,19 @@ class Budget:
 
 
 class planning:  # noqa: N801 - reads as a statement: with planning(limits, text)
-    """The block in which one text is read, checked or planned. Inside another one, that one's budget goes on.
+    """The block in which one text is read, checked or planned. Inside another one, that one's budget goes on; so does
+    `budget`, which is an earlier block's for the same text on the same thread.
 
     A Fault leaves the block as a QueryError; so do errors of a stack or memory that is too small, as a QueryLimitError.
     """
 
     __slots__ = ("_budget", "_token")
 
-    def __init__(self, limits: PlanningLimits, text: str, *, accepted: bool = False) -> None:
+    def __init__(
+        self, limits: PlanningLimits, text: str, *, accepted: bool = False, budget: Budget | None = None
+    ) -> None:
         self._token: Any = None
-        self._budget = _current.get() or Budget(limits, text, accepted=accepted)
+        self._budget = _current.get() or budget or Budget(limits, text, accepted=accepted)
 
     def __enter__(self) -> Budget:
         if _current.get() is None:

@@ -6,11 +6,17 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from penstock.cluster import registrar
+from penstock.engine.limits import Limits
+from penstock.errors import QueryLimitError
 from penstock.http import coordinator as coordinator_routes
+from penstock.query import parser
+from penstock.wire import StreamWanted
 from support.large_queries import NAMES, large_query
 from support.small_cluster import SmallCluster
 
@@ -92,3 +98,30 @@ def test_a_query_stands_whose_replacement_is_beyond_the_limits(cluster, name):
     assert statuses(cluster)["refused query q"]["error"] == "QueryLimitError"
     assert cluster.coordinator.queries["q"].text == COUNT
     assert_answers(cluster, "q")
+
+
+def test_a_registration_is_parsed_once(cluster, monkeypatch):
+    texts, parse_syntax = [], parser.parse_syntax
+
+    def counted(text, *given):
+        texts.append(text)
+        return parse_syntax(text, *given)
+
+    monkeypatch.setattr(parser, "parse_syntax", counted)
+    active = cluster.coordinator._active
+    assert active is not None
+    active.wanted["http://x/other"] = StreamWanted("http://x/other", 1, (), np.empty(0, np.int64), 1)
+    cluster.coordinator.register("q", COUNT)
+    cluster.coordinator.register("q", COUNT)  # it stands so
+    assert texts == [COUNT]
+
+
+def test_parsing_and_planning_of_a_registration_share_a_budget():
+    made = registrar.Registrar(Limits(planning_memory_mb=1))
+    made.declare(IRI, batch_ms=500)
+    parsed = made.parse(COUNT)
+    parsed.budget.bytes = 1 << 20  # as if parsing had spent all of it
+    with pytest.raises(QueryLimitError, match="planning_memory_mb"):
+        made.register("q", COUNT, parsed=parsed)
+    assert made.queries == {}
+    made.register("q", COUNT)
