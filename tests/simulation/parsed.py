@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import lru_cache
 from unittest.mock import patch
 
-from penstock.cluster import active, registrar
+from penstock.cluster import registrar
 from penstock.engine import oneshot
 from penstock.query.parser import parse
 
@@ -16,6 +16,6 @@ _remembered = lru_cache(maxsize=256)(parse)  # what it returns cannot be changed
 def parsing_once() -> ExitStack:
     """Let everybody share what was parsed, until the stack is closed."""
     stack = ExitStack()
-    for module in (active, registrar, oneshot):
+    for module in (registrar, oneshot):
         stack.enter_context(patch.object(module, "parse", _remembered))
     return stack
