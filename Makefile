@@ -81,7 +81,7 @@ lint: setup $(VENV)/.dev ## ruff, mypy --strict, stubtest, import-linter, clang-
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PYTHONPATH=libs $(BIN)/stubtest penstock.store._native --concise --ignore-disjoint-bases --allowlist tools/stubtest_allowlist.txt --ignore-unused-allowlist
+	PYTHONPATH=libs $(BIN)/stubtest penstock.core._native --concise --ignore-disjoint-bases --allowlist tools/stubtest_allowlist.txt --ignore-unused-allowlist
 	PYTHONPATH=libs $(BIN)/lint-imports --no-logo
 	find native \( -name '*.cpp' -o -name '*.hpp' \) -print0 | xargs -0 $(BIN)/clang-format --dry-run -Werror
 
@@ -115,4 +115,4 @@ wheel: $(VENV)/.tools ## A wheel in dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 clean: ## Remove what make built
-	rm -rf $(VENV) build dist libs/penstock/store/_native*.so
+	rm -rf $(VENV) build dist libs/penstock/core/_native*.so

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine import execution, oneshot
-from penstock.store import _native as native
+from penstock.engine.standing import execution
+from penstock.engine.oneshot import one_shot as oneshot
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.engine.core import Core
+    from penstock.engine.engine_core import EngineCore
 
 _CLOCK_LOOKS = 1_001
 
@@ -76,7 +77,7 @@ def core_times(again: int = 0) -> Iterator[dict[int, Executions]]:
             module.native = native
 
 
-def clock_cost_us(core: Core) -> float:
+def clock_cost_us(core: EngineCore) -> float:
     """What looking at the thread's clock adds to a `cpu` time: an execution of nothing, less its wall time."""
     plan = native.Plan({"slots": 1, "seed": [], "root": {"op": "seed", "id": 1}, "subplans": []})
     view = core.store.view()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the native module into libs/penstock/store (and, with "test", the native tests, which it runs).
+# Builds the native module into libs/penstock/core (and, with "test", the native tests, which it runs).
 #   native/build.sh            the module, Release
 #   native/build.sh test       tests, Release           native/build.sh asan | tsan    tests under sanitizers
 #   native/build.sh bench [T]  micro-benchmarks (or one of them; Google Benchmark), in build/native-bench
@@ -26,8 +26,8 @@ case "$mode" in
     # By renaming: processes that run go on with the file that they have mapped. Written over in place it would change
     # under them, and whichever thread comes next ends them.
     for module in build/module/_native*.so; do
-      cp "$module" "libs/penstock/store/.$(basename "$module").new"
-      mv -f "libs/penstock/store/.$(basename "$module").new" "libs/penstock/store/$(basename "$module")"
+      cp "$module" "libs/penstock/core/.$(basename "$module").new"
+      mv -f "libs/penstock/core/.$(basename "$module").new" "libs/penstock/core/$(basename "$module")"
     done ;;
   test)
     configure build/native-test -DPENSTOCK_MODULE=OFF -DPENSTOCK_TESTS=ON

@@ -13,14 +13,14 @@ if [ ! -e /usr/include/infiniband/verbs.h ] && command -v apt-get >/dev/null 2>&
   apt-get update -qq && apt-get install -y -qq --no-install-recommends libibverbs-dev >/dev/null
   PYTHON=python native/build.sh module
 fi
-if ! python -c 'import sys; from penstock.store._native import built_with_rdma as built; sys.exit(not built())'; then
+if ! python -c 'import sys; from penstock.core._native import built_with_rdma as built; sys.exit(not built())'; then
   echo "test-rdma: NOT RUN: the module was built without RDMA (Debian: apt install libibverbs-dev, then native/build.sh)"
   exit 0
 fi
 PYTHON=python native/build.sh only dataplane_torn_test
 PYTHON=python native/build.sh only remote_torn_test
 tests=(bash tools/test_rdma_inside.sh)
-if [ -n "$(python -c 'from penstock.store._native import rdma_devices; print(*rdma_devices())')" ]; then
+if [ -n "$(python -c 'from penstock.core._native import rdma_devices; print(*rdma_devices())')" ]; then
   exec "${tests[@]}"
 fi
 status=0

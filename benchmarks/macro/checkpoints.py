@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, check
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.harness import Finding
-    from penstock.dataplane import Transport
+    from penstock.remote import Transport
     from penstock.query.planning.placement import Execution
 
 COMMAND = "python -m benchmarks nodes"

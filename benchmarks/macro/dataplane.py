@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, WrongAnswerError
-from penstock.dataplane import Server, connect
-from penstock.store import _native as native
+from penstock.remote import Server, connect
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

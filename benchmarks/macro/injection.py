@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.harness import Row, Spent, check, quantile, spent
 from benchmarks.macro.lsbench import QUERIES
 from benchmarks.macro.sample import BATCH_MS, Sample
-from penstock.engine.windows import SlidingWindow
+from penstock.engine.windows.window_contents import SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

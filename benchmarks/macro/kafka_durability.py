@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_spine import Spine, kafka
+from benchmarks.macro.kafka_spine import Sequencer, kafka
 from penstock.log import MemoryLog, Record, Topic
 from penstock.wire import ShardBatch, encode
 
@@ -54,11 +54,11 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
 
 
 def _rate(log: Log, how: str, queries: int, batches: int, checkpoint_every: int) -> Iterator[Row]:
-    spine = Spine(log, queries, PER_BATCH)
-    spine.extend(batches)
+    sequencer = Sequencer(log, queries, PER_BATCH)
+    sequencer.extend(batches)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        took = spine.run("e", Path(folder) if checkpoint_every else None, checkpoint_every)
-    check(spine.results(queries * batches), queries * batches, f"evaluations, {how}")
+        took = sequencer.run("e", Path(folder) if checkpoint_every else None, checkpoint_every)
+    check(sequencer.results(queries * batches), queries * batches, f"evaluations, {how}")
     rate = queries * batches / took.cpu_s
     wall = queries * batches / took.wall_s
     yield Row(

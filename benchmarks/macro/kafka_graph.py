@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check, quantile
 from benchmarks.macro.kafka_cluster import STEP_MS, Paced, Results, Running, running
-from penstock.engine.answers import Solutions
+from penstock.engine.answers.answer_values import Solutions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

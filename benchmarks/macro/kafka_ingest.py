@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import LeftOutError, Row, check, quantile
 from penstock.errors import StorageError
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import Dispatcher
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import END, START, MemoryLog, Partition, Record, Topic, TransientError
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
-from penstock.store import _native as native
+from penstock.core import _native as native
 from penstock.wire import ShardBatch, StreamDeclaration, decode, encode
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import Finding
     from penstock.log import Log
-    from penstock.store._native import Ids, TermTuple
+    from penstock.core._native import Ids, TermTuple
 
 COMMAND = "python -m benchmarks kafka_ingest"
 NAMES = TopicNames("bench")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_spine import BATCH_MS, Spine, kafka
+from benchmarks.macro.kafka_spine import BATCH_MS, Sequencer, kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +26,17 @@ TAIL, QUERIES, PER_BATCH = 100, 20, 25
 def run(*, tiny: bool = False) -> Iterator[Finding]:
     """Rows by the number of batches in the log."""
     with kafka() as log, tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        spine = Spine(log, QUERIES, PER_BATCH)
+        sequencer = Sequencer(log, QUERIES, PER_BATCH)
         for length in (20,) if tiny else LENGTHS:
             tail = length // 5 if tiny else TAIL
-            spine.extend(length - tail - spine.batches)
-            spine.run("e", Path(folder))  # which leaves a checkpoint
-            spine.extend(tail)
-            spine.run("e")  # commits the tail's results
+            sequencer.extend(length - tail - sequencer.batches)
+            sequencer.run("e", Path(folder))  # which leaves a checkpoint
+            sequencer.extend(tail)
+            sequencer.run("e")  # commits the tail's results
             seconds = length * BATCH_MS // 1000
             for how, directory in (("the whole log", None), (f"a checkpoint and {tail} batches", Path(folder))):
-                took = spine.run("e", directory, save=False)
-                name = f"Recovery: {length:,} batches ({seconds} s, {length * spine.tuples_a_batch:,} tuples), {how}"
+                took = sequencer.run("e", directory, save=False)
+                name = f"Recovery: {length:,} batches ({seconds} s, {length * sequencer.tuples_a_batch:,} tuples), {how}"
                 yield Row(name, took.wall_s, "s", COMMAND, clock="wall", other_clock=took.cpu_s)
-        evaluations = QUERIES * spine.batches
-        check(spine.results(evaluations), evaluations, "evaluations: none lost, none doubled")
+        evaluations = QUERIES * sequencer.batches
+        check(sequencer.results(evaluations), evaluations, "evaluations: none lost, none doubled")

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.harness import LeftOutError, check
 from benchmarks.macro.kafka_cluster import TRIPLES, event
-from penstock.cluster.checkpoint import ReplicaFactory
-from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.query_engine import QueryEngine
-from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import DataDirectory
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import Dispatcher
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
@@ -70,7 +70,7 @@ def kafka() -> Iterator[Log]:
 
 
 @dataclass(slots=True)
-class Spine:
+class Sequencer:
     """One cluster's log: `queries` look-ups of one thing each over the last second, and what was closed so far."""
 
     log: Log
@@ -161,7 +161,7 @@ class Spine:
 
     def _placed(self, engine: QueryEngine, name: str) -> bool:
         """Step the coordinator, and of the engine its heartbeat only, until all buckets are the engine's."""
-        engine._heart.beat()
+        engine._heartbeat_sender.beat()
         self._coordinator.step(0.01)
         mine = engine._placement.buckets_of(name)
         return mine is not None and len(mine) == self.topics.buckets

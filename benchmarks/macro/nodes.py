@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.harness import Finding
-    from penstock.dataplane import Transport
+    from penstock.remote import Transport
 
 COMMAND = "python -m benchmarks nodes"
 SIZES = (64, 1_024, 10_000)

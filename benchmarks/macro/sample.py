@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     import penstock
-    from penstock.engine.answers import Ids
+    from penstock.engine.answers.answer_values import Ids
     from penstock.node import Nodes
 
 STREAMS = "http://lsbench.example/stream/"

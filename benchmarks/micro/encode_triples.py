@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.store import _native
+from penstock.core import _native
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
-    "AwayError",
+    "UnavailableError",
     "DataError",
     "DataPlaneError",
     "LimitError",
@@ -90,7 +90,7 @@ class StorageError(PenstockError):
     """A checkpoint or region that cannot be read or written."""
 
 
-class AwayError(PenstockError):
+class UnavailableError(PenstockError):
     """A service that is needed does not answer. Nothing of the call took effect: it may be made again, later."""
 
 

@@ -1,4 +1,4 @@
-// The private module penstock.store._native; its face is libs/penstock/store/_native.pyi.
+// The private module penstock.core._native; its face is libs/penstock/core/_native.pyi.
 #include <nanobind/nanobind.h>
 
 #include "arrays.hpp"

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.ingest import adapting
+from penstock.ingest import event_adapter as adapting
 from penstock.log import Partition, Record, TransientError
 from penstock.log.topics import TopicNames
 from penstock.spark import stream_task, task

@@ -26,7 +26,7 @@ def answers(system: Any, clauses: str, where: str, select: str = "SELECT ?s ?o",
 
 
 @pytest.fixture
-def world(system: Any) -> Any:
+def state_machine(system: Any) -> Any:
     """Stored: `stored p d`, graph g: `in_g p x`, graph h: `in_h p x`; streams s (timing) and t (absorbed into graph g)."""
     system.declare(S, timing="all")
     system.declare(T, absorb_into=G)
@@ -85,16 +85,16 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_clauses_make_the_dataset(world: Any, case: str) -> None:
+def test_clauses_make_the_dataset(state_machine: Any, case: str) -> None:
     clauses, where, expected = CASES[case]
-    if world.kind == "oracle" and "variable" in case:
+    if state_machine.kind == "oracle" and "variable" in case:
         pytest.skip("the model's plain-text reference knows no hidden graphs")
-    assert answers(world, clauses, where, "SELECT ?s") == expected
+    assert answers(state_machine, clauses, where, "SELECT ?s") == expected
 
 
-def test_a_variable_graph_binds_the_streams_iri(world: Any) -> None:
+def test_a_variable_graph_binds_the_streams_iri(state_machine: Any) -> None:
     clauses = f"FROM NAMED STREAM <{S}> {W} FROM NAMED <{H}>"
-    assert answers(world, clauses, "GRAPH ?g { ?s :p ?o }", "SELECT ?g ?s") == [("h", "in_h"), ("stream/s", "of_s")]
+    assert answers(state_machine, clauses, "GRAPH ?g { ?s :p ?o }", "SELECT ?g ?s") == [("h", "in_h"), ("stream/s", "of_s")]
 
 
 def test_timing_tuples_are_never_stored_and_timeless_ones_are_both(system: Any) -> None:

@@ -28,7 +28,7 @@ print(node.server.counters()["reads"], flush=True)
 ENGINE = """
 import json, random, sys
 import numpy as np
-from penstock.dataplane import PlaneLimits, connect
+from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataPlaneError
 from support.plane_regions import SECRET, expected, read
 port, batches = int(sys.argv[1]), int(sys.argv[2])

@@ -14,7 +14,7 @@ pytest.importorskip("confluent_kafka")
 from typing import TYPE_CHECKING
 
 from penstock.client import Client
-from penstock.errors import AwayError
+from penstock.errors import UnavailableError
 from support.cluster_load import IRI, Load, small
 
 if TYPE_CHECKING:
@@ -78,5 +78,5 @@ def _metrics(url: str) -> str:
 def _count(client: Client, ask: str) -> int:
     try:
         return int(next(iter(client.query(ask)))["n"])
-    except AwayError:  # the engine that was asked has yet to reach its stores
+    except UnavailableError:  # the engine that was asked has yet to reach its stores
         return -1

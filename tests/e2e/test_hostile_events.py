@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from e2e.test_ingest_kafka import Cluster, wait
-from penstock.cluster.flight_server import DictionaryServer
+from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.log import Record
 from penstock.rdf.formats import Format
 from support.hostile import DOCUMENTS, TOKENS

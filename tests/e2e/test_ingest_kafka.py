@@ -21,12 +21,12 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.refused import DeadLetter, LateEvent
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.ingest.refused_records import DeadLetter, LateEvent
 from penstock.log import START, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
-from penstock.store import _native as native
+from penstock.core import _native as native
 from penstock.wire import ShardBatch, StreamDeclaration, encode
 from support.records import record_of
 
@@ -443,7 +443,7 @@ def test_health_tells_when_the_broker_is_away(tmp_path, topic_prefix, broker):
 def test_settings_that_are_wrong_end_a_service_with_a_reason():
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "libs"), "PENSTOCK_SHARDS": "none"}
     environment.pop("PENSTOCK_BOOTSTRAP_SERVERS", None)
-    command = [sys.executable, "-m", "penstock.services.dispatcher"]
+    command = [sys.executable, "-m", "penstock.services.dispatcher.service"]
     done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "PENSTOCK_BOOTSTRAP_SERVERS" in done.stderr

@@ -102,10 +102,10 @@ def test_who_is_refused_is_told_why(
 ):
     log = opened(monkeypatch, secure | {setting: value})
     try:
-        deadline, trouble = time.monotonic() + BOUND_S, ""
-        while told not in trouble and time.monotonic() < deadline:
-            trouble = log.trouble(1.0) or "nothing"
-        assert told in trouble
+        deadline, last_error = time.monotonic() + BOUND_S, ""
+        while told not in last_error and time.monotonic() < deadline:
+            last_error = log.last_error(1.0) or "nothing"
+        assert told in last_error
     finally:
         log.close()
 
@@ -113,7 +113,7 @@ def test_who_is_refused_is_told_why(
 def test_a_service_becomes_ready_and_ends_in_order(secure: dict[str, str], topic_prefix, tmp_path: Path):
     port = free_port()
     own = {"PENSTOCK_PREFIX": topic_prefix, "PENSTOCK_HTTP_PORT": str(port), "PENSTOCK_INSTANCE": "d"}
-    command = [sys.executable, "-m", "penstock.services.dispatcher"]
+    command = [sys.executable, "-m", "penstock.services.dispatcher.service"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, env=os.environ | secure | own, stdout=log, stderr=log)
     try:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from e2e.test_ingest_kafka import IRI, ROOT, SHARDS, cluster, wait  # noqa: F401 - a fixture
-from penstock.ingest.refused import LateEvent
+from penstock.ingest.refused_records import LateEvent
 from penstock.log import MAX_RECORD_BYTES, Partition, Record
 from penstock.log.sizes import wire_bytes
 from penstock.wire import ShardBatch, Tuples, encode

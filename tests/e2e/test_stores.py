@@ -14,7 +14,7 @@ pytest.importorskip("confluent_kafka")
 from penstock.cli.up import LocalCluster
 from penstock.client import Client
 from penstock.errors import StorageError
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from penstock.broker import Broker

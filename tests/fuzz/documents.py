@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from fuzz.mutation import mutated
 from penstock.errors import DataError
-from penstock.ingest.adaptor import Adaptor
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import parse
-from penstock.store import _native as native
+from penstock.core import _native as native
 from penstock.wire import StreamDeclaration, Tuples, encode
 from support.hostile import DOCUMENTS, RDF, TOKENS
 from support.records import record_of

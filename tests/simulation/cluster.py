@@ -8,17 +8,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.cluster.checkpoint import ReplicaFactory
-from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.election import Election
-from penstock.cluster.query_engine import QueryEngine
-from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import DataDirectory
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.replication.election import Election
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import Dispatcher
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
@@ -161,7 +161,7 @@ class Cluster:
         self.clock.advance(self.rng.choice([0, 1, 10, 60]))
         self._step(self.rng.choice(self.everybody))
         if not self.faults.calm:
-            self._trouble()
+            self._last_error()
 
     def meanwhile(self) -> None:
         """What goes on while the process that runs now is held up between two effects."""
@@ -217,7 +217,7 @@ class Cluster:
         if process.start is None:
             self.everybody.remove(process)
 
-    def _trouble(self) -> None:
+    def _last_error(self) -> None:
         rng = self.rng
         if rng.random() < 0.01:
             self._kill(rng.choice(self.everybody))

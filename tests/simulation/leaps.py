@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from random import Random
 
-    from penstock.engine.gaps import Gap
+    from penstock.event_time.gaps import Gap
     from penstock.wire import QueryRegistration
     from simulation.producers import Source
 

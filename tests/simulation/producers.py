@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.grid import batch_start
+from penstock.event_time.grid import batch_start
 from penstock.log import Record, Topic, TransientError
 from simulation.faults import Crash
 

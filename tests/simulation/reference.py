@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cluster.result_sinks import result_line
-from penstock.engine.grid import closed_until
+from penstock.services.query_engine.result_sinks import result_line
+from penstock.event_time.grid import closed_until
 from penstock.wire import (
     DispatcherState,
     QueryRegistration,
@@ -33,7 +33,7 @@ from simulation.producers import EVENT, FAR, HEARTBEAT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.ingest.refused import LateEvent
+    from penstock.ingest.refused_records import LateEvent
     from penstock.wire import Tuples
     from simulation.leaps import Gaps
     from simulation.producers import Producers, Sent, Source

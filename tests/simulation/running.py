@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.cluster.status import MAX_TOLD_GAPS
-from penstock.engine.gaps import Gap
+from penstock.replication.status_topic import MAX_TOLD_GAPS
+from penstock.event_time.gaps import Gap
 from penstock.errors import UnknownStreamError
-from penstock.ingest.refused import DeadLetter, LateEvent, read_refused
+from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
 from penstock.wire import Tuples, decode
 from property import cases, profiles

@@ -13,7 +13,7 @@ from penstock.wire import QueryRegistration, QueryStop, decode
 from simulation.cluster import Cluster
 
 if TYPE_CHECKING:
-    from penstock.cluster.coordinator import Coordinator
+    from penstock.services.coordinator.coordinator import Coordinator
 
 IRI = "http://x/s"
 TEXTS = tuple(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.pace import GridPace
+from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
 from simulation.planted import (
     ForgetfulAdaptor,
@@ -105,18 +105,18 @@ def test_every_result_is_committed_exactly_once_by_engines_that_take_steps_to_st
 def test_every_result_is_committed_exactly_once_where_batches_have_several_records(monkeypatch, modes):
     """Processes die, are replaced and make checkpoints between the records of a batch, and between transactions."""
     monkeypatch.setattr("penstock.wire.parts.PART_TUPLES", 1)
-    monkeypatch.setattr("penstock.ingest.dispatcher.TRANSACTION_BYTES", 1_000)
+    monkeypatch.setattr("penstock.services.dispatcher.dispatcher.TRANSACTION_BYTES", 1_000)
     hold(range(500, 512), lambda seed: {**modes, "discards": seed % 4 == 1})
 
 
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
-    monkeypatch.setattr("penstock.cluster.result_sinks.MAX_LINE_BYTES", 300)
+    monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 300)
     hold(range(1, 9), discarding)
 
 
 def in_slices(monkeypatch):
     for name, most in (("AT_ONCE", 1), ("TURN_INSTANTS", 2), ("SLICE_INSTANTS", 3)):
-        monkeypatch.setattr(f"penstock.cluster.catching_up.{name}", most)
+        monkeypatch.setattr(f"penstock.services.query_engine.catch_up.{name}", most)
 
 
 def test_queries_that_catch_up_in_slices_lose_and_double_nothing(monkeypatch):
@@ -201,12 +201,12 @@ def test_an_engine_that_commits_half_a_pass_is_found():
 
 def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
     """What adaptors have cut to fewer predicates than a new query wants must not count as seen by it (ADR 45)."""
-    monkeypatch.setattr("penstock.cluster.active.KnownVersions", HastyVersions)
+    monkeypatch.setattr("penstock.services.coordinator.active_state.KnownVersions", HastyVersions)
     assert any(_fails(seed, {"discards": True}) for seed in range(50, 70))
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):
-    monkeypatch.setattr("penstock.engine.cohorts.GridPace", lambda grid, last, _: GridPace(grid, last))
+    monkeypatch.setattr("penstock.engine.standing.cohorts.GridPace", lambda grid, last, _: GridTrigger(grid, last))
     assert any(_fails(seed, {"leaps": True}) for seed in range(20))
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from penstock.errors import StorageError
-from penstock.ingest.adaptor import Adaptor
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.log import FencedError, Partition, Record, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
@@ -25,7 +25,7 @@ def dictionary():
         yield running
 
 
-class World:
+class StateMachine:
     """A cluster's topics on the broker, under names of their own; adaptors of it."""
 
     def __init__(self, bootstrap_servers, prefix, spark, dictionary, checkpoint):
@@ -53,12 +53,12 @@ class World:
 
 
 @pytest.fixture
-def world(spark, broker, topic_prefix, dictionary, tmp_path):  # noqa: F811
+def state_machine(spark, broker, topic_prefix, dictionary, tmp_path):  # noqa: F811
     try:
         connector_jars()
     except StorageError as error:
         pytest.skip(str(error))
-    made = World(broker.bootstrap_servers, topic_prefix, spark, dictionary, tmp_path / "checkpoint [1]")
+    made = StateMachine(broker.bootstrap_servers, topic_prefix, spark, dictionary, tmp_path / "checkpoint [1]")
     yield made
     made.log.close()
 
@@ -84,64 +84,64 @@ def once(written):
 
 
 @pytest.mark.parametrize("checkpoint_ms", [0, 1_000])
-def test_it_writes_what_the_plain_adaptor_writes(world, checkpoint_ms):
-    produced = adaptors.messages(world.names)
-    adaptors.declare(world.log, world.names)
-    world.produce(produced)
-    adaptor = world.adaptor(checkpoint_ms=checkpoint_ms)
-    until(world.all_done, adaptor)
+def test_it_writes_what_the_plain_adaptor_writes(state_machine, checkpoint_ms):
+    produced = adaptors.messages(state_machine.names)
+    adaptors.declare(state_machine.log, state_machine.names)
+    state_machine.produce(produced)
+    adaptor = state_machine.adaptor(checkpoint_ms=checkpoint_ms)
+    until(state_machine.all_done, adaptor)
     assert sum(adaptor.lag().values()) == 0
     adaptor.close()
-    expected, plain = adaptors.by_plain(world.names, world.dictionary, produced)
-    assert world.written() == expected
+    expected, plain = adaptors.by_plain(state_machine.names, state_machine.dictionary, produced)
+    assert state_machine.written() == expected
     made = plain.adapting
     assert (adaptor.events, adaptor.tuples, adaptor.dead) == (made.events, made.tuples, made.dead)
 
 
-def test_streams_declared_later_and_restarts_lose_nothing(world):
+def test_streams_declared_later_and_restarts_lose_nothing(state_machine):
     """One stream, then both, each time a new query over the same checkpoint, small batches; a restart in silence, too."""
-    every = adaptors.messages(world.names)
+    every = adaptors.messages(state_machine.names)
     first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
-    world.produce(first)
-    adaptors.declare(world.log, world.names, "b")
-    adaptor = world.adaptor(max_events=100)
-    done = Partition(world.names.events("b"), 0)
-    until(lambda: world.log.committed(world.group, [done]).get(done), adaptor)
-    assert not world.log.committed(world.group, [Partition(world.names.events("a"), 0)])
-    adaptors.declare(world.log, world.names)
+    state_machine.produce(first)
+    adaptors.declare(state_machine.log, state_machine.names, "b")
+    adaptor = state_machine.adaptor(max_events=100)
+    done = Partition(state_machine.names.events("b"), 0)
+    until(lambda: state_machine.log.committed(state_machine.group, [done]).get(done), adaptor)
+    assert not state_machine.log.committed(state_machine.group, [Partition(state_machine.names.events("a"), 0)])
+    adaptors.declare(state_machine.log, state_machine.names)
     until(lambda: adaptor.events > 100, adaptor)
     adaptor.close()
-    adaptor = world.adaptor()
-    world.produce(second)
-    until(world.all_done, adaptor)
+    adaptor = state_machine.adaptor()
+    state_machine.produce(second)
+    until(state_machine.all_done, adaptor)
     adaptor.close()
-    adaptor = world.adaptor()
+    adaptor = state_machine.adaptor()
     adaptor.step(0.1)
-    assert world.all_done()
+    assert state_machine.all_done()
     adaptor.close()
-    expected, _ = adaptors.by_plain(world.names, world.dictionary, [*first, *second])
-    assert once(world.written()) == expected
+    expected, _ = adaptors.by_plain(state_machine.names, state_machine.dictionary, [*first, *second])
+    assert once(state_machine.written()) == expected
 
 
-def test_more_is_wanted_while_it_runs(world):
+def test_more_is_wanted_while_it_runs(state_machine):
     """What comes behind the change has it; the records, and a mark in each partition, tell by which version they are cut."""
-    every = adaptors.messages(world.names)
+    every = adaptors.messages(state_machine.names)
     first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
-    adaptors.declare(world.log, world.names)
-    adaptors.want(world.log, world.names, 1, "http://x/q")
-    world.produce(first)
-    adaptor = world.adaptor()
-    until(world.all_done, adaptor)
-    before = once(world.written())
+    adaptors.declare(state_machine.log, state_machine.names)
+    adaptors.want(state_machine.log, state_machine.names, 1, "http://x/q")
+    state_machine.produce(first)
+    adaptor = state_machine.adaptor()
+    until(state_machine.all_done, adaptor)
+    before = once(state_machine.written())
     assert before.versions == {1}
     assert all("http://x/p" not in str(event) for events in before.events.values() for event in events)
-    adaptors.want(world.log, world.names, 2, "http://x/q", "http://x/p")
-    until(lambda: 2 in world.written().versions, adaptor)  # although nothing comes
-    world.produce(second)
-    until(world.all_done, adaptor)
+    adaptors.want(state_machine.log, state_machine.names, 2, "http://x/q", "http://x/p")
+    until(lambda: 2 in state_machine.written().versions, adaptor)  # although nothing comes
+    state_machine.produce(second)
+    until(state_machine.all_done, adaptor)
     adaptor.close()
-    found = once(world.written())
-    whole, _ = adaptors.by_plain(world.names, world.dictionary, [*first, *second], ["http://x/q", "http://x/p"])
+    found = once(state_machine.written())
+    whole, _ = adaptors.by_plain(state_machine.names, state_machine.dictionary, [*first, *second], ["http://x/q", "http://x/p"])
     for name, events in found.events.items():
         known = len(before.events[name])
         assert events[:known] == before.events[name]
@@ -149,50 +149,50 @@ def test_more_is_wanted_while_it_runs(world):
         assert sum("http://x/p" in str(event) for event in events[known:]) > 50
 
 
-def test_plain_and_spark_take_over_from_one_another(world):
-    produced = adaptors.messages(world.names)
+def test_plain_and_spark_take_over_from_one_another(state_machine):
+    produced = adaptors.messages(state_machine.names)
     third = len(produced) // 3
-    adaptors.declare(world.log, world.names)
+    adaptors.declare(state_machine.log, state_machine.names)
 
     def by_spark(records):
-        world.produce(records)
-        adaptor = world.adaptor()
-        until(world.all_done, adaptor)
+        state_machine.produce(records)
+        adaptor = state_machine.adaptor()
+        until(state_machine.all_done, adaptor)
         adaptor.close()
 
     by_spark(produced[:third])
-    world.produce(produced[third : 2 * third])
-    plain = Adaptor(world.log, world.names, world.dictionary.service, world.group)
-    until(world.all_done, plain)
+    state_machine.produce(produced[third : 2 * third])
+    plain = Adaptor(state_machine.log, state_machine.names, state_machine.dictionary.service, state_machine.group)
+    until(state_machine.all_done, plain)
     plain.close()
     by_spark(produced[2 * third :])
-    assert world.written() == adaptors.by_plain(world.names, world.dictionary, produced)[0]
+    assert state_machine.written() == adaptors.by_plain(state_machine.names, state_machine.dictionary, produced)[0]
 
 
-def test_a_second_driver_takes_over_and_the_first_ends(world):
-    adaptors.declare(world.log, world.names)
-    first = world.adaptor()
-    second = world.adaptor()
-    world.produce(adaptors.messages(world.names)[:10])
+def test_a_second_driver_takes_over_and_the_first_ends(state_machine):
+    adaptors.declare(state_machine.log, state_machine.names)
+    first = state_machine.adaptor()
+    second = state_machine.adaptor()
+    state_machine.produce(adaptors.messages(state_machine.names)[:10])
     with pytest.raises(FencedError):
         until(lambda: False, first)
     first.close()
-    until(world.all_done, second)
+    until(state_machine.all_done, second)
     second.close()
 
 
-def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(world):
-    adaptors.declare(world.log, world.names)
-    world.dictionary, kept = adaptors.Dictionary("grpc://127.0.0.1:1", world.dictionary.service), world.dictionary
-    world.produce([Record(world.names.events("a"), adaptors.LINE)])
-    adaptor = world.adaptor(give_up_s=0.1)
+def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(state_machine):
+    adaptors.declare(state_machine.log, state_machine.names)
+    state_machine.dictionary, kept = adaptors.Dictionary("grpc://127.0.0.1:1", state_machine.dictionary.service), state_machine.dictionary
+    state_machine.produce([Record(state_machine.names.events("a"), adaptors.LINE)])
+    adaptor = state_machine.adaptor(give_up_s=0.1)
     for _ in range(4):
         with pytest.raises(TransientError, match="no dictionary answers"):
             until(lambda: False, adaptor)
     with pytest.raises(StorageError, match=r"no dictionary answers.*5 times"):
         until(lambda: False, adaptor)
     adaptor.close()
-    world.dictionary = kept
-    adaptor = world.adaptor()
+    state_machine.dictionary = kept
+    adaptor = state_machine.adaptor()
     until(lambda: adaptor.events == 1, adaptor)
     adaptor.close()

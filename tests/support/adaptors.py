@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.flight_server import DictionaryServer
-from penstock.cluster.topics import ClusterTopics
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.refused import DeadLetter
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dictionary.flight_server import DictionaryServer
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.ingest.refused_records import DeadLetter
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
 from penstock.wire import StreamDeclaration, StreamWanted, Tuples, encode

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import penstock
 from penstock.cli.demo_cluster import content
 from penstock.cli.up import LocalCluster
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.ingest.dispatcher import Dispatcher
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
@@ -59,7 +59,7 @@ def declaration(iri: str = IRI, name: str = "s", number: int = 1, **settings: in
     )
 
 
-class World:
+class StateMachine:
     """A log with events and tuples of one-triple events; the adaptor is played by the test."""
 
     def __init__(self, partitions: int = 1) -> None:

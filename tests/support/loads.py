@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.cluster.load_files import LoadFile, Manifest
-from penstock.store import _native as native
-from penstock.store import arrow as co
+from penstock.replication.load_files import LoadFile, Manifest
+from penstock.core import _native as native
+from penstock.core import arrow as co
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.cluster.terms import TermService
+    from penstock.term_ids.cluster_terms import TermService
 
 Triple = tuple[str, str, str, str]
 """Graph ("" = default), subject, predicate, object: all IRIs."""

@@ -14,7 +14,7 @@ import threading
 import traceback
 from pathlib import Path
 
-from penstock.node.serving import start_node
+from penstock.remote.control_server import start_node
 
 SECRET = b"the secret of the tests' nodes"
 RDMA_DEVICES = os.environ.get("PENSTOCK_RDMA_DEVICES", ",").split(",")  # of nodes, of engines; empty: the first

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.dataplane import PlaneLimits
+from penstock.remote import PlaneLimits
 from penstock.node import Address, Nodes
 from support.node_host import RDMA_DEVICES, SECRET
 

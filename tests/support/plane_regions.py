@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.dataplane import Server
+from penstock.remote import Server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.store import _native as native
+    from penstock.core import _native as native
 
 SECRET = b"the secret of a test, long enough"
 

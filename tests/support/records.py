@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.ingest.refused import read_refused
+from penstock.ingest.refused_records import read_refused
 from penstock.wire import decode
 
 if TYPE_CHECKING:

@@ -11,22 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cluster.encoding import to_cluster
-from penstock.cluster.terms import OWN_BLANKS, ClusterCore, TermCache, asking
-from penstock.engine.core import Core
-from penstock.engine.evaluate import Evaluator
-from penstock.engine.events import EventParser
+from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, asking
+from penstock.engine.engine_core import EngineCore
+from penstock.engine.standing.evaluator import Evaluator
+from penstock.engine.intake.events import EventParser
 from penstock.engine.limits import Limits
-from penstock.engine.oneshot import OneShot
+from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.runtime import Runtime
-from penstock.engine.storing import Document, insert
+from penstock.engine.intake.graph_loading import Document, insert
 from penstock.query.parser import parse
-from penstock.store import _native as native
+from penstock.core import _native as native
 from support.systems import EngineSystem
 
 if TYPE_CHECKING:
-    from penstock.engine.blocks import Block
-    from penstock.engine.cohorts import Cohort
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.standing.cohorts import Cohort
 
 
 class Service:
@@ -81,7 +81,7 @@ class SplitSystem(EngineSystem):
         runtime.evaluator.service = self.service
         engine._one_shot = OneShot(asking(core), runtime.streams, engine._texts)
         engine._parser = EventParser(self.service.terms, limits.max_event_bytes)
-        self._whole = Core(whole.store, self.service.terms, limits, whole.clock, whole.random, whole.foreign)
+        self._whole = EngineCore(whole.store, self.service.terms, limits, whole.clock, whole.random, whole.foreign)
 
     def _open(self) -> Any:
         return penstock.Engine(shards=self.shards)

@@ -14,12 +14,12 @@ from penstock.cli.app import app
 
 pytest.importorskip("confluent_kafka")
 
-from penstock.services.adaptor import AdaptorSettings
-from penstock.services.cluster_settings import ClientSettings
-from penstock.services.dictionary import DictionarySettings
-from penstock.services.dispatcher import DispatcherSettings
-from penstock.services.query_engine import QueryEngineSettings
-from penstock.services.store import StoreSettings
+from penstock.services.adaptor.service import AdaptorSettings
+from penstock.runtime.cluster_settings import ClientSettings
+from penstock.services.dictionary.service import DictionarySettings
+from penstock.services.dispatcher.service import DispatcherSettings
+from penstock.services.query_engine.service import QueryEngineSettings
+from penstock.services.store.service import StoreSettings
 
 if TYPE_CHECKING:
     from penstock.runtime.settings import ServiceSettings

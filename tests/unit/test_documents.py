@@ -10,13 +10,13 @@ import pytest
 from prometheus_client import Counter
 
 from penstock.runtime.metrics import Metrics
-from penstock.services.adaptor import AdaptorSettings
-from penstock.services.coordinator import CoordinatorSettings
-from penstock.services.dictionary import DictionarySettings
-from penstock.services.dispatcher import DispatcherSettings
-from penstock.services.query_engine import QueryEngineSettings
-from penstock.services.spark_adaptor import SparkAdaptorSettings
-from penstock.services.store import StoreSettings
+from penstock.services.adaptor.service import AdaptorSettings
+from penstock.services.coordinator.service import CoordinatorSettings
+from penstock.services.dictionary.service import DictionarySettings
+from penstock.services.dispatcher.service import DispatcherSettings
+from penstock.services.query_engine.service import QueryEngineSettings
+from penstock.services.adaptor.spark import SparkAdaptorSettings
+from penstock.services.store.service import StoreSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(

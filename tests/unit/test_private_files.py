@@ -8,9 +8,9 @@ import stat
 import pytest
 
 from penstock import Engine
-from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import DataDirectory
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.log import MemoryLog
 from penstock.log.topics import TopicNames
 from penstock.private_files import make_directory, opened

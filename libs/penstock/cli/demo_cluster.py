@@ -25,7 +25,7 @@ from penstock.cli.recording import Recording
 from penstock.cli.up import AdaptorKind, LocalCluster
 from penstock.client import Client
 from penstock.engine import Engine
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.grid import batch_end
+from penstock.event_time.grid import batch_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

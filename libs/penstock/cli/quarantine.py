@@ -53,7 +53,7 @@ def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[s
 
 
 def _copy(names: TopicNames, message: Message, reason: str) -> Record:
-    from penstock.ingest.refused import DeadLetter, dead_letter_record  # noqa: PLC0415 - numpy and all behind it
+    from penstock.ingest.refused_records import DeadLetter, dead_letter_record  # noqa: PLC0415 - numpy and all behind it
 
     place = message.topic, message.partition, message.offset
     letter = DeadLetter(*place, f"quarantine: {reason}", message.value or b"", "")

@@ -14,7 +14,7 @@ from rich.table import Table
 from penstock.cli.display import short
 from penstock.cli.explain import query_text
 from penstock.engine import Engine, Solutions
-from penstock.engine.formats import boolean_json, boolean_xml, in_order
+from penstock.engine.answers.result_formats import boolean_json, boolean_xml, in_order
 from penstock.query.parser import parse
 
 

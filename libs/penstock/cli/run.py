@@ -16,7 +16,7 @@ from penstock.cli.display import answer_table, clock, size
 from penstock.cli.finishing import finish
 from penstock.cli.recording import Recording, replay
 from penstock.engine import Engine
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 from penstock.errors import QueryError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
     return out
 
 
-def pace(speed: str) -> float | None:
+def trigger(speed: str) -> float | None:
     """Event-time seconds a second; None = as fast as it goes."""
     with suppress(ValueError):
         if speed == "max":
@@ -99,7 +99,7 @@ def run(
     """Run standing queries over recorded streams and print every evaluation."""
     recordings = recordings_of(stream)
     streams = list(dict.fromkeys(recording.stream for recording in recordings))
-    rate, predicates = pace(speed), timings(timing or (), streams)
+    rate, predicates = trigger(speed), timings(timing or (), streams)
     graphs = dict(of_streams(absorb or (), "--absorb", streams))
     with Engine() as engine:
         for graph, path in data_files(data):

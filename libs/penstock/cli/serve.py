@@ -50,8 +50,8 @@ def serve(
     """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live answers, a page at /."""
     # Starlette and uvicorn would take a sixth of every command's start.
     from penstock.http.embedded import application  # noqa: PLC0415
-    from penstock.web_access import Access  # noqa: PLC0415
-    from penstock.web_server import WebServer  # noqa: PLC0415
+    from penstock.http.web_access import Access  # noqa: PLC0415
+    from penstock.http.web_server import WebServer  # noqa: PLC0415
 
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from penstock.dataplane import Transport
+    from penstock.remote import Transport
     from penstock.query.planning.placement import Execution
 
 __all__ = ["AdaptorKind", "LocalCluster", "Supervised"]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import rdflib
 
-from penstock.engine.answers import Solutions
+from penstock.engine.answers.answer_values import Solutions
 from penstock.errors import PenstockError
 from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.engine.answers import Ids
-    from penstock.store._native import TermTuple
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import TermTuple
 
 
 class TermList:

@@ -15,10 +15,10 @@ from penstock.client.asking import Question, ask, urls, with_query
 from penstock.client.documents import document_of, event_of
 from penstock.client.refused import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
-from penstock.engine.declaration import warning_of
-from penstock.engine.gaps import Gap
-from penstock.engine.storing import LoadReport
-from penstock.engine.units import unit_warning
+from penstock.engine.intake.declaration import warning_of
+from penstock.event_time.gaps import Gap
+from penstock.engine.intake.graph_loading import LoadReport
+from penstock.event_time.time_units import unit_warning
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
 from penstock.log import Record
 from penstock.log.topics import TopicNames
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     import rdflib
 
-    from penstock.engine.answers import Solutions
-    from penstock.engine.events import EventData
-    from penstock.engine.refused import DeadLetter, LateEvent
+    from penstock.engine.answers.answer_values import Solutions
+    from penstock.engine.intake.events import EventData
+    from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
     from penstock.log import Log
 
 _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"

@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.engine.events import checked_time, original_bytes
+from penstock.engine.intake.events import checked_time, original_bytes
 from penstock.errors import DataError
 from penstock.log import Record
 from penstock.rdf.formats import Format
@@ -15,7 +15,7 @@ from penstock.rdf.loading import Source
 if TYPE_CHECKING:
     from os import PathLike
 
-    from penstock.engine.events import EventData
+    from penstock.engine.intake.events import EventData
 
 
 def document_of(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.client.asking import Question, ask, urls
 
 if TYPE_CHECKING:
-    from penstock.cluster.load_files import Manifest
+    from penstock.replication.load_files import Manifest
 
 
 @dataclass(frozen=True, slots=True)

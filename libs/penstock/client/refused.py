@@ -6,9 +6,9 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.engine import refused as embedded
+from penstock.engine.intake import rejected_events as embedded
 from penstock.errors import DataError
-from penstock.ingest import refused as told
+from penstock.ingest import refused_records as told
 from penstock.log import START
 from penstock.log.view import partitions_of
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import rdflib
 
-    from penstock.engine.answers import Solutions
-    from penstock.engine.gaps import Gap
+    from penstock.engine.answers.answer_values import Solutions
+    from penstock.event_time.gaps import Gap
     from penstock.log import Log, Message, Reader
 
     Bounds: TypeAlias = tuple[int | None, int]

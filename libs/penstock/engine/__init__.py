@@ -9,19 +9,19 @@
 - answers: `blocks`, `inbox`, `standing`, `answers`, `formats`
 - keeping: `checkpoint`, `saving`, `restoring`, `arrays`, `directory`, `forgetting`
 
-Not here: what queries mean (`penstock.query`), and what touches every tuple (the core, `penstock.store._native`).
+Not here: what queries mean (`penstock.query`), and what touches every tuple (the core, `penstock.core._native`).
 """
 
-from penstock.engine.answers import Solutions
-from penstock.engine.blocks import Evaluation
-from penstock.engine.declaration import Declaration
+from penstock.engine.answers.answer_values import Solutions
+from penstock.engine.answers.result_blocks import Evaluation
+from penstock.engine.intake.declaration import Declaration
 from penstock.engine.engine import Engine
-from penstock.engine.gaps import Gap
-from penstock.engine.intake import PushReport
+from penstock.event_time.gaps import Gap
+from penstock.engine.intake.arrival import PushReport
 from penstock.engine.limits import Limits
-from penstock.engine.refused import DeadLetter, LateEvent
-from penstock.engine.standing import Query
-from penstock.engine.status import QueryStatus, StreamWait
+from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+from penstock.engine.standing.standing_query import Query
+from penstock.engine.standing.query_status import QueryStatus, StreamWait
 
 __all__ = [
     "DeadLetter",

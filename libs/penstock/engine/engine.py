@@ -18,24 +18,24 @@ from weakref import WeakMethod
 import numpy as np
 from rdflib import BNode
 
-from penstock.engine.bulk import BulkIntake
-from penstock.engine.checkpoint import restored
-from penstock.engine.core import Core
-from penstock.engine.declaration import Declaration, warning_of
-from penstock.engine.directory import DataDirectory
-from penstock.engine.durability import ChangeLog, checked_durability
-from penstock.engine.events import EventParser, Events, checked_time, original_bytes
-from penstock.engine.explaining import explain
-from penstock.engine.idle import IdleSources
-from penstock.engine.intake import PushReport, as_column
+from penstock.engine.intake.bulk_intake import BulkIntake
+from penstock.engine.checkpoint.engine_checkpoint import restored
+from penstock.engine.engine_core import EngineCore
+from penstock.engine.intake.declaration import Declaration, warning_of
+from penstock.engine.checkpoint.data_directory import DataDirectory
+from penstock.engine.checkpoint.durability import ChangeLog, checked_durability
+from penstock.engine.intake.events import EventParser, Events, checked_time, original_bytes
+from penstock.engine.oneshot.explaining import explain
+from penstock.engine.intake.idle_sources import IdleSources
+from penstock.engine.intake.arrival import PushReport, as_column
 from penstock.engine.limits import MAX_TIME_MS, Limits
-from penstock.engine.log_entries import LogEntry, pushed
-from penstock.engine.oneshot import OneShot, Texts
-from penstock.engine.recovery import Recovered, replay
-from penstock.engine.refused import DeadLetter
-from penstock.engine.standing import Query
+from penstock.engine.checkpoint.log_entries import LogEntry, pushed
+from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.checkpoint.recovery import Recovered, replay
+from penstock.engine.intake.rejected_events import DeadLetter
+from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
-from penstock.engine.storing import Document, LoadReport, insert
+from penstock.engine.intake.graph_loading import Document, LoadReport, insert
 from penstock.errors import (
     DataError,
     PenstockError,
@@ -46,7 +46,7 @@ from penstock.errors import (
 from penstock.query import functions
 from penstock.query.budget import planning
 from penstock.rdf import terms as terms_of
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     import rdflib
     from numpy.typing import ArrayLike
 
-    from penstock.engine.answers import Ids, Solutions
-    from penstock.engine.events import EventData
-    from penstock.engine.member import Member
-    from penstock.engine.refused import LateEvent
+    from penstock.engine.answers.answer_values import Ids, Solutions
+    from penstock.engine.intake.events import EventData
+    from penstock.engine.standing.member import Member
+    from penstock.engine.intake.rejected_events import LateEvent
     from penstock.engine.runtime import Runtime, Skip
-    from penstock.engine.streams import LiveStream
+    from penstock.engine.intake.streams import LiveStream
     from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
 
@@ -120,7 +120,7 @@ class Engine:
             raise
         self._idle = IdleSources()
 
-    def _restore(self, make: Callable[[Path | None], Core]) -> Recovered:
+    def _restore(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
         """Make the parts in the state of the last checkpoint, then apply what was logged after it."""
         for attempt in range(_READ_ATTEMPTS):
             pointer = b"" if self._directory is None else self._directory.pointer()
@@ -132,7 +132,7 @@ class Engine:
                     raise
         raise AssertionError
 
-    def _restored(self, make: Callable[[Path | None], Core]) -> Recovered:
+    def _restored(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
         self._runtime, position = restored(self._directory, make)
         core = self._runtime.core
         self._texts = Texts(core.limits)
@@ -418,7 +418,7 @@ class Engine:
             finally:
                 self._closed = True
                 for member in self._runtime.end():
-                    unlocked.callback(member.inbox.end)  # it wakes users' code
+                    unlocked.callback(member.result_queue.end)  # it wakes users' code
                 self._release(clean=kept)
 
     def __enter__(self) -> Self:
@@ -503,8 +503,8 @@ class Engine:
     def _deliver(self) -> None:
         """Hand what has fired to subscribers, outside of the lock: they may call the engine."""
         if listeners := self._runtime.registry.listeners:
-            for inbox in list(listeners):
-                inbox.deliver()
+            for result_queue in list(listeners):
+                result_queue.deliver()
 
     def _handle(self, member: Member) -> Query:
         if member.handle is None:
@@ -534,10 +534,10 @@ def _core(
     rng: Random,
     nodes: Nodes | None,
     saved: Path | None,
-) -> Core:
+) -> EngineCore:
     """The native parts: empty ones, those of a checkpoint, or a graph that lies on nodes."""
     if nodes is not None:
-        return Core(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
+        return EngineCore(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary = native.Dictionary()
@@ -546,7 +546,7 @@ def _core(
     else:
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
-    return Core(store, dictionary, limits, clock, rng, functions.call)
+    return EngineCore(store, dictionary, limits, clock, rng, functions.call)
 
 
 class _Change:

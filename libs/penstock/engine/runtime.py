@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.engine.bulk import appended
-from penstock.engine.evaluate import Evaluator
-from penstock.engine.firing import Firing
-from penstock.engine.forgetting import Forgetting
-from penstock.engine.intake import Intake, Taken
-from penstock.engine.refused import DeadLetter, Output
-from penstock.engine.registry import Registry
-from penstock.engine.schedule import Schedule
-from penstock.engine.streams import Streams
+from penstock.engine.intake.bulk_intake import appended
+from penstock.engine.standing.evaluator import Evaluator
+from penstock.engine.standing.firing import Firing
+from penstock.engine.windows.term_collection import Forgetting
+from penstock.engine.intake.arrival import Intake, Taken
+from penstock.engine.intake.rejected_events import DeadLetter, Output
+from penstock.engine.standing.registry import Registry
+from penstock.engine.windows.schedule import Schedule
+from penstock.engine.intake.streams import Streams
 from penstock.errors import DataError
-from penstock.node.graph import RemoteGraph
-from penstock.store import _native as native
+from penstock.remote.remote_graph import RemoteGraph
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from penstock.engine.answers import Ids
-    from penstock.engine.bulk import Bins
-    from penstock.engine.core import Core
-    from penstock.engine.events import BadEvent, Events
-    from penstock.engine.member import Member
-    from penstock.engine.streams import LiveStream
-    from penstock.errors import AwayError
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.intake.bulk_intake import Bins
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.events import BadEvent, Events
+    from penstock.engine.standing.member import Member
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.errors import UnavailableError
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
@@ -38,7 +38,7 @@ Skip: TypeAlias = Literal["leaps"] | bool
 class Runtime:
     """Everything that a writer touches. Callers hold the engine's lock."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: EngineCore) -> None:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
@@ -127,7 +127,7 @@ class Runtime:
         """Store quads, as a commit that bounds know by that stream and batch."""
         self.core.store.commit(s, p, o, g, stream, number)
 
-    def load(self, bins: Bins, stream: int, number: int) -> Iterator[AwayError | None]:
+    def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Store sorted bins, as such a commit, yielding after each; an error where one has to be tried again."""
         store = self.core.store
         if isinstance(store, RemoteGraph):  # it is others' to take in
@@ -142,7 +142,7 @@ class Runtime:
     def stop(self, member: Member) -> None:
         """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
         ended = self.registry.remove(member)
-        member.inbox.end()
+        member.result_queue.end()
         if ended is not None and ended.readers:
             self.progress([ended, *self._skip([ended], "leaps")])
         self._drop_unread()

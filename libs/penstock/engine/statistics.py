@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.status import status_of
+from penstock.engine.standing.query_status import status_of
 
 if TYPE_CHECKING:
-    from penstock.engine.member import Member
+    from penstock.engine.standing.member import Member
     from penstock.engine.runtime import Runtime
-    from penstock.engine.streams import LiveStream
+    from penstock.engine.intake.streams import LiveStream
 
 
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
@@ -43,13 +43,13 @@ def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str,
 def query_stats(query: Member) -> dict[str, Any]:
     """Return one query's numbers."""
     cohort = query.cohort
-    pace = None if cohort is None else cohort.pace
+    trigger = None if cohort is None else cohort.trigger
     return {
         "registration_point": query.point,
-        "last": None if pace is None else pace.last,
-        "next": None if pace is None else pace.next,
+        "last": None if trigger is None else trigger.last,
+        "next": None if trigger is None else trigger.next,
         "members": 0 if cohort is None else len(cohort),
-        "unpolled": len(query.inbox),
+        "unpolled": len(query.result_queue),
         "waits_for": [asdict(wait) for wait in status_of(query).waits_for],
         "gaps": [(gap.after, gap.until, gap.count) for gap in query.gaps],
     }

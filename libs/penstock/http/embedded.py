@@ -22,8 +22,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from penstock.engine.declaration import check_settings, warnings_of
-from penstock.engine.units import unit_warning
+from penstock.engine.intake.declaration import check_settings, warnings_of
+from penstock.event_time.time_units import unit_warning
 from penstock.errors import DataError, UnknownStreamError
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
@@ -31,7 +31,7 @@ from penstock.http.errors import body_of, told
 from penstock.http.live import Feed, all_events, events
 from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
-from penstock.web_access import Access
+from penstock.http.web_access import Access
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from penstock.engine import Engine, Query
-    from penstock.engine.declaration import Declaration
-    from penstock.engine.refused import DeadLetter, LateEvent
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 
 from penstock.errors import (
-    AwayError,
+    UnavailableError,
     DataError,
     LimitError,
     NotActiveError,
@@ -31,7 +31,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
     (UnknownStreamError, 404),
     (NotActiveError, 503),
     (NotYetError, 503),
-    (AwayError, 503),
+    (UnavailableError, 503),
     (StorageError, 503),
     (LimitError, 413),
     (DataError, 400),

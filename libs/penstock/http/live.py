@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
-from penstock.engine.answers import Solutions
-from penstock.engine.formats import boolean_json, boolean_xml
+from penstock.engine.answers.answer_values import Solutions
+from penstock.engine.answers.result_formats import boolean_json, boolean_xml
 from penstock.errors import DataError
 from penstock.http.errors import body_of, told
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.errors import AwayError, PenstockError
+from penstock.errors import UnavailableError, PenstockError
 
 
 class LogError(PenstockError):
     """Root of the log's errors. Raised itself, it is fatal: say why and end the process."""
 
 
-class TransientError(LogError, AwayError):
+class TransientError(LogError, UnavailableError):
     """Nothing of the call took effect; the same call may be made again, after a pause."""
 
 

@@ -122,7 +122,7 @@ class KafkaLog:
             self._known = found
         return dict(found)
 
-    def trouble(self, timeout_s: float = 2.0) -> str | None:
+    def last_error(self, timeout_s: float = 2.0) -> str | None:
         """Return why the brokers cannot be used now, or None: for health checks."""
         try:
             self._admin.list_topics(timeout=timeout_s)
@@ -207,7 +207,7 @@ class KafkaLog:
                 if time.monotonic() > deadline:
                     raise TransientError(error.str()) from exception
             time.sleep(_RETRY_S)
-            self.trouble()  # learns who leads what now
+            self.last_error()  # learns who leads what now
 
     # ---- writing and reading
     def writer(self) -> KafkaWriter:

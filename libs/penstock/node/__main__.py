@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.node.serving import start_node
+from penstock.remote.control_server import start_node
 
 
 def main() -> int:

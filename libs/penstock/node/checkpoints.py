@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from penstock.store import _native as native
+    from penstock.core import _native as native
 
 _FORMAT = 1
 

@@ -9,11 +9,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.dataplane import PlaneLimits, connect
+from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
-from penstock.node.control import Address, Connection, ControlError, lease_end
-from penstock.node.forking import Forking
-from penstock.node.graph import NodesGraph
+from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
+from penstock.remote.fork_join import Forking
+from penstock.remote.remote_graph import NodesGraph
 from penstock.node.journal import Journal
 from penstock.node.stream import RemoteStream
 from penstock.query.planning.placement import Placement
@@ -21,11 +21,11 @@ from penstock.query.planning.placement import Placement
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.dataplane import Transport
-    from penstock.node.control import Columns
+    from penstock.remote import Transport
+    from penstock.remote.control_connection import Columns
     from penstock.node.stream import StreamSettings
     from penstock.query.planning.placement import Execution
-    from penstock.store import _native as native
+    from penstock.core import _native as native
 
 T = TypeVar("T")
 

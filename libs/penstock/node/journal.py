@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
-    from penstock.node.control import Columns
+    from penstock.remote.control_connection import Columns
 
 
 @dataclass(frozen=True, slots=True)

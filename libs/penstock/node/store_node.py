@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.dataplane import RegionKind
+from penstock.remote import RegionKind
 from penstock.errors import DataError, StorageError
 from penstock.node.checkpoints import Progress
-from penstock.node.fragments import Fragments
-from penstock.store import _native as native
+from penstock.remote.fragments import Fragments
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from penstock.dataplane import Server
+    from penstock.remote import Server
     from penstock.node.checkpoints import Checkpoints
-    from penstock.node.control import Columns
+    from penstock.remote.control_connection import Columns
 
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import numpy as np
 
 from penstock.errors import LimitError, StorageError
-from penstock.node.control import ControlError
+from penstock.remote.control_connection import ControlError
 from penstock.rdf.terms import IRI
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from penstock.node.cluster import Nodes
-    from penstock.store._native import Ids
+    from penstock.core._native import Ids
 
 _TUPLE_BYTES = 36  # of an open batch
 NEVER = -(1 << 62)

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import AwayError
+from penstock.errors import UnavailableError
 from penstock.log import LogError, Partition
 from penstock.log.view import CompactedView
 from penstock.quarantine.place import Place, UnreadableRecordError
@@ -76,7 +76,7 @@ class InternalRecords:
                 return str(place).encode() in view.catch_up(_CONSULT_S)
             finally:
                 view.close()
-        except (LogError, AwayError) as error:
+        except (LogError, UnavailableError) as error:
             raise UnreadableRecordError(place, f"{why}; topic {self._topic} cannot be read: {error}") from error
 
 

@@ -12,13 +12,13 @@ from typing import IO, TYPE_CHECKING, cast
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import Quads, parse_other
-from penstock.store._native import BlankScope, parse_nquads
+from penstock.core._native import BlankScope, parse_nquads
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-    from penstock.store._native import Dictionary
+    from penstock.core._native import Dictionary
 
 CHUNK_BYTES = 8 << 20
 MAX_LINE_BYTES = 80 << 20

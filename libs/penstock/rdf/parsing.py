@@ -22,12 +22,12 @@ from penstock.rdf.checks import DocumentCheck, has_declarations
 from penstock.rdf.formats import Format
 from penstock.rdf.limits import PARSE_LIMITS, ParseLimits
 from penstock.rdf.parser_process import POOL, KilledError, memory_message, syntax_error
-from penstock.store._native import BlankScope, parse_nquads
+from penstock.core._native import BlankScope, parse_nquads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.store._native import Dictionary, Ids, ParsedQuads
+    from penstock.core._native import Dictionary, Ids, ParsedQuads
 
 _PYOXIGRAPH = {
     Format.TURTLE: pyoxigraph.RdfFormat.TURTLE,

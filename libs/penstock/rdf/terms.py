@@ -9,14 +9,14 @@ import numpy as np
 from rdflib import BNode, Literal, URIRef
 
 from penstock.errors import DataError
-from penstock.store._native import PRIVATE_SLOTS, check_term
+from penstock.core._native import PRIVATE_SLOTS, check_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdflib.term import Node
 
-    from penstock.store._native import Dictionary, Ids, LocalTerms, TermTuple
+    from penstock.core._native import Dictionary, Ids, LocalTerms, TermTuple
 
 IRI = 1
 BLANK = 2

@@ -19,17 +19,17 @@ class Health:
         self._stall_s = stall_s
         self._now = now
         self._beat = now()
-        self._trouble: str | None = "starting"
+        self._last_error: str | None = "starting"
         self._checks: dict[str, Callable[[], str | None]] = {}
 
     def check(self, name: str, probe: Callable[[], str | None]) -> None:
         """Add a check: None where all is well, else the reason. It may take a second; an exception is a reason."""
         self._checks[name] = probe
 
-    def beat(self, trouble: str | None = None) -> None:
+    def beat(self, last_error: str | None = None) -> None:
         """The loop has come round; `trouble` is what it is trying over."""
         self._beat = self._now()
-        self._trouble = trouble
+        self._last_error = last_error
 
     def progress(self) -> None:
         """The loop is busy, and makes progress: how much there is to do says nothing about being alive."""
@@ -45,8 +45,8 @@ class Health:
         wrong = {}
         if (stalled := self.alive()) is not None:
             wrong["loop"] = stalled
-        elif self._trouble is not None:
-            wrong["loop"] = self._trouble
+        elif self._last_error is not None:
+            wrong["loop"] = self._last_error
         for name, probe in self._checks.items():
             try:
                 reason = probe()

@@ -24,7 +24,7 @@ LEAVE_S = 5.0
 """How long a service that ends hands over what it serves."""
 
 
-class Core(Protocol):
+class EngineCore(Protocol):
     """A service without its process."""
 
     def step(self, timeout_s: float) -> bool:
@@ -93,7 +93,7 @@ class Loop:
         self._give_up_s = give_up_s
         self._now = now
 
-    def run(self, core: Core, timeout_s: float) -> None:
+    def run(self, core: EngineCore, timeout_s: float) -> None:
         """Step until the end is asked for. What is transient too long, and anything else, is raised."""
         failing_since: float | None = None
         pause_s = _FIRST_PAUSE_S

@@ -13,11 +13,11 @@ from penstock.log.topics import TopicNames
 from penstock.quarantine import UnreadableRecordError
 from penstock.runtime.health import Health
 from penstock.runtime.logs import set_up
-from penstock.runtime.loop import Core, Loop, Stopping
+from penstock.runtime.loop import EngineCore, Loop, Stopping
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings, SettingsError, load
-from penstock.runtime.web import application
-from penstock.web_server import WebServer
+from penstock.runtime.health_routes import application
+from penstock.http.web_server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class Context(Generic[S]):
             observer()
 
 
-def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], Core]) -> int:
+def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], EngineCore]) -> int:
     """Run a service until SIGTERM or SIGINT; return the exit code: 0 fine, 1 the work failed, 2 bad settings."""
     try:
         settings = load(settings_class)
@@ -90,7 +90,7 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
 def _serve(
     service: str,
     settings: S,
-    open_core: Callable[[Context[S]], Core],
+    open_core: Callable[[Context[S]], EngineCore],
     logger: FilteringBoundLogger,
     stopping: Stopping,
 ) -> None:
@@ -98,10 +98,10 @@ def _serve(
     metrics, health = Metrics(service), Health(settings.give_up_s)
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
-    health.check("kafka", log.trouble)
+    health.check("kafka", log.last_error)
     log.topics()  # a broker that cannot be reached, or refuses us, is told at once
     web: WebServer | None = None
-    core: Core | None = None
+    core: EngineCore | None = None
     try:
         core = open_core(context)
         app = application(health, metrics, context.observe, context.routes, settings.access().middleware())

@@ -23,7 +23,7 @@ from pydantic_settings import (
 )
 
 from penstock.errors import PenstockError
-from penstock.web_access import Access
+from penstock.http.web_access import Access
 
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"

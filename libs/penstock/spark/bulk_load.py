@@ -1,4 +1,4 @@
-"""The bulk load: files to a folder that an engine takes in at once (`penstock.engine.bulk`).
+"""The bulk load: files to a folder that an engine takes in at once (`penstock.engine.intake.bulk_intake`).
 
 Four stages, each of which leaves a folder and can be resumed after: `parse` (text to statements in local ids), `terms`
 (distinct terms, numbered), `dictionary` (new terms with their ids, by id), `edges` (bins of the shards, sorted). Of a
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.bulk import NO_TERMS, Prepared
+from penstock.engine.intake.bulk_intake import NO_TERMS, Prepared
 from penstock.errors import DataError, LimitError
 from penstock.spark import edges, numbering, parsing
 from penstock.spark.failures import job
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.cluster.load_files import Manifest
-    from penstock.engine.bulk import KnownTerms
+    from penstock.replication.load_files import Manifest
+    from penstock.engine.intake.bulk_intake import KnownTerms
 
 TERMS_PER_TASK = 2_000_000
 EDGES_PER_BIN = 4_000_000

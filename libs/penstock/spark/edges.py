@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.spark.numbering import ids_of_codes
-from penstock.store import _native as native
-from penstock.store import arrow as co
+from penstock.core import _native as native
+from penstock.core import arrow as co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.store._native import Ids
+    from penstock.core._native import Ids
 
 DEALT = pa.schema(
     [("place", pa.int32()), ("g", pa.binary()), ("p", pa.binary()), ("vertex", pa.binary()), ("value", pa.binary())]

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.cluster.rpc import FlightTerms
-from penstock.engine.bulk import KNOWN_PART
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.engine.intake.bulk_intake import KNOWN_PART
 from penstock.spark.task import patiently, task_number
-from penstock.store import _native as native
-from penstock.store import arrow as co
+from penstock.core import _native as native
+from penstock.core import arrow as co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from penstock.store._native import Ids
+    from penstock.core._native import Ids
 
 NUMBERED = pa.schema(
     [

@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import StorageError
-from penstock.ingest.declared import DeclaredStreams
-from penstock.ingest.wanted import discards, marker, versions
+from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.ingest.predicate_filter import discards, marker, versions
 from penstock.log import START, Partition, Record, TransientError
 from penstock.log.sizes import MAX_RECORD_BYTES
 from penstock.log.view import records_behind

@@ -1,6 +1,6 @@
 """The stream adaptor in Spark's tasks: Arrow batches of messages to Arrow batches of records.
 
-What is done with the events is the plain adaptor's (`penstock.ingest.adapting`); here is only what is Spark's. A worker
+What is done with the events is the plain adaptor's (`penstock.ingest.event_adapter`); here is only what is Spark's. A worker
 process outlives its tasks, and so do its dictionary and its connection to the service.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.cluster.rpc import FlightTerms
-from penstock.ingest.adapting import Adapting
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.ingest.event_adapter import EventAdapter
 from penstock.log import Message, Partition
 from penstock.spark.task import patiently
 
@@ -65,7 +65,7 @@ class TaskSettings:
     wanted: Mapping[str, StreamWanted] = field(default_factory=dict)
 
 
-_adapting: dict[tuple[TopicNames, tuple[str, ...]], Adapting] = {}
+_adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
 """Of this worker process: one, unless a test runs several clusters in one session."""
 
 
@@ -73,7 +73,7 @@ def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
     """Turn rows of READ, each partition's in order, into rows of RECORDS. TransientError without a dictionary."""
     key = settings.names, settings.dictionaries
     if key not in _adapting:
-        _adapting[key] = Adapting(settings.names, FlightTerms(settings.dictionaries))
+        _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries))
     adapting = _adapting[key]
     adapting.follow(settings.declared, settings.wanted)
     for batch in batches:
@@ -87,7 +87,7 @@ def _unwritten(messages: Iterable[Message], settings: TaskSettings) -> list[Mess
     return [m for m in messages if m.offset >= settings.written.get(Partition(m.topic, m.partition), 0)]
 
 
-def _counts(adapting: Adapting) -> NDArray[np.int64]:
+def _counts(adapting: EventAdapter) -> NDArray[np.int64]:
     return np.array([adapting.events, adapting.tuples, adapting.dead, adapting.discarded])
 
 

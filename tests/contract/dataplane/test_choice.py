@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.dataplane import Server, connect
+from penstock.remote import Server, connect
 from penstock.errors import DataPlaneError
 from support.plane_regions import SECRET, Node
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataError, DataPlaneError
-from penstock.store import _native as native
+from penstock.core import _native as native
 from support.plane_regions import Node, expected, read
 
 from .conftest import NODE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.dataplane import PlaneLimits, connect
+from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataPlaneError
 from support.plane_regions import SECRET, expected, rdma_device, read
 
@@ -21,7 +21,7 @@ from .conftest import NODE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.store import _native as native
+    from penstock.core import _native as native
 
 WORDS = 100_000
 PROGRAM = """

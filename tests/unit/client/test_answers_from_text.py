@@ -10,7 +10,7 @@ import rdflib
 from penstock import Engine, LimitError
 from penstock.client import ClusterEvaluation
 from penstock.client.answers import answer_of
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 
 DATA = b"""@prefix : <http://x/> .
 :a :p 1 , "1.50"^^<http://www.w3.org/2001/XMLSchema#decimal> , "chat"@fr-BE , "plain" , :b , _:n .

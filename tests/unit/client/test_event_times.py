@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from penstock.client import Client
-from penstock.engine.units import EARLIEST_MS, unit_warning
+from penstock.event_time.time_units import EARLIEST_MS, unit_warning
 from penstock.errors import TimestampUnitWarning
 from penstock.log import MemoryLog, Topic
 from penstock.log.clock import VirtualClock

@@ -131,7 +131,7 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
 
 def test_an_answer_that_no_record_has_room_for_is_an_error_of_its_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers refuse it for good: an engine would end with it, and so would whoever takes the query over."""
-    monkeypatch.setattr("penstock.cluster.result_sinks.MAX_LINE_BYTES", 400)
+    monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 400)
     cluster = SmallCluster(buckets=1)
     cluster.coordinator.declare(f"{EX}s", "s", batch_ms=500)
     text = f"REGISTER QUERY q AS SELECT ?s FROM STREAM <{EX}s> [RANGE PT1S STEP PT1S] WHERE {{ ?s <{EX}at> ?o }}"

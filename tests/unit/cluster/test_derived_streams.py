@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 import penstock
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 from penstock.errors import DataError, QueryError
 from penstock.wire import ShardBatch, decode
 from support.small_cluster import SmallCluster

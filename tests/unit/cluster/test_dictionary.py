@@ -5,21 +5,21 @@ import resource
 import numpy as np
 import pytest
 
-from penstock.cluster import dictionary
-from penstock.cluster.dictionary import DictionaryService, record_key
-from penstock.cluster.dictionary_node import DictionaryNode
-from penstock.cluster.encoding import to_cluster
-from penstock.cluster.term_tables import MAX_TERMS
-from penstock.cluster.terms import TermCache
-from penstock.cluster.topics import ClusterTopics
-from penstock.engine.directory import DataDirectory
-from penstock.errors import AwayError, DataError, LimitError, StorageError
+from penstock.services.dictionary import dictionary
+from penstock.services.dictionary.dictionary import DictionaryService, record_key
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.term_tables import MAX_TERMS
+from penstock.term_ids.cluster_terms import TermCache
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.engine.checkpoint.data_directory import DataDirectory
+from penstock.errors import UnavailableError, DataError, LimitError, StorageError
 from penstock.log import FencedError, MemoryLog, Partition, Span, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.quarantine import InternalRecords
 from penstock.rdf.terms import MAX_TERM_BYTES, is_private
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 TOPICS = ClusterTopics(TopicNames())
 TERMS = [(1, f"urn:x:{i}", "", "") for i in range(50)] + [(3, "a rather long literal", "urn:x:type", "")]
@@ -212,7 +212,7 @@ def test_an_evaluation_waits_for_a_dictionary_that_is_away(asked):
         raise TransientError("away")
 
     asked.decode = away
-    with pytest.raises(AwayError):
+    with pytest.raises(UnavailableError):
         native.LocalTerms(own).decode(ids)
     asked.decode = decode
     assert native.LocalTerms(own).decode(ids) == TERMS[:2]

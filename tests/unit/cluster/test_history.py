@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.cluster.history import INSERTIONS, History
+from penstock.replication.history import INSERTIONS, History
 
 
 def made() -> History:

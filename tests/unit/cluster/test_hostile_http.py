@@ -9,8 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from penstock.cluster.insertion import Insertion
-from penstock.http import coordinator as coordinator_routes
+from penstock.services.coordinator.insertion import Insertion
+from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.rdf.formats import Format
 from support.hostile import DOCUMENTS
 from support.small_cluster import SmallCluster

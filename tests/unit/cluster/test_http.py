@@ -10,13 +10,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from penstock.cluster.checkpoint import ReplicaFactory
-from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.dictionary import DictionaryService
-from penstock.cluster.query_engine import QueryEngine
-from penstock.cluster.topics import ClusterTopics
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.engine.limits import Limits
-from penstock.http import coordinator as coordinator_routes
+from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.http import sparql as sparql_routes
 from penstock.log import MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cluster import active
+from penstock.services.coordinator import active_state as active
 from penstock.log import TransientError
 from support.small_cluster import SmallCluster
 

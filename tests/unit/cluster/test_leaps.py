@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.leaps import gap_of, stable
-from penstock.engine.gaps import Gap
+from penstock.replication.leaps import gap_of, stable
+from penstock.event_time.gaps import Gap
 from penstock.log import Record
 from penstock.wire import QueryRegistration
 from support.small_cluster import SmallCluster

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from penstock.cluster.heartbeats import SILENT_MS, Ear, Heart
+from penstock.replication.heartbeats import SILENT_MS, FailureDetector, HeartbeatSender
 from penstock.log import LogError
 from support.small_cluster import SmallCluster
 
@@ -89,15 +89,15 @@ def test_a_store_that_leaves_is_replaced_within_a_second(tmp_path):
 
 # ---- heartbeats
 def test_who_leaves_is_not_among_the_living(cluster):
-    ear = Ear(cluster.log, cluster.topics, cluster.clock)
-    heart = Heart(cluster.log, cluster.topics, cluster.clock, "store", "a")
-    heart.beat()
-    ear.listen()
-    assert "a" in ear.alive("store")
-    heart.leave()
-    heart.beat()
-    ear.listen()
-    assert "a" not in ear.alive("store")
+    failure_detector = FailureDetector(cluster.log, cluster.topics, cluster.clock)
+    heartbeat_sender = HeartbeatSender(cluster.log, cluster.topics, cluster.clock, "store", "a")
+    heartbeat_sender.beat()
+    failure_detector.listen()
+    assert "a" in failure_detector.alive("store")
+    heartbeat_sender.leave()
+    heartbeat_sender.beat()
+    failure_detector.listen()
+    assert "a" not in failure_detector.alive("store")
 
 
 class Refusing:
@@ -122,20 +122,20 @@ class Refusing:
 
 def test_a_heartbeat_that_cannot_be_written_ends_no_service(cluster):
     log = Refusing()
-    heart = Heart(log, cluster.topics, cluster.clock, "store", "a")  # type: ignore[arg-type]
-    heart.start()
+    heartbeat_sender = HeartbeatSender(log, cluster.topics, cluster.clock, "store", "a")  # type: ignore[arg-type]
+    heartbeat_sender.start()
     try:
         assert log.sent.wait(10)
     finally:
-        heart.close()
+        heartbeat_sender.close()
 
 
 def test_a_loop_that_stands_still_is_not_said_to_live(cluster, monkeypatch):
     log = Refusing()
-    monkeypatch.setattr("penstock.cluster.heartbeats.STALL_S", 0.0)
-    heart = Heart(log, cluster.topics, cluster.clock, "store", "a")  # type: ignore[arg-type]
-    heart.start()
+    monkeypatch.setattr("penstock.replication.heartbeats.STALL_S", 0.0)
+    heartbeat_sender = HeartbeatSender(log, cluster.topics, cluster.clock, "store", "a")  # type: ignore[arg-type]
+    heartbeat_sender.start()
     began = time.monotonic()
-    heart.close()
+    heartbeat_sender.close()
     assert log.tried == 0
     assert time.monotonic() - began < 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cluster.load_files import Manifest
+from penstock.replication.load_files import Manifest
 from penstock.errors import DataError, LimitError, StorageError
 from support.loads import prepared
 from support.small_cluster import SmallCluster
@@ -143,7 +143,7 @@ def test_files_that_are_away_are_waited_for(cluster: SmallCluster, manifest: Man
     cluster.run()
     assert count(cluster) == 0
     for service in (cluster.engines["e0"], cluster.stores["s0"]):
-        assert "cannot be read" in str(service.trouble)
+        assert "cannot be read" in str(service.last_error)
     (tmp_path / "elsewhere").rename(tmp_path / "files")
     cluster.run()
     assert count(cluster) == N

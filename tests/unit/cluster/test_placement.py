@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from penstock.cluster.placement import KEY, LOST_MS, PlacementView
-from penstock.cluster.topics import ClusterTopics
+from penstock.replication.placement_view import KEY, LOST_MS, PlacementView
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.log import MemoryLog, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames

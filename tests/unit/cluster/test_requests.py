@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from penstock.cluster import status
-from penstock.cluster.coordinator import Coordinator
+from penstock.replication import status_topic as status
+from penstock.services.coordinator.coordinator import Coordinator
 from penstock.errors import DataError, LimitError
 from penstock.log import FencedError, LogError
 from support.small_cluster import SmallCluster

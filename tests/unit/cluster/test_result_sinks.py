@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.cluster.result_sinks import RETRY_MS
+from penstock.services.query_engine.result_sinks import RETRY_MS
 from penstock.log import LogError
 from support.small_cluster import SmallCluster
 

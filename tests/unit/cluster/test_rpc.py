@@ -7,14 +7,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from penstock.cluster import flight_requests, rpc
-from penstock.cluster.dictionary import MAX_REQUEST_BYTES
-from penstock.cluster.dictionary_node import DictionaryNode
-from penstock.cluster.flight_requests import Requests
-from penstock.cluster.rpc import FlightTerms
-from penstock.cluster.term_tables import IDS, MAX_TERMS, terms_table
-from penstock.cluster.term_tables import TERMS as SCHEMA
-from penstock.cluster.topics import ClusterTopics
+from penstock.services.dictionary import flight_requests
+from penstock.term_ids import flight_terms as rpc
+from penstock.services.dictionary.dictionary import MAX_REQUEST_BYTES
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.services.dictionary.flight_requests import Requests
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.term_ids.term_tables import IDS, MAX_TERMS, terms_table
+from penstock.term_ids.term_tables import TERMS as SCHEMA
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.errors import DataError, LimitError
 from penstock.log import MemoryLog, Partition, TransientError
 from penstock.log.clock import VirtualClock
@@ -264,9 +265,9 @@ def test_a_client_asks_for_large_answers_in_halves(nodes, monkeypatch):
     client = FlightTerms([f"grpc://127.0.0.1:{nodes[0].port}"])
     terms = [(3, f"{i}" + "x" * 3_000, "urn:x:type", "") for i in range(20)]
     ids = client.encode(terms)
-    monkeypatch.setattr("penstock.cluster.dictionary.MAX_REQUEST_BYTES", 10_000)
+    monkeypatch.setattr("penstock.services.dictionary.dictionary.MAX_REQUEST_BYTES", 10_000)
     assert client.decode(ids) == terms
-    monkeypatch.setattr("penstock.cluster.dictionary.MAX_REQUEST_BYTES", 1_000)
+    monkeypatch.setattr("penstock.services.dictionary.dictionary.MAX_REQUEST_BYTES", 1_000)
     with pytest.raises(LimitError):
         client.decode(ids)
     client.close()

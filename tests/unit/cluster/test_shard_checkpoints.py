@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cluster.saving_beside import SavingBeside
-from penstock.cluster.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.background_checkpoint import BackgroundCheckpoint
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from penstock.errors import StorageError
 from support.small_cluster import SmallCluster
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.cluster.store import Store
+    from penstock.services.store.store import Store
 
 EX = "http://ex.org/"
 SHARDS = 2
@@ -124,7 +124,7 @@ def test_steps_are_applied_while_a_checkpoint_is_written(
     """And shards may be saved at different steps: each takes the log from its own."""
     feed(cluster, 0, 100)
     assert store._checkpoints is not None
-    saving, writing = SavingBeside(store, store._checkpoints), threading.Event()
+    saving, writing = BackgroundCheckpoint(store, store._checkpoints), threading.Event()
     finish = ShardCheckpoints.finish
 
     def slow(self: ShardCheckpoints, capture: object) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.cluster import spine
-from penstock.cluster.placement import share_out
-from penstock.cluster.spine import Spine
+from penstock.replication import sequencer
+from penstock.replication.placement_view import share_out
+from penstock.replication.sequencer import Sequencer
 from penstock.errors import LimitError
 from penstock.wire import QueryStop, ShardBatch
 from penstock.wire.parts import split
@@ -20,7 +20,7 @@ def batch(stream: str, k: int) -> ShardBatch:
 
 
 def test_a_step_waits_until_all_partitions_have_its_part():
-    found = Spine(2, lambda _: False)
+    found = Sequencer(2, lambda _: False)
     found.take(0, 0, batch("a", 1))
     assert found.next() is None
     found.take(1, 0, batch("a", 1))
@@ -31,7 +31,7 @@ def test_a_step_waits_until_all_partitions_have_its_part():
 
 
 def test_partition_0_decides_where_two_writers_interleave_differently():
-    found = Spine(2, lambda _: False)
+    found = Sequencer(2, lambda _: False)
     found.take(0, 0, batch("a", 1))
     found.take(0, 1, QueryStop(1, "q"))
     found.take(1, 0, QueryStop(1, "q"))
@@ -42,7 +42,7 @@ def test_partition_0_decides_where_two_writers_interleave_differently():
 
 def test_what_was_applied_is_passed_over_wherever_it_comes_again():
     applied: set[int] = set()
-    found = Spine(2, lambda record: record.last in applied)
+    found = Sequencer(2, lambda record: record.last in applied)
     for partition in (0, 1):
         found.take(partition, 0, batch("a", 1))
         found.take(partition, 1, batch("a", 1))
@@ -53,7 +53,7 @@ def test_what_was_applied_is_passed_over_wherever_it_comes_again():
 
 
 def test_a_restart_reads_on_before_the_first_part_that_was_not_given_out():
-    found = Spine(2, lambda _: False)
+    found = Sequencer(2, lambda _: False)
     found.take(0, 5, batch("a", 1))
     found.take(1, 7, batch("a", 1))
     found.take(1, 8, batch("a", 2))
@@ -62,8 +62,8 @@ def test_a_restart_reads_on_before_the_first_part_that_was_not_given_out():
 
 
 def test_partitions_that_have_come_apart_are_an_error(monkeypatch):
-    monkeypatch.setattr(spine, "MAX_WAITING", 3)
-    found = Spine(2, lambda _: False)
+    monkeypatch.setattr(sequencer, "MAX_WAITING", 3)
+    found = Sequencer(2, lambda _: False)
     for k in range(3):
         found.take(1, k, batch("a", k))
     with pytest.raises(LimitError, match="ahead of the others"):
@@ -83,7 +83,7 @@ def test_shares_stay_where_they_are_as_far_as_fairness_allows(count):
 
 
 def test_a_restart_that_has_read_nothing_yet_reads_on_where_it_was_left():
-    found = Spine(2, lambda _: False)
+    found = Sequencer(2, lambda _: False)
     found.resume([6, 8])
     assert list(found.positions()) == [6, 8]
     found.take(0, 6, batch("a", 1))
@@ -93,7 +93,7 @@ def test_a_restart_that_has_read_nothing_yet_reads_on_where_it_was_left():
 def test_what_has_become_stale_while_its_parts_were_coming_holds_nothing_up():
     """A batch of a stream that was dropped before it: some partitions show it sooner than others."""
     dropped: set[str] = set()
-    found = Spine(2, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
+    found = Sequencer(2, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
     found.take(0, 0, batch("a", 1))
     found.take(0, 1, batch("b", 1))
     dropped.add("a")
@@ -113,7 +113,7 @@ def parts(k: int, count: int, rows: int = 0) -> list[ShardBatch]:
 
 
 def test_a_batch_of_several_records_is_one_step_once_all_have_come_everywhere():
-    found = Spine(2, lambda _: False)
+    found = Sequencer(2, lambda _: False)
     large, empty = parts(1, 3, rows=5), parts(1, 3)
     for offset in range(3):
         found.take(0, offset, large[offset])
@@ -133,7 +133,7 @@ def test_a_batch_of_several_records_is_one_step_once_all_have_come_everywhere():
 
 
 def test_records_of_a_batch_that_come_again_are_passed_over():
-    found = Spine(1, lambda _: False)
+    found = Sequencer(1, lambda _: False)
     for offset, part in enumerate([0, 1, 0, 1, 2, 2]):
         found.take(0, offset, parts(1, 3, rows=6)[part])
     assert found.next()[0].times.tolist() == [0, 1, 2, 3, 4, 5]
@@ -142,7 +142,7 @@ def test_records_of_a_batch_that_come_again_are_passed_over():
 
 def test_a_stream_that_is_dropped_while_records_of_its_batch_are_coming_holds_nothing_up():
     dropped: set[str] = set()
-    found = Spine(1, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
+    found = Sequencer(1, lambda record: isinstance(record, ShardBatch) and record.stream in dropped)
     found.take(0, 0, parts(1, 2)[0])
     dropped.add("a")
     found.take(0, 1, parts(1, 2)[1])

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.cluster.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from penstock.errors import StorageError
-from penstock.store import _native as native
+from penstock.core import _native as native
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.cluster.shard_store import ShardStore
+    from penstock.services.store.shard_store import ShardStore
 
 EX = "http://ex.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"

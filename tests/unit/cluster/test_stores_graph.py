@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cluster.checkpoint import ReplicaFactory
-from penstock.cluster.placement import PlacementView
-from penstock.cluster.query_engine import QueryEngine
-from penstock.engine.directory import DataDirectory
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.replication.placement_view import PlacementView
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
-from penstock.errors import AwayError
-from penstock.node.fragments import Fragments
+from penstock.errors import UnavailableError
+from penstock.remote.fragments import Fragments
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
@@ -136,14 +136,14 @@ def test_without_stores_evaluations_wait_and_are_made_up_for(made, expected, tmp
     cluster = made("shm", stores=0)
     feed(cluster, 1, 4)
     [engine] = cluster.engines.values()
-    assert "no store has shard 0" in (engine.trouble or "")
+    assert "no store has shard 0" in (engine.last_error or "")
     assert not engine.caught_up()
     assert {query for query, _, _ in told(cluster)} <= {"lone"}
     for name in ("s0", "s1"):
         cluster.start_store(name, tmp_path / "late")
     feed(cluster, 4, 8)
     feed(cluster, 8, 12)
-    assert engine.trouble is None
+    assert engine.last_error is None
     assert told(cluster) == expected
 
 
@@ -190,7 +190,7 @@ def test_a_one_shot_query_reads_stores_or_says_that_they_are_away(made, tmp_path
     cluster = made("shm", stores=0)
     [engine] = cluster.engines.values()
     ask = f"SELECT ?x ?y FROM <{EX}g> WHERE {{ ?x <{EX}knows> ?y }}"
-    with pytest.raises(AwayError, match="no store has shard 0"):
+    with pytest.raises(UnavailableError, match="no store has shard 0"):
         engine.one_shot.query(ask, None, None, None)
     for name in ("s0", "s1"):
         cluster.start_store(name, tmp_path / "late")
@@ -210,7 +210,7 @@ def test_an_engine_that_stood_still_finds_out_that_it_was_fenced(made, expected)
     assert set(cluster.engines["e1"].buckets) > buckets
     cluster.kill("e1")
     for _ in range(30):  # it is heard of again, before it looks at anything
-        still._heart.beat()
+        still._heartbeat_sender.beat()
         cluster.run(1)
     assert set(PlacementView(cluster.log, cluster.topics, cluster.clock).buckets_of("e0") or ()) > buckets
     assert set(still.buckets) == buckets

@@ -11,12 +11,12 @@ pytest.importorskip("structlog")
 
 from prometheus_client import generate_latest
 
-from penstock.cluster.told import Told
+from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.log import Message, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.runtime.metrics import Metrics
-from penstock.services.query_engine import EngineGauges, memory_of
+from penstock.services.query_engine.service import EngineGauges, memory_of
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"
@@ -58,7 +58,7 @@ def test_an_engine_tells_evaluations_latencies_ages_lag_and_memory():
 
 def test_latency_is_from_the_first_record_that_is_not_done_to_the_commit():
     names, clock = TopicNames(), VirtualClock(1_000)
-    told = Told(names, clock)
+    told = CommitMetrics(names, clock)
     result, status = Record(names.results, b"", b"q@1"), Record(names.status, b"", b"query q 1")
     told.read([Message(names.shards, 0, i, 900 + i, None, b"") for i in range(3)])
     told.read([Message(names.shards, 0, 3, 990, None, b"")])

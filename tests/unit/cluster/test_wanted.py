@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.cluster.coordinator import Coordinator
-from penstock.cluster.wanted import ASKED_MS, Narrowing, grown, narrowed, timing_of, version_of
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.coordinator.predicate_demand import ASKED_MS, PredicatePushdown, grown, narrowed, timing_of, version_of
 from penstock.errors import NotYetError
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.dispatcher import Dispatcher
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import Partition, Record
 from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
 from support.small_cluster import SmallCluster
@@ -66,7 +66,7 @@ def test_sets_grow_and_narrow_and_know_since_when_each_predicate_has_been_there(
 
 def test_it_narrows_after_a_while_in_which_the_same_was_needed_and_nobody_waited():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
-    narrowing = Narrowing(AFTER_MS)
+    narrowing = PredicatePushdown(AFTER_MS)
 
     def due(now_ms, *needs):
         return [fields(record)[1] for record in narrowing.due([stream], {}, {IRI: needs}, now_ms)]
@@ -85,7 +85,7 @@ def test_it_narrows_after_a_while_in_which_the_same_was_needed_and_nobody_waited
 
 def test_only_timing_predicates_are_asked_for_and_nothing_is_said_where_all_are_needed():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, False, (P, Q), 0, 10_000, 86_400_000)
-    narrowing = Narrowing(0)
+    narrowing = PredicatePushdown(0)
 
     def due(before, *needs):
         known = {} if before is None else {IRI: before}
@@ -102,7 +102,7 @@ def test_only_timing_predicates_are_asked_for_and_nothing_is_said_where_all_are_
 
 def test_it_looks_again_where_something_may_be_due():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
-    narrowing = Narrowing(AFTER_MS)
+    narrowing = PredicatePushdown(AFTER_MS)
     known = {IRI: wanted(2, p=1, q=2)}
     assert narrowing.next_ms == 0
     narrowing.due([stream], known, {IRI: [frozenset({P})]}, 500)
@@ -118,7 +118,7 @@ def test_it_looks_again_where_something_may_be_due():
 @pytest.mark.parametrize(("timing", "retention_ms"), [((), 0), ("all", 500)])
 def test_streams_whose_tuples_are_absorbed_or_retained_keep_everything(timing, retention_ms):
     stream = StreamDeclaration(1, IRI, "s", 100, 0, timing == "all", (), retention_ms, 10_000, 86_400_000)
-    assert Narrowing(0).due([stream], {}, {}, 0) == []
+    assert PredicatePushdown(0).due([stream], {}, {}, 0) == []
 
 
 # ---- in a cluster
@@ -301,8 +301,8 @@ def test_requests_by_topic_wait_in_their_order(cluster):
     cluster.coordinator.step()
     assert set(cluster.coordinator.queries) == {"first"}
     cluster.run()
-    spine = [message for message in cluster.messages(cluster.topics.names.shards) if message.partition == 0]
-    records = [decode(message.value) for message in spine]
+    sequencer = [message for message in cluster.messages(cluster.topics.names.shards) if message.partition == 0]
+    records = [decode(message.value) for message in sequencer]
     asked = [record.name for record in records if isinstance(record, QueryRegistration)]
     assert asked == ["first", "a", "b"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.store._native import Beyond
+from penstock.core._native import Beyond
 
 
 def test_only_what_lies_after_the_watermark_counts():

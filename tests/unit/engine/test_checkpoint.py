@@ -10,7 +10,7 @@ import rdflib
 
 import penstock
 from penstock import StorageError
-from penstock.engine import restoring
+from penstock.engine.checkpoint import checkpoint_reader as restoring
 from support.bench import Bench, rows, timeline
 
 SCENES = {

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 import penstock
-from penstock.engine.blocks import BlockLog
+from penstock.engine.answers.result_blocks import BlockLog
 from penstock.errors import StorageError
 from support.bench import rows, timeline
 
@@ -214,7 +214,7 @@ def test_close_ends_all_queries_even_where_nothing_could_be_kept(make_bench, tmp
     bench = make_bench(data_dir=tmp_path / "data")
     bench.declare("s")
     query = bench.register()
-    monkeypatch.setattr("penstock.engine.durability.save", Mock(side_effect=StorageError("no space left")))
+    monkeypatch.setattr("penstock.engine.checkpoint.durability.save", Mock(side_effect=StorageError("no space left")))
     with pytest.raises(StorageError, match="no space"):
         bench.engine.close()
     assert query.stopped

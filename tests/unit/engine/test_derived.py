@@ -8,7 +8,7 @@ import rdflib
 
 import penstock
 from penstock import DataError, QueryError
-from penstock.engine import evaluate
+from penstock.engine.standing import evaluator as evaluate
 from support.bench import nt, timeline
 
 MADE = "CONSTRUCT { ?s :made ?o }"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock import StorageError
-from penstock.engine.directory import DataDirectory
+from penstock.engine.checkpoint.data_directory import DataDirectory
 
 
 def write(directory: DataDirectory, **files: str) -> None:

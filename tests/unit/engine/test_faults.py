@@ -51,7 +51,7 @@ def test_an_unexpected_error_is_that_evaluations_error(bench, monkeypatch, caplo
     query = bench.register("?s ?p ?o", "s RANGE 100ms")
     bench.advance("s", 0)
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.engine.execution.native.execute", lambda *_, **__: 1 / 0)
+        patch.setattr("penstock.engine.standing.execution.native.execute", lambda *_, **__: 1 / 0)
         bench.advance("s", 100)
     bench.advance("s", 200)
     first, second = query.poll()

@@ -11,7 +11,7 @@ import pyoxigraph as ox
 import pytest
 
 from penstock import DataError
-from penstock.engine import formats
+from penstock.engine.answers import result_formats as formats
 from penstock.rdf.terms import RDF_LANG_STRING, XSD_STRING
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.grid import Grid, batch_end, batch_of, batch_start, closed_until
+from penstock.event_time.grid import Grid, batch_end, batch_of, batch_start, closed_until
 
 STEPS = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(lambda steps: tuple(sorted(set(steps))))
 

@@ -51,7 +51,7 @@ def test_a_late_event_is_told_the_watermark_that_it_met(bench, query):
 
 
 def test_arrays_and_lists_as_columns_have_one_fate(make_bench):
-    fates = []
+    outcomes = []
     for as_column in (np.array, lambda values, _: list(values)):
         bench = make_bench()
         bench.declare("s", lateness_ms=20)
@@ -70,9 +70,9 @@ def test_arrays_and_lists_as_columns_have_one_fate(make_bench):
             push([1 << 61])
         stats = bench.engine.stats()["streams"]["urn:s"]
         late = [(event.timestamp, event.watermark, event.data) for event in bench.engine.late("urn:s")]
-        fates.append((timeline(query), stats, late, bench.engine.dead_letters()))
-    assert fates[0] == fates[1]
-    assert len(fates[0][2]) == 3
+        outcomes.append((timeline(query), stats, late, bench.engine.dead_letters()))
+    assert outcomes[0] == outcomes[1]
+    assert len(outcomes[0][2]) == 3
 
 
 def test_lateness_holds_the_watermark_back(bench):

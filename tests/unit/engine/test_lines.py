@@ -8,7 +8,7 @@ import pyoxigraph as ox
 import pytest
 
 import penstock
-from penstock.engine.lines import json_line
+from penstock.engine.answers.json_lines import json_line
 
 ENDS = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\r\nj"
 """Everything that `str.splitlines` takes for the end of a line."""

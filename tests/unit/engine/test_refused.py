@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine.refused import DeadLetter, Output
+from penstock.engine.intake.rejected_events import DeadLetter, Output
 
 
 def letter(data: bytes) -> DeadLetter:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from penstock import LimitError
-from penstock.engine.blocks import BlockLog
-from penstock.engine.declaration import Declaration
-from penstock.engine.grid import Grid
+from penstock.engine.answers.result_blocks import BlockLog
+from penstock.engine.intake.declaration import Declaration
+from penstock.event_time.grid import Grid
 from penstock.engine.limits import Limits
-from penstock.engine.pace import GridPace
-from penstock.engine.schedule import Schedule, reach
-from penstock.engine.streams import Streams
-from penstock.store import _native as native
+from penstock.engine.windows.trigger import GridTrigger
+from penstock.engine.windows.schedule import Schedule, reach
+from penstock.engine.intake.streams import Streams
+from penstock.core import _native as native
 
 
 class FakeInbox:
@@ -32,17 +32,17 @@ class FakeInbox:
 class FakeCohort:
     def __init__(self, group: FakeGroup, number: int, point: int | None) -> None:
         self.group, self.number, self.point = group, number, point
-        self.pace = None if point is None else GridPace(group.grid, point)
+        self.trigger = None if point is None else GridTrigger(group.grid, point)
         self.dissolved = False
         self.log = BlockLog()
-        self.first = SimpleNamespace(name=f"q{number}", inbox=FakeInbox(self.log))
+        self.first = SimpleNamespace(name=f"q{number}", result_queue=FakeInbox(self.log))
 
     def __iter__(self) -> Any:
         return iter((self.first,))
 
     @property
     def next(self) -> int | None:
-        return None if self.pace is None else self.pace.next
+        return None if self.trigger is None else self.trigger.next
 
 
 class FakeGroup:
@@ -63,7 +63,7 @@ class Notes:
         group = cohort.group
         assert all(stream.has_closed(cohort.next) for stream in group.streams)
         self.log.append((group.name, cohort.next))
-        cohort.pace.take()
+        cohort.trigger.take()
         if group.publishes is not None:
             group.publishes.move(cohort.next - 1)
 
@@ -82,7 +82,7 @@ class Notes:
         return [entry for entry in self.log if len(entry) == 2]
 
 
-class World:
+class StateMachine:
     def __init__(self, tmp_path: Any, max_unpolled: int = 1 << 30, **limits: int) -> None:
         limits = {"max_unpolled": max_unpolled, **limits}
         dictionary = native.Dictionary()
@@ -118,53 +118,53 @@ A, B, D = "urn:a", "urn:b", "urn:d"
 
 
 @pytest.fixture
-def world(tmp_path: Any) -> World:
-    return World(tmp_path)
+def state_machine(tmp_path: Any) -> StateMachine:
+    return StateMachine(tmp_path)
 
 
-def test_every_instant_of_a_gap_fires_in_order(world):
-    a = world.stream(A, 100)
-    world.group("g", Grid(0, (100,)), a)
-    world.move(**{A: 1000})
-    assert world.notes.fired == [("g", t) for t in range(100, 1001, 100)]
+def test_every_instant_of_a_gap_fires_in_order(state_machine):
+    a = state_machine.stream(A, 100)
+    state_machine.group("g", Grid(0, (100,)), a)
+    state_machine.move(**{A: 1000})
+    assert state_machine.notes.fired == [("g", t) for t in range(100, 1001, 100)]
 
 
-def test_an_instant_waits_for_the_batch_that_contains_it(world):
-    a = world.stream(A, 100)
-    world.group("g", Grid(0, (70,)), a)
-    world.move(**{A: 139})
-    assert world.notes.fired == [("g", 70)]
-    world.move(**{A: 200})
-    assert world.notes.fired == [("g", 140)]
+def test_an_instant_waits_for_the_batch_that_contains_it(state_machine):
+    a = state_machine.stream(A, 100)
+    state_machine.group("g", Grid(0, (70,)), a)
+    state_machine.move(**{A: 139})
+    assert state_machine.notes.fired == [("g", 70)]
+    state_machine.move(**{A: 200})
+    assert state_machine.notes.fired == [("g", 140)]
 
 
-def test_an_instant_waits_for_every_stream(world):
-    a, b = world.stream(A, 100), world.stream(B, 30)
-    world.group("g", Grid(0, (100,)), a, b)
-    world.move(**{A: 1000})
-    assert world.notes.fired == []
-    world.move(**{B: 119})
-    assert world.notes.fired == []
-    world.move(**{B: 120})
-    assert world.notes.fired == [("g", 100)]
+def test_an_instant_waits_for_every_stream(state_machine):
+    a, b = state_machine.stream(A, 100), state_machine.stream(B, 30)
+    state_machine.group("g", Grid(0, (100,)), a, b)
+    state_machine.move(**{A: 1000})
+    assert state_machine.notes.fired == []
+    state_machine.move(**{B: 119})
+    assert state_machine.notes.fired == []
+    state_machine.move(**{B: 120})
+    assert state_machine.notes.fired == [("g", 100)]
 
 
-def test_groups_of_unequal_steps_fire_in_order_of_time(world):
-    a, b = world.stream(A, 100), world.stream(B, 100)
-    world.group("slow", Grid(0, (300,)), a)
-    world.group("quick", Grid(0, (200,)), b)
-    world.group("both", Grid(0, (500,)), a, b)
-    world.move(**{A: 600, B: 600})
-    times = [time for _, time in world.notes.fired]
+def test_groups_of_unequal_steps_fire_in_order_of_time(state_machine):
+    a, b = state_machine.stream(A, 100), state_machine.stream(B, 100)
+    state_machine.group("slow", Grid(0, (300,)), a)
+    state_machine.group("quick", Grid(0, (200,)), b)
+    state_machine.group("both", Grid(0, (500,)), a, b)
+    state_machine.move(**{A: 600, B: 600})
+    times = [time for _, time in state_machine.notes.fired]
     assert times == sorted(times) == [200, 300, 400, 500, 600, 600]
 
 
-def test_batches_close_in_order_of_time_between_evaluations(world):
-    a, b = world.stream(A, 100), world.stream(B, 100)
-    world.group("g", Grid(0, (200,)), a, b)
-    world.push(a, 50, 150, 350)
-    world.push(b, 120, 390)
-    log = world.move(**{A: 400, B: 400})
+def test_batches_close_in_order_of_time_between_evaluations(state_machine):
+    a, b = state_machine.stream(A, 100), state_machine.stream(B, 100)
+    state_machine.group("g", Grid(0, (200,)), a, b)
+    state_machine.push(a, 50, 150, 350)
+    state_machine.push(b, 120, 390)
+    log = state_machine.move(**{A: 400, B: 400})
     assert log == [
         (A, 100, 1),
         (A, 200, 1),
@@ -176,19 +176,19 @@ def test_batches_close_in_order_of_time_between_evaluations(world):
     ]
 
 
-def test_a_million_empty_batches_cost_one_closing(world):
-    a = world.stream(A, 1)
-    world.push(a, 5)
-    assert world.move(**{A: 1_000_000}) == [(A, 5, 1), (A, 1_000_000, 0)]
+def test_a_million_empty_batches_cost_one_closing(state_machine):
+    a = state_machine.stream(A, 1)
+    state_machine.push(a, 5)
+    assert state_machine.move(**{A: 1_000_000}) == [(A, 5, 1), (A, 1_000_000, 0)]
 
 
-def test_a_derived_stream_feeds_its_readers_in_the_same_pass(world):
-    a, d = world.stream(A, 100), world.stream(D, 200)
-    world.group("makes", Grid(0, (200,)), a, publishes=d)
-    reader = world.group("reads", Grid(0, (100,)), d)
+def test_a_derived_stream_feeds_its_readers_in_the_same_pass(state_machine):
+    a, d = state_machine.stream(A, 100), state_machine.stream(D, 200)
+    state_machine.group("makes", Grid(0, (200,)), a, publishes=d)
+    reader = state_machine.group("reads", Grid(0, (100,)), d)
     reader.depth = 1
-    world.move(**{A: 400})
-    assert world.notes.fired == [
+    state_machine.move(**{A: 400})
+    assert state_machine.notes.fired == [
         ("makes", 200),
         ("reads", 100),
         ("reads", 200),
@@ -198,89 +198,89 @@ def test_a_derived_stream_feeds_its_readers_in_the_same_pass(world):
     ]
 
 
-def test_a_waiting_cohort_does_not_fire(world):
-    a = world.stream(A, 100)
-    world.group("g", Grid(0, (100,)), a, point=None)
-    world.move(**{A: 1000})
-    assert world.notes.fired == []
+def test_a_waiting_cohort_does_not_fire(state_machine):
+    a = state_machine.stream(A, 100)
+    state_machine.group("g", Grid(0, (100,)), a, point=None)
+    state_machine.move(**{A: 1000})
+    assert state_machine.notes.fired == []
 
 
-def test_a_stream_that_has_ended_holds_nobody_back(world):
-    a, d = world.stream(A, 100), world.stream(D, 100)
-    group = world.group("g", Grid(0, (100,)), a, d)
+def test_a_stream_that_has_ended_holds_nobody_back(state_machine):
+    a, d = state_machine.stream(A, 100), state_machine.stream(D, 100)
+    group = state_machine.group("g", Grid(0, (100,)), a, d)
     d.move(100)
-    world.move(**{A: 300})
-    world.move(**{D: 100})
+    state_machine.move(**{A: 300})
+    state_machine.move(**{D: 100})
     assert reach(group) == 100
     d.ended = True
-    world.move(**{A: 301})
-    assert world.notes.fired == [("g", 200), ("g", 300)]
+    state_machine.move(**{A: 301})
+    assert state_machine.notes.fired == [("g", 200), ("g", 300)]
 
 
 def test_too_many_instants_are_refused_before_anything_changes(tmp_path):
-    world = World(tmp_path, max_catch_up=1000)
-    a = world.stream(A, 100)
-    world.group("g", Grid(0, (10,)), a)
-    world.schedule.check([a], 10_099, 0)
+    state_machine = StateMachine(tmp_path, max_catch_up=1000)
+    a = state_machine.stream(A, 100)
+    state_machine.group("g", Grid(0, (10,)), a)
+    state_machine.schedule.check([a], 10_099, 0)
     with pytest.raises(LimitError, match="1010 times"):
-        world.schedule.check([a], 10_100, 0)
+        state_machine.schedule.check([a], 10_100, 0)
 
 
 def test_too_many_instants_of_a_derived_streams_reader_are_refused_as_well(tmp_path):
-    world = World(tmp_path, max_catch_up=1000)
-    a, d = world.stream(A, 1000), world.stream(D, 1000)
-    world.group("makes", Grid(0, (1000,)), a, publishes=d)
-    reader = world.group("reads", Grid(0, (1,)), d)
+    state_machine = StateMachine(tmp_path, max_catch_up=1000)
+    a, d = state_machine.stream(A, 1000), state_machine.stream(D, 1000)
+    state_machine.group("makes", Grid(0, (1000,)), a, publishes=d)
+    reader = state_machine.group("reads", Grid(0, (1,)), d)
     reader.depth = 1
-    world.schedule.check([a], 1000, 0)
+    state_machine.schedule.check([a], 1000, 0)
     with pytest.raises(LimitError, match="q5"):
-        world.schedule.check([a], 2000, 0)
+        state_machine.schedule.check([a], 2000, 0)
 
 
 def test_a_waiting_cohort_counts_from_the_point_that_it_would_get(tmp_path):
-    world = World(tmp_path, max_catch_up=10)
-    a = world.stream(A, 1)
-    world.group("g", Grid(0, (1,)), a, point=None)
-    world.schedule.check([a], 1_000_010, 1_000_000)
+    state_machine = StateMachine(tmp_path, max_catch_up=10)
+    a = state_machine.stream(A, 1)
+    state_machine.group("g", Grid(0, (1,)), a, point=None)
+    state_machine.schedule.check([a], 1_000_010, 1_000_000)
     with pytest.raises(LimitError):
-        world.schedule.check([a], 1_000_011, 1_000_000)
+        state_machine.schedule.check([a], 1_000_011, 1_000_000)
 
 
 def test_unpolled_evaluations_are_refused_only_when_more_would_come(tmp_path):
-    world = World(tmp_path, max_unpolled=3)
-    a = world.stream(A, 100)
-    group = world.group("g", Grid(0, (100,)), a)
+    state_machine = StateMachine(tmp_path, max_unpolled=3)
+    a = state_machine.stream(A, 100)
+    group = state_machine.group("g", Grid(0, (100,)), a)
     group.cohorts[0].log._blocks = dict.fromkeys(range(3))
-    world.schedule.check([a], 99, 0)
+    state_machine.schedule.check([a], 99, 0)
     with pytest.raises(LimitError, match="poll"):
-        world.schedule.check([a], 100, 0)
+        state_machine.schedule.check([a], 100, 0)
 
 
-def test_a_jump_leaves_gaps_and_goes_on_with_the_grid(world):
-    a, d = world.stream(A, 100), world.stream(D, 100)
-    group = world.group("makes", Grid(0, (100,)), a, publishes=d)
-    reader = world.group("reads", Grid(0, (50,)), d)
+def test_a_jump_leaves_gaps_and_goes_on_with_the_grid(state_machine):
+    a, d = state_machine.stream(A, 100), state_machine.stream(D, 100)
+    group = state_machine.group("makes", Grid(0, (100,)), a, publishes=d)
+    reader = state_machine.group("reads", Grid(0, (50,)), d)
     reader.depth = 1
     a.move(1000)
     gaps = []
-    for cohort, gap in world.schedule.skip([a]):
+    for cohort, gap in state_machine.schedule.skip([a]):
         gaps.append((cohort.group.name, gap.after, gap.until, gap.count))
-        world.notes.skipped(cohort)
+        state_machine.notes.skipped(cohort)
     assert gaps == [("makes", 0, 1000, 10), ("reads", 0, 1000, 20)]
-    world.schedule.run([a, d], world.notes)
-    assert world.notes.fired == []
+    state_machine.schedule.run([a, d], state_machine.notes)
+    assert state_machine.notes.fired == []
     assert (group.cohorts[0].next, reader.cohorts[0].next) == (1100, 1050)
 
 
-def test_an_interrupted_pass_goes_on_where_it_was(world):
-    a = world.stream(A, 100)
-    world.group("g", Grid(0, (100,)), a)
-    fire, world.notes.fire = world.notes.fire, lambda cohort: (_ for _ in ()).throw(KeyboardInterrupt)
+def test_an_interrupted_pass_goes_on_where_it_was(state_machine):
+    a = state_machine.stream(A, 100)
+    state_machine.group("g", Grid(0, (100,)), a)
+    fire, state_machine.notes.fire = state_machine.notes.fire, lambda cohort: (_ for _ in ()).throw(KeyboardInterrupt)
     a.move(300)
     with pytest.raises(KeyboardInterrupt):
-        world.schedule.run([a], world.notes)
-    assert world.schedule.unfinished
-    world.notes.fire = fire
-    world.schedule.run([], world.notes)
-    assert world.notes.fired == [("g", 100), ("g", 200), ("g", 300)]
-    assert not world.schedule.unfinished
+        state_machine.schedule.run([a], state_machine.notes)
+    assert state_machine.schedule.unfinished
+    state_machine.notes.fire = fire
+    state_machine.schedule.run([], state_machine.notes)
+    assert state_machine.notes.fired == [("g", 100), ("g", 200), ("g", 300)]
+    assert not state_machine.schedule.unfinished

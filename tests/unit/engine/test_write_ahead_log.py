@@ -14,8 +14,8 @@ import rdflib
 
 import penstock
 from penstock import DataError, LimitError, StorageError
-from penstock.engine.log_file import MAGIC, frames, log_numbers, log_path
-from penstock.engine.write_ahead_log import WriteAheadLog
+from penstock.engine.checkpoint.log_file import MAGIC, frames, log_numbers, log_path
+from penstock.engine.checkpoint.write_ahead_log import WriteAheadLog
 from support.bench import Bench, nt, timeline
 
 TRIPLE = b"<urn:a> <urn:p> <urn:b> ."
@@ -284,7 +284,7 @@ class TestFailures:
     def test_a_checkpoint_that_fails_leaves_the_log_as_it_is(self, bench, tmp_path, monkeypatch):
         bench.declare("s", timing="all")
         with monkeypatch.context() as patched:
-            patched.setattr("penstock.engine.durability.save", lambda *_: (_ for _ in ()).throw(StorageError("full")))
+            patched.setattr("penstock.engine.checkpoint.durability.save", lambda *_: (_ for _ in ()).throw(StorageError("full")))
             with pytest.raises(StorageError):
                 bench.engine.checkpoint()
         bench.push("s", 100, "a p b")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import LimitError, PenstockError
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 STORED = [{"src": 0, "graphs": [0]}]
 
 
-class World:
+class StateMachine:
     """A small stored graph: `a` knows b and c, b knows c."""
 
     def __init__(self, directory: Path) -> None:
@@ -46,8 +46,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def state_machine(tmp_path: Path) -> StateMachine:
+    return StateMachine(tmp_path)
 
 
 def rows(result: native.Result) -> list[tuple[int, ...]]:
@@ -55,37 +55,37 @@ def rows(result: native.Result) -> list[tuple[int, ...]]:
     return sorted(zip(*columns, strict=True))
 
 
-def test_a_scan_gives_columns_by_slot(world: World) -> None:
-    result = world.run(world.scan({"var": 0}, {"var": 1}))
+def test_a_scan_gives_columns_by_slot(state_machine: StateMachine) -> None:
+    result = state_machine.run(state_machine.scan({"var": 0}, {"var": 1}))
     assert result.slots == [0, 1]
     assert result.rows == 3
-    assert rows(result) == sorted([(world.a, world.b), (world.a, world.c), (world.b, world.c)])
+    assert rows(result) == sorted([(state_machine.a, state_machine.b), (state_machine.a, state_machine.c), (state_machine.b, state_machine.c)])
 
 
-def test_a_seed_runs_all_members_at_once(world: World) -> None:
+def test_a_seed_runs_all_members_at_once(state_machine: StateMachine) -> None:
     members = np.array([2, 0, 1, 0], np.uint64)
-    people = np.array([world.a, world.b, world.c, world.a], np.uint64)
-    result = world.run(world.scan({"var": 1}, {"var": 2}), [0, 1], seed=[members, people])
+    people = np.array([state_machine.a, state_machine.b, state_machine.c, state_machine.a], np.uint64)
+    result = state_machine.run(state_machine.scan({"var": 1}, {"var": 2}), [0, 1], seed=[members, people])
     result.sort_by(0)
     assert result.column(0).tolist() == [0, 0, 0, 2, 2]
     assert result.offsets(0, 3).tolist() == [0, 3, 3, 5]
 
 
-def test_columns_outlive_their_result(world: World) -> None:
-    column = world.run(world.scan({"id": world.a}, {"var": 1})).column(0)
+def test_columns_outlive_their_result(state_machine: StateMachine) -> None:
+    column = state_machine.run(state_machine.scan({"id": state_machine.a}, {"var": 1})).column(0)
     gc.collect()
-    assert sorted(column.tolist()) == sorted([world.b, world.c])
+    assert sorted(column.tolist()) == sorted([state_machine.b, state_machine.c])
     assert not column.flags.writeable
 
 
-def test_sorting_an_answer_that_stands_leaves_that_of_other_runs_as_it_is(world: World) -> None:
-    spec = {"slots": 4, "seed": [0, 1], "root": world.scan({"var": 1}, {"var": 2}), "subplans": []}
-    plan, seed = native.Plan(spec), [np.array([0], np.uint64), np.array([world.a], np.uint64)]
-    s, p, o = (np.array([term], np.uint64) for term in (world.a, world.knows, world.a))
-    world.store.commit(s, p, o, np.zeros(1, np.uint64))  # the least id comes last
+def test_sorting_an_answer_that_stands_leaves_that_of_other_runs_as_it_is(state_machine: StateMachine) -> None:
+    spec = {"slots": 4, "seed": [0, 1], "root": state_machine.scan({"var": 1}, {"var": 2}), "subplans": []}
+    plan, seed = native.Plan(spec), [np.array([0], np.uint64), np.array([state_machine.a], np.uint64)]
+    s, p, o = (np.array([term], np.uint64) for term in (state_machine.a, state_machine.knows, state_machine.a))
+    state_machine.store.commit(s, p, o, np.zeros(1, np.uint64))  # the least id comes last
 
     def run() -> native.Result:
-        return native.execute(plan, world.store, world.dictionary, [world.store.view()], seed)
+        return native.execute(plan, state_machine.store, state_machine.dictionary, [state_machine.store.view()], seed)
 
     run(), run()  # the first notes a seed, the second what it looks up
     first, second = run(), run()
@@ -97,57 +97,57 @@ def test_sorting_an_answer_that_stands_leaves_that_of_other_runs_as_it_is(world:
     assert run().column(2).tolist() == before
 
 
-def test_terms_that_an_evaluation_makes_live_with_its_result(world: World) -> None:
+def test_terms_that_an_evaluation_makes_live_with_its_result(state_machine: StateMachine) -> None:
     text = "a text that is too long for an inline literal"
-    call = {"call": "concat", "args": [{"id": world.string(text)}, {"id": world.string("!")}]}
-    result = world.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call})
+    call = {"call": "concat", "args": [{"id": state_machine.string(text)}, {"id": state_machine.string("!")}]}
+    result = state_machine.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call})
     local, column = result.local, result.column(0)
     del result
     gc.collect()
     assert local.decode(column) == [(3, text + "!", XSD_STRING, "")]
 
 
-def test_functions_of_python_are_called_with_terms(world: World) -> None:
+def test_functions_of_python_are_called_with_terms(state_machine: StateMachine) -> None:
     asked: list[tuple[str, object]] = []
 
     def foreign(name: str, arguments: list[native.TermTuple | None], seconds_left: float) -> native.TermTuple:
         asked.append((name, arguments))
         return (3, "digest of something", XSD_STRING, "")
 
-    call = {"call": "sha1", "args": [{"id": world.string("x")}]}
+    call = {"call": "sha1", "args": [{"id": state_machine.string("x")}]}
     root = {"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}
-    result = world.run(root, foreign=foreign)
+    result = state_machine.run(root, foreign=foreign)
     assert asked == [("sha1", [(3, "x", XSD_STRING, "")])]
     assert result.local.decode(result.column(0)) == [(3, "digest of something", XSD_STRING, "")]
 
 
-def test_an_exception_of_such_a_function_is_raised(world: World) -> None:
+def test_an_exception_of_such_a_function_is_raised(state_machine: StateMachine) -> None:
     def foreign(name: str, arguments: list[native.TermTuple | None], seconds_left: float) -> native.TermTuple:
         raise ZeroDivisionError(name)
 
-    call = {"call": "sha1", "args": [{"id": world.string("x")}]}
+    call = {"call": "sha1", "args": [{"id": state_machine.string("x")}]}
     with pytest.raises(ZeroDivisionError):
-        world.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}, foreign=foreign)
+        state_machine.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}, foreign=foreign)
 
 
-def test_too_much_memory_is_a_limit_error(world: World) -> None:
-    values = {"op": "values", "id": 5, "slots": [0], "rows": [[world.a]] * 2000}
-    other = {"op": "values", "id": 6, "slots": [1], "rows": [[world.a]] * 2000}
+def test_too_much_memory_is_a_limit_error(state_machine: StateMachine) -> None:
+    values = {"op": "values", "id": 5, "slots": [0], "rows": [[state_machine.a]] * 2000}
+    other = {"op": "values", "id": 6, "slots": [1], "rows": [[state_machine.a]] * 2000}
     with pytest.raises(LimitError, match="memory"):
-        world.run({"op": "join", "id": 7, "left": values, "right": other}, memory_bytes=1 << 20)
+        state_machine.run({"op": "join", "id": 7, "left": values, "right": other}, memory_bytes=1 << 20)
 
 
-def test_a_malformed_plan_is_an_error(world: World) -> None:
+def test_a_malformed_plan_is_an_error(state_machine: StateMachine) -> None:
     with pytest.raises(PenstockError, match="unknown operator"):
-        world.run({"op": "dance", "id": 1})
+        state_machine.run({"op": "dance", "id": 1})
     with pytest.raises(TypeError):
-        world.run({"op": "seed", "id": object()})
+        state_machine.run({"op": "seed", "id": object()})
 
 
-def test_the_profile_lists_every_node(world: World) -> None:
-    result = world.run(world.scan({"var": 0}, {"var": 1}), profile=True)
+def test_the_profile_lists_every_node(state_machine: StateMachine) -> None:
+    result = state_machine.run(state_machine.scan({"var": 0}, {"var": 1}), profile=True)
     assert sorted((node, count) for node, count, _ in result.profile) == [(1, 1), (2, 3)]
-    assert world.run(world.scan({"var": 0}, {"var": 1})).profile == []
+    assert state_machine.run(state_machine.scan({"var": 0}, {"var": 1})).profile == []
 
 
 def test_multiset_difference_takes_rows_away_one_for_one() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.engine import events
+from penstock.engine.intake import events
 from penstock.errors import DataError, StorageError
-from penstock.ingest import adapting, outgoing
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.message import read_event
-from penstock.ingest.outgoing import OutgoingTerms
-from penstock.ingest.refused import DeadLetter
+from penstock.ingest import event_adapter as adapting
+from penstock.term_ids import outgoing_terms as outgoing
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.ingest.event_message import read_event
+from penstock.term_ids.outgoing_terms import OutgoingTerms
+from penstock.ingest.refused_records import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
 from penstock.rdf.formats import Format
 from penstock.rdf.terms import MAX_TERM_BYTES
-from penstock.store import _native as native
+from penstock.core import _native as native
 from penstock.wire import StreamDeclaration, Tuples, encode
 from support import hostile
 from support.records import record_of
@@ -47,7 +48,7 @@ class Service:
         return native.LocalTerms(self.dictionary).decode(np.asarray(ids, np.uint64))
 
 
-class World:
+class StateMachine:
     def __init__(self, partitions: int = 1) -> None:
         self.log = MemoryLog()
         self.log.create([Topic(NAMES.events("s"), partitions), Topic(NAMES.tuples("s"), partitions)])
@@ -90,26 +91,26 @@ class World:
     ],
 )
 def test_every_format_gives_the_same_tuples(content_type, data):
-    world = World()
-    world.produce(data, **({} if content_type is None else {"content_type": content_type}))
-    adaptor = world.adaptor()
+    state_machine = StateMachine()
+    state_machine.produce(data, **({} if content_type is None else {"content_type": content_type}))
+    adaptor = state_machine.adaptor()
     assert adaptor.step()
-    [record] = world.tuples()
+    [record] = state_machine.tuples()
     assert (record.stream, record.partition, record.offsets.tolist(), record.times.tolist()) == (IRI, 0, [0], [77])
-    assert world.terms(record) == [("http://x/a", "http://x/p", "a long literal that is not inline")]
+    assert state_machine.terms(record) == [("http://x/a", "http://x/p", "a long literal that is not inline")]
 
 
 def test_an_event_with_a_term_that_the_dictionary_does_not_take_is_a_dead_letter():
-    world = World()
+    state_machine = StateMachine()
     large = b'<http://x/a> <http://x/p> "%s" .' % (b"x" * (MAX_TERM_BYTES + 1))
     many = b"\n".join(b'<http://x/a> <http://x/p> "%d%s" .' % (i, b"y" * 1_000_000) for i in range(9))
     for data in (LINE, large, many, LINE):
-        world.produce(data)
-    adaptor = world.adaptor()
+        state_machine.produce(data)
+    adaptor = state_machine.adaptor()
     assert adaptor.step()
-    assert sorted(offset for record in world.tuples() for offset in record.offsets.tolist()) == [0, 2, 3]
-    assert sum(len(record.subjects) for record in world.tuples()) == 11
-    [letter] = world.log.reader({Partition(NAMES.dead_letter): START}).poll(10)
+    assert sorted(offset for record in state_machine.tuples() for offset in record.offsets.tolist()) == [0, 2, 3]
+    assert sum(len(record.subjects) for record in state_machine.tuples()) == 11
+    [letter] = state_machine.log.reader({Partition(NAMES.dead_letter): START}).poll(10)
     assert letter.value == large
     assert b"max_term_bytes" in dict(letter.headers)["reason"]
 
@@ -123,67 +124,67 @@ def test_the_adaptor_keeps_a_bounded_number_of_bytes_of_terms(monkeypatch):
 
 
 def test_a_topic_of_events_may_gain_partitions():
-    world = World()
-    world.produce(NT)
-    adaptor = world.adaptor()
+    state_machine = StateMachine()
+    state_machine.produce(NT)
+    adaptor = state_machine.adaptor()
     assert adaptor.step()
-    world.log.grow(NAMES.events("s"), 3)
-    world.produce(NT, 2)
+    state_machine.log.grow(NAMES.events("s"), 3)
+    state_machine.produce(NT, 2)
     assert adaptor.step()
-    assert world.log.topics()[NAMES.tuples("s")] == 3
-    [record] = world.tuples(2)
+    assert state_machine.log.topics()[NAMES.tuples("s")] == 3
+    [record] = state_machine.tuples(2)
     assert (record.partition, record.offsets.tolist()) == (2, [0])
 
 
 def test_the_header_says_the_time_before_the_record_does():
-    world = World()
-    world.produce(NT, timestamp="1234")
-    world.produce(NT)
-    world.produce(NT, timestamp="-5")
-    world.adaptor().step()
-    [record] = world.tuples()
+    state_machine = StateMachine()
+    state_machine.produce(NT, timestamp="1234")
+    state_machine.produce(NT)
+    state_machine.produce(NT, timestamp="-5")
+    state_machine.adaptor().step()
+    [record] = state_machine.tuples()
     assert record.times.tolist() == [1234, 77, -5]
 
 
 def test_what_cannot_be_used_goes_out_and_the_rest_goes_on():
-    world = World()
-    world.produce(b"<http://x/a> nonsense .")
-    world.produce(NT)
-    world.produce(b"\xff\xfe\x00", content_type="text/turtle")
-    world.produce(NT, content_type="text/csv")
-    world.produce(NT, timestamp="1_000")
-    world.produce(None)
-    world.produce(b"<http://x/g> { <http://x/a> <http://x/p> 1 }", content_type="application/trig")
-    world.produce(NT)
-    adaptor = world.adaptor()
+    state_machine = StateMachine()
+    state_machine.produce(b"<http://x/a> nonsense .")
+    state_machine.produce(NT)
+    state_machine.produce(b"\xff\xfe\x00", content_type="text/turtle")
+    state_machine.produce(NT, content_type="text/csv")
+    state_machine.produce(NT, timestamp="1_000")
+    state_machine.produce(None)
+    state_machine.produce(b"<http://x/g> { <http://x/a> <http://x/p> 1 }", content_type="application/trig")
+    state_machine.produce(NT)
+    adaptor = state_machine.adaptor()
     adaptor.step()
-    letters = world.read(NAMES.dead_letter)
+    letters = state_machine.read(NAMES.dead_letter)
     assert all(isinstance(letter, DeadLetter) and letter.reason for letter in letters)
     assert sorted(letter.offset for letter in letters) == [0, 2, 3, 4, 5, 6]
     assert next(each for each in letters if each.offset == 2).data == b"\xff\xfe\x00"
-    assert [o for record in world.tuples() for o in record.offsets.tolist()] == [1, 7]
+    assert [o for record in state_machine.tuples() for o in record.offsets.tolist()] == [1, 7]
     assert adaptor.adapting.dead == 6
 
 
 def test_blank_nodes_are_their_events_own():
-    world = World()
+    state_machine = StateMachine()
     for _ in range(2):
-        world.produce(b"_:a <http://x/p> _:a .\n_:a <http://x/p> _:b .")
-    world.adaptor().step()
-    [record] = world.tuples()
+        state_machine.produce(b"_:a <http://x/p> _:a .\n_:a <http://x/p> _:b .")
+    state_machine.adaptor().step()
+    [record] = state_machine.tuples()
     subjects, objects = record.subjects.tolist(), record.objects.tolist()
     assert subjects[0] == subjects[1] == objects[0] != objects[1]
     assert not {*subjects[:2], *objects[:2]} & {*subjects[2:], *objects[2:]}
 
 
 def test_terms_are_asked_for_once():
-    world = World()
-    adaptor = world.adaptor()
+    state_machine = StateMachine()
+    adaptor = state_machine.adaptor()
     for _ in range(5):
-        world.produce(LINE)
+        state_machine.produce(LINE)
         adaptor.step()
-    assert world.service.asked == [3]
-    assert len({record.objects[0] for record in world.tuples()}) == 1
+    assert state_machine.service.asked == [3]
+    assert len({record.objects[0] for record in state_machine.tuples()}) == 1
 
 
 def test_a_full_cache_begins_anew_with_the_same_ids():
@@ -200,50 +201,50 @@ def test_a_full_cache_begins_anew_with_the_same_ids():
 
 
 def test_heartbeats_pass_through():
-    world = World()
-    world.produce(NT, timestamp="10")
-    world.produce(b"", heartbeat="2000")
-    world.produce(b"", heartbeat="2000")
-    world.produce(NT, timestamp="2001")
-    world.produce(b"data", heartbeat="3000")
-    world.adaptor().step()
-    assert [(r.offsets.tolist(), r.advance_ms) for r in world.tuples()] == [([0], None), ([], 2000), ([3], None)]
-    assert len(world.read(NAMES.dead_letter)) == 1
+    state_machine = StateMachine()
+    state_machine.produce(NT, timestamp="10")
+    state_machine.produce(b"", heartbeat="2000")
+    state_machine.produce(b"", heartbeat="2000")
+    state_machine.produce(NT, timestamp="2001")
+    state_machine.produce(b"data", heartbeat="3000")
+    state_machine.adaptor().step()
+    assert [(r.offsets.tolist(), r.advance_ms) for r in state_machine.tuples()] == [([0], None), ([], 2000), ([3], None)]
+    assert len(state_machine.read(NAMES.dead_letter)) == 1
 
 
 def test_nothing_is_lost_while_the_dictionary_is_away():
-    world = World()
-    world.produce(LINE)
-    adaptor = world.adaptor()
-    world.service.away = True
+    state_machine = StateMachine()
+    state_machine.produce(LINE)
+    adaptor = state_machine.adaptor()
+    state_machine.service.away = True
     for _ in range(3):
         with pytest.raises(TransientError):
             adaptor.step()
-    world.service.away = False
+    state_machine.service.away = False
     adaptor.step()
-    assert [record.offsets.tolist() for record in world.tuples()] == [[0]]
+    assert [record.offsets.tolist() for record in state_machine.tuples()] == [[0]]
 
 
 def test_a_restart_goes_on_behind_the_committed_progress():
-    world = World(2)
+    state_machine = StateMachine(2)
     for i in range(10):
-        world.produce(NT, partition=i % 2)
-    first = world.adaptor()
+        state_machine.produce(NT, partition=i % 2)
+    first = state_machine.adaptor()
     first.step()
     first.close()
-    world.produce(NT, partition=1)
-    world.adaptor().step()
-    assert [o for p in (0, 1) for record in world.tuples(p) for o in record.offsets.tolist()] == [*range(5), *range(6)]
+    state_machine.produce(NT, partition=1)
+    state_machine.adaptor().step()
+    assert [o for p in (0, 1) for record in state_machine.tuples(p) for o in record.offsets.tolist()] == [*range(5), *range(6)]
 
 
 def test_large_records_are_cut_at_events(monkeypatch):
     monkeypatch.setattr(adapting, "MAX_TUPLES", 3)
-    world = World()
+    state_machine = StateMachine()
     for count in (2, 1, 2, 4, 3, 0, 1):
-        world.produce(b"".join(b'<http://x/a> <http://x/p> "%d" .\n' % i for i in range(count)))
-    world.adaptor().step()
-    assert [record.offsets.tolist() for record in world.tuples()] == [[0, 1], [2], [4, 5], [6]]
-    [letter] = world.read(NAMES.dead_letter)
+        state_machine.produce(b"".join(b'<http://x/a> <http://x/p> "%d" .\n' % i for i in range(count)))
+    state_machine.adaptor().step()
+    assert [record.offsets.tolist() for record in state_machine.tuples()] == [[0, 1], [2], [4, 5], [6]]
+    [letter] = state_machine.read(NAMES.dead_letter)
     assert letter.offset == 3
 
 
@@ -270,68 +271,68 @@ HOSTILE = hostile_events()
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_event_becomes_tuples_or_a_dead_letter_and_the_rest_goes_on(name):
     fmt, data = HOSTILE[name]
-    world = World()
-    world.produce(LINE)
-    world.produce(data, content_type=Format(fmt).media_type)
-    world.produce(LINE)
-    adaptor = world.adaptor()
+    state_machine = StateMachine()
+    state_machine.produce(LINE)
+    state_machine.produce(data, content_type=Format(fmt).media_type)
+    state_machine.produce(LINE)
+    adaptor = state_machine.adaptor()
     while adaptor.step():
         pass
-    letters = world.read(NAMES.dead_letter)
-    offsets = [offset for record in world.tuples() for offset in record.offsets.tolist()]
+    letters = state_machine.read(NAMES.dead_letter)
+    offsets = [offset for record in state_machine.tuples() for offset in record.offsets.tolist()]
     assert offsets == ([0, 2] if letters else [0, 1, 2])
     assert all(letter.reason and letter.offset == 1 for letter in letters)
     assert all(letter.data == data for letter in letters if len(data) < 1 << 20)
-    assert world.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))]) == {Partition(NAMES.events("s")): 3}
+    assert state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))]) == {Partition(NAMES.events("s")): 3}
 
 
 @pytest.mark.parametrize("name", ["entities", "a long literal", "plain JSON", "deep JSON", "objects in objects"])
 def test_events_that_used_to_stop_the_adaptor_are_dead_letters(name):
     fmt, data = HOSTILE[name]
-    world = World()
-    world.produce(data, content_type=Format(fmt).media_type)
-    world.adaptor().step()
-    [letter] = world.read(NAMES.dead_letter)
+    state_machine = StateMachine()
+    state_machine.produce(data, content_type=Format(fmt).media_type)
+    state_machine.adaptor().step()
+    [letter] = state_machine.read(NAMES.dead_letter)
     assert letter.offset == 0
-    assert world.tuples() == [] or not any(len(record.offsets) for record in world.tuples())
+    assert state_machine.tuples() == [] or not any(len(record.offsets) for record in state_machine.tuples())
 
 
 @pytest.mark.parametrize(
     "error", [DataError("not that"), RuntimeError("odd"), MemoryError(), RecursionError(), AssertionError()]
 )
 def test_an_event_at_which_anything_fails_is_a_dead_letter_alone(error):
-    world = World()
+    state_machine = StateMachine()
     guilty = b"http://x/guilty"
 
-    def encode_terms(terms, encode=world.service.encode):
+    def encode_terms(terms, encode=state_machine.service.encode):
         if any(term[1].encode() == guilty for term in terms):
             raise error
         return encode(terms)
 
-    world.service.encode = encode_terms
+    state_machine.service.encode = encode_terms
     for i in range(20):
         subject = guilty if i in {3, 11} else b"http://x/%d" % i
-        world.produce(b"<%s> <http://x/p> <http://x/o> ." % subject)
-    adaptor = world.adaptor()
+        state_machine.produce(b"<%s> <http://x/p> <http://x/o> ." % subject)
+    adaptor = state_machine.adaptor()
     adaptor.step()
-    assert sorted(letter.offset for letter in world.read(NAMES.dead_letter)) == [3, 11]
-    offsets = [offset for record in world.tuples() for offset in record.offsets.tolist()]
+    assert sorted(letter.offset for letter in state_machine.read(NAMES.dead_letter)) == [3, 11]
+    offsets = [offset for record in state_machine.tuples() for offset in record.offsets.tolist()]
     assert offsets == [i for i in range(20) if i not in {3, 11}]
     assert (adaptor.adapting.events, adaptor.adapting.tuples, adaptor.adapting.dead) == (18, 18, 2)
 
 
 @pytest.mark.parametrize("error", [TransientError("away"), StorageError("broken")])
 def test_what_is_no_events_fault_stops_the_step_and_writes_no_dead_letter(error):
-    world = World()
+    state_machine = StateMachine()
 
     def encode_terms(_terms):
         raise error
 
-    world.service.encode = encode_terms
-    world.produce(LINE)
+    state_machine.service.encode = encode_terms
+    state_machine.produce(LINE)
     with pytest.raises(type(error)):
-        world.adaptor().step()
-    assert world.read(NAMES.dead_letter) == []
+        state_machine.adaptor().step()
+    assert state_machine.read(NAMES.dead_letter) == []
 
 
 @pytest.mark.parametrize(
@@ -345,36 +346,36 @@ def test_an_error_of_the_parser_is_the_events(monkeypatch, error):
 
     real = events.parse
     monkeypatch.setattr(events, "parse", parse)
-    world = World()
+    state_machine = StateMachine()
     for text in (b"<u:a> <u:p> 1 .", b"# guilty", b"<u:b> <u:p> 1 ."):
-        world.produce(text, content_type="text/turtle")
-    world.adaptor().step()
-    [letter] = world.read(NAMES.dead_letter)
+        state_machine.produce(text, content_type="text/turtle")
+    state_machine.adaptor().step()
+    [letter] = state_machine.read(NAMES.dead_letter)
     assert (letter.offset, letter.reason.split(":")[0]) == (1, type(error).__name__)
-    assert [offset for record in world.tuples() for offset in record.offsets.tolist()] == [0, 2]
+    assert [offset for record in state_machine.tuples() for offset in record.offsets.tolist()] == [0, 2]
 
 
 def test_a_step_ends_between_large_events_and_keeps_what_it_has_done():
-    world = World()
+    state_machine = StateMachine()
     for i in range(40):
-        world.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
+        state_machine.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
     clock = iter(range(0, 10_000, 4))
-    adaptor = Adaptor(world.log, NAMES, world.service, NAMES.adaptor_group, now=lambda: float(next(clock)))
+    adaptor = Adaptor(state_machine.log, NAMES, state_machine.service, NAMES.adaptor_group, now=lambda: float(next(clock)))
     source = Partition(NAMES.events("s"))
     progress = []
     while adaptor.step():
-        progress.append(world.log.committed(NAMES.adaptor_group, [source])[source])
+        progress.append(state_machine.log.committed(NAMES.adaptor_group, [source])[source])
     assert progress[-1] == 40
     assert len(progress) > 1
     assert progress == sorted(set(progress))
-    assert [offset for record in world.tuples() for offset in record.offsets.tolist()] == list(range(40))
+    assert [offset for record in state_machine.tuples() for offset in record.offsets.tolist()] == list(range(40))
 
 
 def test_events_that_were_not_reached_before_a_crash_are_read_again():
-    world = World()
+    state_machine = StateMachine()
     for i in range(40):
-        world.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
+        state_machine.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
     clock = iter(range(0, 10_000, 100))
-    Adaptor(world.log, NAMES, world.service, NAMES.adaptor_group, now=lambda: float(next(clock))).step()
-    done = world.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))])[Partition(NAMES.events("s"))]
+    Adaptor(state_machine.log, NAMES, state_machine.service, NAMES.adaptor_group, now=lambda: float(next(clock))).step()
+    done = state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))])[Partition(NAMES.events("s"))]
     assert 0 < done < 40

@@ -5,88 +5,88 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.ingest.stream_time import StreamTime
+from penstock.services.dispatcher.stream_time import StreamTime
 from penstock.log import Record, TransientError
 from penstock.wire import Tuples, encode
-from support.dispatching import IRI, NAMES, World, declaration
+from support.dispatching import IRI, NAMES, StateMachine, declaration
 
 
 def test_the_watermark_is_the_least_of_the_partitions():
-    world = World(2)
-    world.declare(declaration())
-    dispatcher = world.dispatcher()
-    world.produce([1050, 2050], 0)
+    state_machine = StateMachine(2)
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
+    state_machine.produce([1050, 2050], 0)
     dispatcher.step()
-    assert world.batches() == [], "the other partition may still have earlier events"
-    world.produce([1020, 1130], 1)
+    assert state_machine.batches() == [], "the other partition may still have earlier events"
+    state_machine.produce([1020, 1130], 1)
     dispatcher.step()
-    assert sorted(world.content()[10]) == [1020, 1050]
-    assert world.read(NAMES.late) == []
+    assert sorted(state_machine.content()[10]) == [1020, 1050]
+    assert state_machine.read(NAMES.late) == []
 
 
 def test_a_silent_partition_is_left_out_until_it_speaks():
-    world = World(2)
-    world.declare(declaration(idle_timeout_ms=1000))
-    dispatcher = world.dispatcher()
-    world.produce([1050, 2050], 0)
+    state_machine = StateMachine(2)
+    state_machine.declare(declaration(idle_timeout_ms=1000))
+    dispatcher = state_machine.dispatcher()
+    state_machine.produce([1050, 2050], 0)
     dispatcher.step()
-    world.clock.advance(1001)
-    world.produce([2060], 0)
+    state_machine.clock.advance(1001)
+    state_machine.produce([2060], 0)
     dispatcher.step()
-    assert world.content() == {10: [1050]}
-    world.produce([2070], 1)
-    world.produce([5000], 0)
+    assert state_machine.content() == {10: [1050]}
+    state_machine.produce([2070], 1)
+    state_machine.produce([5000], 0)
     dispatcher.step()
     dispatcher.step()
-    assert list(world.content()) == [10], "it speaks again, so it is waited for"
+    assert list(state_machine.content()) == [10], "it speaks again, so it is waited for"
 
 
 def test_a_stream_may_gain_partitions_which_are_waited_for_then():
-    world = World()
-    world.declare(declaration())
-    dispatcher = world.dispatcher()
-    world.produce([1050, 1150])
+    state_machine = StateMachine()
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
+    state_machine.produce([1050, 1150])
     dispatcher.step()
     for topic in (NAMES.events("s"), NAMES.tuples("s")):
-        world.log.grow(topic, 2)
-    world.clock.advance(5_001)
+        state_machine.log.grow(topic, 2)
+    state_machine.clock.advance(5_001)
     dispatcher.step()
-    world.produce([1250])
+    state_machine.produce([1250])
     dispatcher.step()
-    assert world.content() == {10: [1050]}, "the new partition may have earlier events"
-    world.produce([1160, 1300], 1)
-    world.produce([1310])
+    assert state_machine.content() == {10: [1050]}, "the new partition may have earlier events"
+    state_machine.produce([1160, 1300], 1)
+    state_machine.produce([1310])
     dispatcher.step()
     dispatcher.close()
-    world.dispatcher().step()
-    assert world.content() == {10: [1050], 11: [1150, 1160]}, "a restart knows it too"
-    assert world.read(NAMES.late) == []
+    state_machine.dispatcher().step()
+    assert state_machine.content() == {10: [1050], 11: [1150, 1160]}, "a restart knows it too"
+    assert state_machine.read(NAMES.late) == []
 
 
 def test_a_restart_waits_for_partitions_that_brokers_do_not_tell_of_yet():
     """One that has just come back may know fewer than there are: what was taken of the others would be taken again."""
-    world = World(2)
-    world.declare(declaration())
-    dispatcher = world.dispatcher()
+    state_machine = StateMachine(2)
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
     dispatcher.step()
-    world.produce([1050, 1150])
-    world.produce([1060, 1170], 1)
+    state_machine.produce([1050, 1150])
+    state_machine.produce([1060, 1170], 1)
     dispatcher.step()
     dispatcher.close()
-    ask = world.log.topics
-    world.log.topics = lambda: ask() | {NAMES.tuples("s"): 1}
-    younger = world.dispatcher()
+    ask = state_machine.log.topics
+    state_machine.log.topics = lambda: ask() | {NAMES.tuples("s"): 1}
+    younger = state_machine.dispatcher()
     younger.step()
     assert younger.streams == {}
-    world.log.topics = ask
+    state_machine.log.topics = ask
     younger.step()
-    world.produce([1250])
-    world.produce([1270], 1)
-    world.clock.advance(5_001)
+    state_machine.produce([1250])
+    state_machine.produce([1270], 1)
+    state_machine.clock.advance(5_001)
     younger.step()
     younger.step()
-    assert world.content() == {10: [1050, 1060], 11: [1150, 1170]}
-    assert world.read(NAMES.late) == []
+    assert state_machine.content() == {10: [1050, 1060], 11: [1150, 1170]}
+    assert state_machine.read(NAMES.late) == []
 
 
 def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_said_to_come():
@@ -107,26 +107,26 @@ def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_
 
 def test_what_was_read_is_taken_where_brokers_could_not_be_asked_in_the_middle_of_it():
     """A record that was cut by a later version has it asked for partitions that nobody has counted yet."""
-    world = World()
-    world.declare(declaration())
-    dispatcher = world.dispatcher()
+    state_machine = StateMachine()
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
     dispatcher.step()
-    world.produce([1050])
-    world.writer.append([Record(NAMES.tuples("s"), encode(_cut(0, 2, offset=1)), None, 0)])
-    world.adapt(0, [2], [1080])
-    ask = world.log.topics
+    state_machine.produce([1050])
+    state_machine.writer.append([Record(NAMES.tuples("s"), encode(_cut(0, 2, offset=1)), None, 0)])
+    state_machine.adapt(0, [2], [1080])
+    ask = state_machine.log.topics
 
     def away() -> dict[str, int]:
-        world.log.topics = ask
+        state_machine.log.topics = ask
         raise TransientError("the brokers do not answer")
 
-    world.log.topics = away
+    state_machine.log.topics = away
     with pytest.raises(TransientError):
         dispatcher.step()
-    world.adapt(0, [3], [1250])
+    state_machine.adapt(0, [3], [1250])
     dispatcher.step()
     dispatcher.step()
-    assert world.content() == {10: [1050, 1080]}
+    assert state_machine.content() == {10: [1050, 1080]}
     assert dispatcher.streams[IRI].known == 2
 
 
@@ -157,18 +157,18 @@ def _cut(partition: int, version: int, offset: int = 0) -> Tuples:
 
 
 def test_a_partition_with_events_on_the_way_is_waited_for_however_long():
-    world = World(2)
-    world.declare(declaration(idle_timeout_ms=1000))
-    dispatcher = world.dispatcher()
-    world.produce([1050, 2050], 0)
-    world.writer.append([Record(NAMES.events("s"), b"not adapted yet", None, 1)])
+    state_machine = StateMachine(2)
+    state_machine.declare(declaration(idle_timeout_ms=1000))
+    dispatcher = state_machine.dispatcher()
+    state_machine.produce([1050, 2050], 0)
+    state_machine.writer.append([Record(NAMES.events("s"), b"not adapted yet", None, 1)])
     dispatcher.step()
-    world.clock.advance(60_000)
+    state_machine.clock.advance(60_000)
     dispatcher.step()
-    assert world.batches() == []
-    world.adapt(1, [0], [1060])
+    assert state_machine.batches() == []
+    state_machine.adapt(1, [0], [1060])
     dispatcher.step()
-    assert world.read(NAMES.late) == []
-    world.produce([3000], 1)
+    assert state_machine.read(NAMES.late) == []
+    state_machine.produce([3000], 1)
     dispatcher.step()
-    assert sorted(world.content()[10]) == [1050, 1060]
+    assert sorted(state_machine.content()[10]) == [1050, 1060]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Client
-from penstock.ingest.refused import (
+from penstock.ingest.refused_records import (
     MAX_HEADERS_BYTES,
     MAX_REASON_BYTES,
     DeadLetter,

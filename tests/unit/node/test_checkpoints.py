@@ -10,7 +10,7 @@ import pytest
 import rdflib
 
 import penstock
-from penstock.dataplane import Server
+from penstock.remote import Server
 from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.node import StoreNode
 from penstock.node.checkpoints import Checkpoints

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from penstock.node.control import Connection, ControlError
-from penstock.node.serving import ControlServer
+from penstock.remote.control_connection import Connection, ControlError
+from penstock.remote.control_server import ControlServer
 
 SECRET = b"sixteen bytes or more"
 
@@ -103,7 +103,7 @@ def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
 
 def test_a_handshake_has_one_deadline_however_its_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte in each timeout would keep a place of the server for ever."""
-    monkeypatch.setattr("penstock.node.serving._HANDSHAKE_S", 0.5)
+    monkeypatch.setattr("penstock.remote.control_server._HANDSHAKE_S", 0.5)
     server = ControlServer(None, "127.0.0.1", 0, SECRET, 0)  # type: ignore[type-var]
     threading.Thread(target=server.run, daemon=True).start()
     with socket.create_connection((server.address.host, server.address.port), 10) as slow:

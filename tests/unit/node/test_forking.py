@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.dataplane import Server
+from penstock.remote import Server
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node import StoreNode
-from penstock.node.forking import rows_from_arrow, rows_to_arrow
+from penstock.remote.fork_join import rows_from_arrow, rows_to_arrow
 from support.nodes import NodeCluster
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.dataplane import Server
+from penstock.remote import Server
 from penstock.errors import DataError, StorageError
 from penstock.node import StoreNode
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from penstock.cli.quarantine import run
-from penstock.cluster.dictionary import DictionaryService
+from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.errors import DataError
-from penstock.ingest.adaptor import Adaptor
-from penstock.ingest.refused import read_refused
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.ingest.refused_records import read_refused
 from penstock.log import START, MemoryLog, Partition, Record, Topic, TransientError
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames

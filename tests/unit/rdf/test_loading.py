@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.loading import Source, read
-from penstock.store._native import Dictionary
+from penstock.core._native import Dictionary
 from support import shared
 
 TRIPLES = "".join(f"_:n{i} <http://e/next> _:n{i + 1} .\n" for i in range(1000))

@@ -21,7 +21,7 @@ from penstock.rdf.limits import PARSE_LIMITS
 from penstock.rdf.loading import Source, read
 from penstock.rdf.parser_process import POOL, ParserProcess
 from penstock.rdf.parsing import parse
-from penstock.store._native import Dictionary
+from penstock.core._native import Dictionary
 from support.hostile import DOCUMENTS, RDF, TOKENS, bomb
 
 EVERYWHERE = replace(PARSE_LIMITS, small_document_bytes=0)  # nothing is parsed in this process
@@ -285,7 +285,7 @@ def test_parsers_end_with_their_process_and_leave_no_warning():
     code = """
         from penstock.rdf.parsing import parse
         from penstock.rdf.parser_process import POOL
-        from penstock.store._native import Dictionary
+        from penstock.core._native import Dictionary
         parse(Dictionary(), "# long\\n" * 3000 + "<u:s> <u:p> 1 .", "turtle")
         print(POOL._idle[0]._process.pid)
     """

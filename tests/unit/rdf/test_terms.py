@@ -9,7 +9,7 @@ from rdflib.namespace import XSD
 
 from penstock.errors import DataError
 from penstock.rdf.terms import LITERAL, XSD_STRING, decode, encode, from_tuple, to_tuple
-from penstock.store._native import Dictionary, LocalTerms
+from penstock.core._native import Dictionary, LocalTerms
 
 
 @pytest.mark.parametrize(

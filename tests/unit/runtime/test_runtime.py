@@ -18,8 +18,8 @@ from penstock.runtime.health import Health
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Loop
 from penstock.runtime.metrics import Metrics, Tally
-from penstock.runtime.web import application
-from penstock.web_server import WebServer
+from penstock.runtime.health_routes import application
+from penstock.http.web_server import WebServer
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_health_and_metrics_are_served():
         server.stop()
 
 
-class Core:
+class EngineCore:
     def __init__(self, *outcomes) -> None:
         self.outcomes = list(outcomes)
         self.steps = 0
@@ -146,21 +146,21 @@ def loop(stopping: Stopping, give_up_s: float = 100, now=None) -> Loop:
 
 def test_transient_failures_are_tried_over():
     stopping = Stopping()
-    core = Core(True, TransientError("away"), TransientError("away"), True, stopping)
+    core = EngineCore(True, TransientError("away"), TransientError("away"), True, stopping)
     loop(stopping).run(core, 0)
     assert core.steps == 5
 
 
 def test_what_is_transient_too_long_ends_the_service():
     times = iter(range(0, 10_000, 40))
-    core = Core(*[TransientError("away")] * 10)
+    core = EngineCore(*[TransientError("away")] * 10)
     with pytest.raises(TransientError):
         loop(Stopping(), 100, lambda: float(next(times))).run(core, 0)
     assert core.steps < 10
 
 
 def test_a_fatal_error_ends_the_service_at_once():
-    core = Core(LogError("unknown outcome"), True)
+    core = EngineCore(LogError("unknown outcome"), True)
     with pytest.raises(LogError):
         loop(Stopping()).run(core, 0)
     assert core.steps == 1

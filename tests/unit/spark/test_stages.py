@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
-from penstock.engine.bulk import Prepared
+from penstock.engine.intake.bulk_intake import Prepared
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.spark import edges, numbering, parsing

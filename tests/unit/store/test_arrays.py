@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.store import _native
+from penstock.core import _native
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +19,7 @@ MS = 1_000_000_000_000
 class Sub(np.ndarray): ...
 
 
-class World:
+class StateMachine:
     """A stream whose `take` converts nothing, and a dictionary whose `settle` gives back what it was given."""
 
     def __init__(self) -> None:
@@ -40,8 +40,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def state_machine() -> StateMachine:
+    return StateMachine()
 
 
 def read_only(column: NDArray[Any]) -> NDArray[Any]:
@@ -69,15 +69,15 @@ def unaligned(column: NDArray[Any]) -> NDArray[Any]:
     ],
     ids=["plain", "read-only", "subclass", "other name of the type", "one element"],
 )
-def test_arrays_of_the_type_are_taken_as_they_are(world: World, same: Any) -> None:
-    subjects = same(world.ids[:3])
-    assert world.take(np.arange(1, len(subjects) + 1), subjects) == len(subjects) - 1
-    assert world.converted(subjects) == world.ids[: len(subjects)].tolist()
+def test_arrays_of_the_type_are_taken_as_they_are(state_machine: StateMachine, same: Any) -> None:
+    subjects = same(state_machine.ids[:3])
+    assert state_machine.take(np.arange(1, len(subjects) + 1), subjects) == len(subjects) - 1
+    assert state_machine.converted(subjects) == state_machine.ids[: len(subjects)].tolist()
 
 
-def test_no_rows_are_a_column(world: World) -> None:
-    assert world.take(np.empty(0, np.int64), world.ids[:0]) is None
-    assert world.converted(world.ids[:0]) == []
+def test_no_rows_are_a_column(state_machine: StateMachine) -> None:
+    assert state_machine.take(np.empty(0, np.int64), state_machine.ids[:0]) is None
+    assert state_machine.converted(state_machine.ids[:0]) == []
 
 
 @pytest.mark.parametrize(
@@ -91,18 +91,18 @@ def test_no_rows_are_a_column(world: World) -> None:
     ],
     ids=["strided", "unaligned", "swapped", "signed", "floats"],
 )
-def test_other_arrays_of_numbers_are_converted_where_that_is_allowed(world: World, other: Any) -> None:
+def test_other_arrays_of_numbers_are_converted_where_that_is_allowed(state_machine: StateMachine, other: Any) -> None:
     small = np.zeros(3, np.uint64)
-    assert world.converted(other(small)) == [0, 0, 0]
+    assert state_machine.converted(other(small)) == [0, 0, 0]
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        world.take(np.arange(1, 4), other(world.ids[:3]))
-    assert world.stream.live_tuples() == 0
+        state_machine.take(np.arange(1, 4), other(state_machine.ids[:3]))
+    assert state_machine.stream.live_tuples() == 0
 
 
-def test_a_converted_column_has_the_same_elements(world: World) -> None:
-    assert world.converted(strided(world.ids)) == world.ids.tolist()
-    assert world.converted(unaligned(world.ids)) == world.ids.tolist()
-    assert world.converted(np.zeros(2, bool)) == [0, 0]
+def test_a_converted_column_has_the_same_elements(state_machine: StateMachine) -> None:
+    assert state_machine.converted(strided(state_machine.ids)) == state_machine.ids.tolist()
+    assert state_machine.converted(unaligned(state_machine.ids)) == state_machine.ids.tolist()
+    assert state_machine.converted(np.zeros(2, bool)) == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,24 @@ def test_a_converted_column_has_the_same_elements(world: World) -> None:
     ],
     ids=str,
 )
-def test_whatever_is_no_column_of_numbers_is_a_type_error(world: World, wrong: Any) -> None:
+def test_whatever_is_no_column_of_numbers_is_a_type_error(state_machine: StateMachine, wrong: Any) -> None:
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        world.converted(wrong)
+        state_machine.converted(wrong)
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        world.take(np.arange(1, 4), wrong)
+        state_machine.take(np.arange(1, 4), wrong)
 
 
-def test_none_is_a_column_only_where_it_says_something(world: World) -> None:
+def test_none_is_a_column_only_where_it_says_something(state_machine: StateMachine) -> None:
     store = _native.Store("", 1)
-    timing = _native.Stream(store, world.dictionary, number=1, batch_ms=100, timing=world.ids[:1])
+    timing = _native.Stream(store, state_machine.dictionary, number=1, batch_ms=100, timing=state_machine.ids[:1])
     assert timing.closed() is None
 
 
-def test_columns_of_a_list_live_until_they_are_read(world: World) -> None:
-    columns = (strided(world.ids), world.ids[::-1])
+def test_columns_of_a_list_live_until_they_are_read(state_machine: StateMachine) -> None:
+    columns = (strided(state_machine.ids), state_machine.ids[::-1])
     assert _native.multiset_difference(columns, columns).tolist() == []
     with pytest.raises(TypeError):
-        _native.multiset_difference((world.ids, None), columns)  # type: ignore[list-item]
+        _native.multiset_difference((state_machine.ids, None), columns)  # type: ignore[list-item]
 
 
 def test_runs_are_the_values_of_a_sorted_column_and_where_they_begin() -> None:

@@ -8,7 +8,7 @@ import sys
 FORKING = """
 import os, sys, threading, time
 import numpy as np
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 CALLS, PATIENCE_S = 100, 200e-6
 over = False

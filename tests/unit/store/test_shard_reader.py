@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import StorageError
-from penstock.store import _native
+from penstock.core import _native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ READER = """
 import json, sys, time
 import numpy as np
 from penstock.errors import StorageError
-from penstock.store._native import ShardReader
+from penstock.core._native import ShardReader
 
 path, seconds = sys.argv[1], float(sys.argv[2])
 hubs, first_leaf = int(sys.argv[3]), int(sys.argv[4])

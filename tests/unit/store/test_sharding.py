@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import LimitError
-from penstock.store import _native as native
+from penstock.core import _native as native
 
 
 def test_shards_are_where_they_have_always_been():

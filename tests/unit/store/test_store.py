@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataError, LimitError, StorageError
-from penstock.store import _native
+from penstock.core import _native
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store import _native
+from penstock.core import _native
 
 _STUB = Path(_native.__file__).with_name("_native.pyi")
 _TYPING_ONLY = {"Foreign", "ForkPart", "Ids", "Kinds", "SourceStats", "TermSource", "TermTuple", "Texts", "Times"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import DataError, LimitError, PenstockError, StorageError
-from penstock.store import _native
+from penstock.core import _native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ ACCEPTED, LATE, TOO_FAR_AHEAD = 0, 1, 2
 LIKES, AT = 1, 2  # numbers of IRIs
 
 
-class World:
+class StateMachine:
     """A store, a dictionary of forty IRIs, and streams over them; AT is a timing predicate."""
 
     def __init__(self, directory: Path) -> None:
@@ -51,35 +51,35 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def state_machine(tmp_path: Path) -> StateMachine:
+    return StateMachine(tmp_path)
 
 
 def test_fates_come_with_the_watermark_after_the_last_row() -> None:
-    fates, watermark = _native.Stream.decide(np.array([100, 100, 95, 10_000, 120]), 50, 10, 0, 1000)
-    assert fates is not None
-    assert fates.tolist() == [ACCEPTED, ACCEPTED, ACCEPTED, TOO_FAR_AHEAD, ACCEPTED]
+    outcomes, watermark = _native.Stream.decide(np.array([100, 100, 95, 10_000, 120]), 50, 10, 0, 1000)
+    assert outcomes is not None
+    assert outcomes.tolist() == [ACCEPTED, ACCEPTED, ACCEPTED, TOO_FAR_AHEAD, ACCEPTED]
     assert watermark == 109
-    fates, watermark = _native.Stream.decide(np.array([109, 110]), watermark, 10, 0, 1000)
-    assert fates is not None
-    assert fates.tolist() == [LATE, ACCEPTED]
+    outcomes, watermark = _native.Stream.decide(np.array([109, 110]), watermark, 10, 0, 1000)
+    assert outcomes is not None
+    assert outcomes.tolist() == [LATE, ACCEPTED]
     assert _native.Stream.decide(np.array([110, 111]), watermark, 10, 0, 1000)[0] is None
 
 
-def test_a_closed_batch_is_absorbed_and_seen_by_windows(world: World) -> None:
-    stream = world.stream()
+def test_a_closed_batch_is_absorbed_and_seen_by_windows(state_machine: StateMachine) -> None:
+    stream = state_machine.stream()
     assert stream.closed() is None
     assert stream.oldest_tick() is None
-    world.append(stream, (50, 10, LIKES, 11), (60, 10, AT, 12), (150, 10, LIKES, 11))
+    state_machine.append(stream, (50, 10, LIKES, 11), (60, 10, AT, 12), (150, 10, LIKES, 11))
     assert stream.first_open() == 0
     assert stream.close(0) == 1
     assert stream.first_open() == 1
     assert stream.closed() == 0
-    assert world.store.edge_count() == 1
+    assert state_machine.store.edge_count() == 1
     window = _native.TimeWindow(stream)
     window.advance(0, 100)
     assert isinstance(window, _native.Source)
-    assert (world.degree(window, 10, LIKES), world.degree(window, 10, AT), world.degree(window, 12, AT, IN)) == (
+    assert (state_machine.degree(window, 10, LIKES), state_machine.degree(window, 10, AT), state_machine.degree(window, 12, AT, IN)) == (
         1,
         1,
         1,
@@ -88,46 +88,46 @@ def test_a_closed_batch_is_absorbed_and_seen_by_windows(world: World) -> None:
     window.advance(100, 200)
     assert window.size() == 1
     assert window.bytes() > 0
-    assert _native.source_stats(window, world.label(LIKES)) == (1, 1, 1)
+    assert _native.source_stats(window, state_machine.label(LIKES)) == (1, 1, 1)
 
 
-def test_columns_of_unequal_length_and_closed_batches_are_data_errors(world: World) -> None:
-    stream = world.stream()
+def test_columns_of_unequal_length_and_closed_batches_are_data_errors(state_machine: StateMachine) -> None:
+    stream = state_machine.stream()
     stream.close(0)
     with pytest.raises(DataError, match="batch 0 is closed"):
-        world.append(stream, (50, 10, LIKES, 11))
+        state_machine.append(stream, (50, 10, LIKES, 11))
     with pytest.raises(DataError, match="length"):
-        stream.append(np.array([150]), world.iris[:1], world.iris[:2], world.iris[:1])
+        stream.append(np.array([150]), state_machine.iris[:1], state_machine.iris[:2], state_machine.iris[:1])
     assert stream.live_tuples() == 0
 
 
-def test_a_budget_is_a_limit_error_and_release_makes_room(world: World) -> None:
-    stream = world.stream(timing=True, memory_bytes=10_000)
-    world.append(stream, *[(50, 10, LIKES, 11)] * 100)
+def test_a_budget_is_a_limit_error_and_release_makes_room(state_machine: StateMachine) -> None:
+    stream = state_machine.stream(timing=True, memory_bytes=10_000)
+    state_machine.append(stream, *[(50, 10, LIKES, 11)] * 100)
     with pytest.raises(LimitError, match="budget"):
-        world.append(stream, *[(50, 10, LIKES, 11)] * 100)
+        state_machine.append(stream, *[(50, 10, LIKES, 11)] * 100)
     stream.close(0)
     stream.release(0)
     assert stream.live_bytes() == 0
-    world.append(stream, *[(150, 10, LIKES, 11)] * 100)
+    state_machine.append(stream, *[(150, 10, LIKES, 11)] * 100)
 
 
-def test_a_stream_comes_back_from_its_bytes(world: World) -> None:
-    stream = world.stream()
-    world.append(stream, (50, 10, AT, 12), (250, 10, LIKES, 11))
+def test_a_stream_comes_back_from_its_bytes(state_machine: StateMachine) -> None:
+    stream = state_machine.stream()
+    state_machine.append(stream, (50, 10, AT, 12), (250, 10, LIKES, 11))
     stream.close(0)
     saved = stream.save()
-    back = world.stream()
+    back = state_machine.stream()
     back.restore(saved)
     assert (back.closed(), back.first_open(), back.live_tuples()) == (0, 2, 2)
     assert back.save() == saved
     with pytest.raises(StorageError, match="checksum"):
-        world.stream().restore(saved[:-1] + b"x")
+        state_machine.stream().restore(saved[:-1] + b"x")
 
 
-def test_count_windows_report_move_and_come_back(world: World) -> None:
-    stream = world.stream()
-    world.append(stream, (10, 10, AT, 11), (20, 10, AT, 12), (20, 10, AT, 13), (130, 10, AT, 14))
+def test_count_windows_report_move_and_come_back(state_machine: StateMachine) -> None:
+    stream = state_machine.stream()
+    state_machine.append(stream, (10, 10, AT, 11), (20, 10, AT, 12), (20, 10, AT, 13), (130, 10, AT, 14))
     window = _native.CountWindow(stream, 2, 1, 10)
     with pytest.raises(PenstockError, match="still open"):
         window.take(0)
@@ -139,16 +139,16 @@ def test_count_windows_report_move_and_come_back(world: World) -> None:
     back = _native.CountWindow(stream, 2, 1, 10)
     back.restore(window.save())
     back.advance(3)
-    assert (back.bounds(), world.degree(back, 14, AT, IN), back.oldest_batch()) == ((19, 130), 1, 0)
+    assert (back.bounds(), state_machine.degree(back, 14, AT, IN), back.oldest_batch()) == ((19, 130), 1, 0)
 
 
 def test_windows_keep_their_stream_and_streams_their_store(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    stream = world.stream()
-    world.append(stream, (50, 10, AT, 12))
+    state_machine = StateMachine(tmp_path)
+    stream = state_machine.stream()
+    state_machine.append(stream, (50, 10, AT, 12))
     stream.close(0)
     window = _native.TimeWindow(stream)
-    del world, stream
+    del state_machine, stream
     gc.collect()
     window.advance(0, 100)
     assert window.size() == 1
@@ -157,20 +157,20 @@ def test_windows_keep_their_stream_and_streams_their_store(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []  # the regions have gone with their owners
 
 
-def test_a_released_stream_leaves_no_file(world: World) -> None:
-    stream = world.stream(number=7)
-    world.append(stream, (50, 10, AT, 12))
+def test_a_released_stream_leaves_no_file(state_machine: StateMachine) -> None:
+    stream = state_machine.stream(number=7)
+    state_machine.append(stream, (50, 10, AT, 12))
     stream.close(0)
-    region = world.directory / "stream-7.region"
+    region = state_machine.directory / "stream-7.region"
     assert region.exists()
     del stream
     gc.collect()
     assert not region.exists()
 
 
-def test_columns_from_outside_are_checked(world):
-    check = partial(_native.Stream.check, world.dictionary)
-    iri, literal = int(world.iris[0]), world.dictionary.intern(3, "a text that is too long to be inline")
+def test_columns_from_outside_are_checked(state_machine):
+    check = partial(_native.Stream.check, state_machine.dictionary)
+    iri, literal = int(state_machine.iris[0]), state_machine.dictionary.intern(3, "a text that is too long to be inline")
 
     def ids(*numbers: int) -> np.ndarray:
         return np.array(numbers, np.uint64)

@@ -1,0 +1,217 @@
+"""What an evaluation answers: `Solutions`, a truth value, or `Triples` (given to users as an rdflib graph).
+
+Answers keep columns of term ids; they are decoded when someone looks, distinct terms once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import rdflib
+
+from penstock.engine.answers import result_formats as formats
+from penstock.engine.answers.pairs import Pairs
+from penstock.rdf.terms import BLANK, IRI, from_tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.rdf.terms import RdflibTerm
+    from penstock.core._native import TermTuple
+
+    Ids: TypeAlias = NDArray[np.uint64]
+    _Places: TypeAlias = range | NDArray[np.intp]
+
+_TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
+_FEW = 128  # ids of a small answer
+
+T = TypeVar("T")
+
+
+class Decoder(Protocol):
+    """Turns ids of one evaluation into terms (the core's LocalTerms)."""
+
+    def decode(self, ids: Ids) -> list[TermTuple | None]:
+        """Return the term of each id, None for 0."""
+
+    def publish(self, ids: Ids) -> Ids:
+        """Return ids that mean the same outside of this evaluation."""
+
+
+class Answer:
+    """Columns of ids with what is needed to read them: the decoder, and a lease that keeps their terms alive.
+
+    Columns may be given as `Pairs`, all pairs of rows of several parts: then whole columns are made when asked for.
+    """
+
+    def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
+        self._pairs = columns if isinstance(columns, Pairs) else None
+        self._held = columns.held if isinstance(columns, Pairs) else tuple(columns)
+        self._rows = rows
+        self._decoder = decoder
+        self._lease = lease
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @cached_property
+    def columns(self) -> tuple[Ids, ...]:
+        """The ids, column by column; those of computed terms mean nothing outside of this answer (see `published`)."""
+        return self._whole(self._held)
+
+    @cached_property
+    def published(self) -> tuple[Ids, ...]:
+        """The columns with ids that mean the same to the whole engine."""
+        return publish(self.columns, self._decoder)
+
+    def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
+        """Return columns of all rows, given what stands in place of the columns held."""
+        return tuple(held) if self._pairs is None else self._pairs.expand(held)
+
+    def _zipped(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+        """Return rows, given what stands in place of the columns held."""
+        if self._pairs is not None:
+            return self._pairs.rows(held)
+        return zip(*held, strict=True) if held else (() for _ in range(self._rows))
+
+    @cached_property
+    def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
+        """Terms, and for each column held the position of each row's term among them; each once, unless they are
+        few.
+        """
+        if sum(map(len, self._held)) <= _FEW:  # sorting them costs more than decoding some twice
+            terms: list[TermTuple | None] = []
+            places: list[_Places] = []
+            for column in self._held:
+                places.append(range(len(terms), len(terms) + len(column)))
+                terms += self._decoder.decode(column)
+            return terms, places
+        ids, ends = np.concatenate(self._held), np.cumsum([len(column) for column in self._held])[:-1]
+        ids, positions = np.unique(ids, return_inverse=True)
+        return self._decoder.decode(ids), [*np.split(positions, ends)]
+
+    def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
+        """Return rows of what stands in place of the terms decoded."""
+        return self._zipped(
+            [
+                terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
+                for places in self._decoded[1]
+            ]
+        )
+
+    def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
+        """Return each row's terms as the core's tuples, None where unbound."""
+        return self._by_row(self._decoded[0])
+
+    @cached_property
+    def _terms(self) -> list[RdflibTerm | None]:
+        return [None if term is None else from_tuple(term) for term in self._decoded[0]]
+
+    def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
+        """Return each row's rdflib terms, None where unbound."""
+        return self._by_row(self._terms)
+
+
+class Solutions(Answer):
+    """The answer of a SELECT: a sequence of solutions, each a dict from variable name to rdflib term.
+
+    Unbound variables are left out of a solution. Order is the query's where it has ORDER BY.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[str],
+        columns: Sequence[Ids] | Pairs,
+        rows: int,
+        decoder: Decoder,
+        lease: object = None,
+    ) -> None:
+        super().__init__(columns, rows, decoder, lease)
+        self.variables = tuple(variables)
+
+    def __iter__(self) -> Iterator[dict[str, RdflibTerm]]:
+        names, rows = self.variables, self.rdf_rows()
+        if None in self._decoded[0]:
+            return ({name: term for name, term in zip(names, row, strict=True) if term is not None} for row in rows)
+        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)  # as nearly all are, so that making dicts is most of it
+        if len(names) == 1:
+            name = names[0]
+            return ({name: term} for (term,) in bound)
+        return (dict(zip(names, row)) for row in bound)  # noqa: B905 - being strict takes as long again
+
+    def __repr__(self) -> str:
+        return f"<Solutions: {len(self)} rows of {' '.join('?' + name for name in self.variables)}>"
+
+    @property
+    def ids(self) -> dict[str, Ids]:
+        """Columns of term ids (0 = unbound) that `Engine.decode` understands while this object lives."""
+        return dict(zip(self.variables, self.published, strict=True))
+
+    def to_json(self) -> str:
+        """Return the W3C's SPARQL Results JSON."""
+        return formats.to_json(self.variables, self.tuples())
+
+    def to_xml(self) -> str:
+        """Return the W3C's SPARQL Results XML."""
+        return formats.to_xml(self.variables, self.tuples())
+
+    def to_csv(self) -> str:
+        """Return the W3C's SPARQL Results CSV (types are lost)."""
+        return formats.to_csv(self.variables, self.tuples())
+
+    def to_tsv(self) -> str:
+        """Return the W3C's SPARQL Results TSV."""
+        return formats.to_tsv(self.variables, self.tuples())
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table, one column a variable: struct(type, value, datatype, lang), null where unbound.
+
+        `type` is uri, bnode or literal; `datatype` is null for IRIs and blank nodes, `lang` for untagged terms.
+        """
+        terms, positions = self._decoded
+        distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
+        columns = [
+            distinct.take(pa.array(column)) for column in self._whole([np.asarray(each, np.intp) for each in positions])
+        ]
+        return pa.table(columns, names=list(self.variables))
+
+
+class Triples(Answer):
+    """The answer of a CONSTRUCT or DESCRIBE: three columns of ids, no triple twice."""
+
+    def graph(self) -> rdflib.Graph:
+        """Return the triples as an rdflib graph."""
+        graph = rdflib.Graph()
+        for triple in self.rdf_rows():
+            graph.add(triple)  # type: ignore[arg-type]  # three bound terms by construction
+        return graph
+
+    def to_ntriples(self) -> str:
+        """Return the triples as an N-Triples document."""
+        return formats.to_ntriples(self.tuples())
+
+
+_ARROW_TERM = pa.struct(
+    [("type", pa.string()), ("value", pa.string()), ("datatype", pa.string()), ("lang", pa.string())]
+)
+
+
+def _arrow_term(term: TermTuple) -> dict[str, Any]:
+    kind, lexical, datatype, lang = term
+    name = "uri" if kind == IRI else "bnode" if kind == BLANK else "literal"
+    return {"type": name, "value": lexical, "datatype": datatype or None, "lang": lang or None}
+
+
+def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
+    """Return the columns with the ids of computed terms replaced by the dictionary's.
+
+    All columns go in one call: a computed blank node gets one fresh node, wherever it stands.
+    """
+    if not any((column >> _TAG_SHIFT == _LOCAL).any() for column in columns):
+        return tuple(columns)
+    return tuple(np.split(decoder.publish(np.concatenate(columns)), len(columns)))

@@ -1,0 +1,95 @@
+"""What the factors of a group's plan gave: rows that are all pairs of theirs, member by member (docs/adr/0047)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.standing.stream_operator import Rows
+from penstock.engine.answers.pairs import Pairs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from penstock.engine.answers.answer_values import Decoder, Ids
+    from penstock.engine.answers.pairs import Places
+
+
+@dataclass(frozen=True)
+class Product:
+    """What the factors of a cohort's plan gave, each sorted by member: a member's rows are all pairs of its rows in
+    each. Ids of computed terms are published ones.
+    """
+
+    parts: tuple[Rows, ...]
+    places: Places
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """What reads the ids of all parts: those of one execution's own terms are gone."""
+        return self.parts[0].decoder
+
+    @property
+    def held(self) -> tuple[Ids, ...]:
+        """The columns of all parts."""
+        return tuple(chain.from_iterable(rows.columns for rows in self.parts))
+
+    @cached_property
+    def present(self) -> Ids:
+        """The members with rows, ascending."""
+        found = [rows.spans()[0] for rows in self.parts]
+        present = found[0]
+        for others in found[1:]:
+            present = np.intersect1d(present, others, assume_unique=True)
+        return present
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each present member's rows begin, and at the end the number of rows."""
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
+
+    def spans(self) -> tuple[Ids, NDArray[np.int64]]:
+        """Return `present` and `starts`."""
+        return self.present, self.starts
+
+    def bytes(self) -> float:
+        """Memory that all rows would take in columns, the member's among them."""
+        return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """By part and present member: rows."""
+        counts = np.empty((len(self.parts), len(self.present)), np.int64)
+        for i, rows in enumerate(self.parts):
+            after = np.searchsorted(rows.member, self.present, side="right")
+            counts[i] = after - np.searchsorted(rows.member, self.present, side="left")
+        return counts
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def of(self, member: int) -> Pairs:
+        """Return one member's rows."""
+        parts, counts = [], []
+        for rows in self.parts:
+            low = int(np.searchsorted(rows.member, member, side="left"))
+            high = int(np.searchsorted(rows.member, member, side="right"))
+            parts.append(tuple(column[low:high] for column in rows.columns))
+            counts.append(high - low)
+        return Pairs(tuple(parts), tuple(counts), self.places)
+
+    def rows(self) -> Rows:
+        """Return all rows, in whole columns."""
+        members = self.present.tolist()
+        pairs = [self.of(member) for member in members]
+        parts = [part.expand(part.held) for part in pairs]
+        columns = zip(*parts, strict=True) if parts else ((np.empty(0, np.uint64),) for _ in self.places)
+        return Rows(
+            np.repeat(self.present, np.diff(self.starts)),
+            tuple(np.concatenate(column) for column in columns),
+            self.decoder,
+        )

@@ -1,0 +1,237 @@
+"""Results as they wait to be polled: one block an execution, for all members of a group at once.
+
+Ten thousand standing queries cost one block an instant, not ten thousand objects: each query's evaluations are made
+from the blocks when it polls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from penstock.engine.answers.answer_values import Solutions, Triples
+from penstock.engine.answers.unpolled import Unpolled
+from penstock.query.ir import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import rdflib
+    from numpy.typing import NDArray
+
+    from penstock.engine.answers.answer_values import Decoder, Ids
+    from penstock.engine.answers.factors import Product
+    from penstock.engine.standing.membership import Membership
+    from penstock.errors import PenstockError
+
+    Bounds: TypeAlias = tuple[int | None, int]
+
+
+_BLOCK_BYTES = 1_024  # of an execution without rows
+_HOLES = 4  # so many numbers of blocks that are gone are passed over for one that is there
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an execution read: its instant, each window's (start, end], the snapshot, and each stream's last batch.
+
+    A start is None where the window has none ([ALL], a count window before its first report).
+    """
+
+    time: int
+    windows: Mapping[str, Bounds]
+    snapshot: int
+    vts: Mapping[str, int]
+    attempt: int
+
+
+@dataclass(slots=True)
+class Block:
+    """One execution's rows, sorted by member. `present` are the members that have rows, ascending; those of
+    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` names members whose part failed.
+
+    `product`: the rows where they are kept as factors; `columns` is empty then.
+    """
+
+    reading: Reading
+    form: Form
+    variables: tuple[str, ...]
+    columns: tuple[Ids, ...]
+    members: Membership
+    present: Ids
+    starts: NDArray[np.int64]
+    decoder: Decoder | None
+    lease: object = None
+    errors: Mapping[int, PenstockError] = field(default_factory=dict)
+    product: Product | None = None
+    sparse: bool = False  # REPORT NONEMPTY: only members with rows (or an error) have an evaluation
+    waiting: int = 0
+
+    def rows_of(self, member: int) -> slice:
+        """Return the rows of one member (an empty slice where it has none)."""
+        i = int(np.searchsorted(self.present, member))
+        if i == len(self.present) or self.present[i] != member:
+            return slice(0, 0)
+        return slice(int(self.starts[i]), int(self.starts[i + 1]))
+
+    @property
+    def bytes(self) -> int:
+        """What its columns take, and about what the rest does."""
+        held = self.columns if self.product is None else self.product.held
+        return _BLOCK_BYTES + sum(column.nbytes for column in held)
+
+    def concerns(self, member: int) -> bool:
+        """Whether the member has an evaluation here."""
+        if not self.sparse or member in self.errors:
+            return True
+        rows = self.rows_of(member)
+        return bool(rows.stop > rows.start)
+
+    def triples(self) -> Triples:
+        """Return all rows of a CONSTRUCT's block."""
+        assert self.decoder is not None
+        return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
+
+    def readers(self) -> int:
+        """Return how many members have an evaluation here."""
+        return len({*self.present.tolist(), *self.errors}) if self.sparse else len(self.members)
+
+
+class Evaluation:
+    """The answer of one query at one instant.
+
+    `windows` maps the IRI of each stream (or named window) to (start exclusive, end inclusive) in ms. `error` is
+    None, or why this evaluation has no answer (a limit on time or memory); `answer` raises it.
+    """
+
+    __slots__ = ("_answer", "_block", "_member", "query")
+
+    def __init__(self, query: str, block: Block, member: int) -> None:
+        self.query = query
+        self._block = block
+        self._member = member
+        self._answer: Solutions | bool | rdflib.Graph | None = None
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.query} at {self.time}>"
+
+    @property
+    def time(self) -> int:
+        """The instant t, ms."""
+        return self._block.reading.time
+
+    @property
+    def windows(self) -> dict[str, Bounds]:
+        """Nominal bounds of each window by its IRI."""
+        return dict(self._block.reading.windows)
+
+    @property
+    def snapshot(self) -> int:
+        """Number of the snapshot of the stored graph that was read."""
+        return self._block.reading.snapshot
+
+    @property
+    def vts(self) -> dict[str, int]:
+        """The last batch of each stream that was read (its vector timestamp)."""
+        return dict(self._block.reading.vts)
+
+    @property
+    def attempt(self) -> int:
+        """1, and one more for each restart after a crash."""
+        return self._block.reading.attempt
+
+    @property
+    def error(self) -> PenstockError | None:
+        """Why there is no answer, or None."""
+        return self._block.errors.get(self._member)
+
+    @property
+    def answer(self) -> Solutions | bool | rdflib.Graph:
+        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE; decoded when looked at."""
+        if self._answer is None:
+            raw = self.raw
+            self._answer = raw.graph() if isinstance(raw, Triples) else raw
+        return self._answer
+
+    @property
+    def raw(self) -> Solutions | bool | Triples:
+        """The answer in columns: as `answer`, but Triples in place of a graph."""
+        if self.error is not None:
+            raise self.error
+        block = self._block
+        rows = block.rows_of(self._member)
+        if block.form is Form.ASK:
+            return bool(rows.stop > rows.start)
+        assert block.decoder is not None
+        if block.product is not None:
+            pairs = block.product.of(self._member)
+            return Solutions(block.variables, pairs, len(pairs), block.decoder, block.lease)
+        columns = [column[rows] for column in block.columns]
+        if block.form is Form.SELECT:
+            return Solutions(block.variables, columns, rows.stop - rows.start, block.decoder, block.lease)
+        return Triples(columns, rows.stop - rows.start, block.decoder, block.lease)
+
+
+class BlockLog:
+    """Blocks of one cohort until every member has taken its part; safe to read while evaluations go on."""
+
+    def __init__(self, unpolled: Unpolled | None = None) -> None:
+        self._unpolled = unpolled if unpolled is not None else Unpolled()
+        self._blocks: dict[int, Block] = {}
+        self._lock = Lock()
+        self.next = 0
+        self.last_bytes = 0  # of the newest block that somebody has an evaluation in
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def append(self, block: Block) -> bool:
+        """Add a block; False where no member has an evaluation in it."""
+        block.waiting = block.readers()
+        with self._lock:
+            if block.waiting:
+                self._blocks[self.next] = block
+            self.next += 1
+        if block.waiting:
+            self.last_bytes = block.bytes
+            self._unpolled.add(self.last_bytes)
+        return block.waiting > 0
+
+    def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
+        """Yield the blocks with numbers from `first` up to `end` (exclusive), in order, each when it is asked for: who
+        takes one at a time does not pay for all that wait. What is gone by then is left out.
+        """
+        with self._lock:
+            sparse = end - first > _HOLES * len(self._blocks)
+            numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
+        for number in numbers:
+            block = self._blocks.get(number)
+            if block is not None:
+                yield number, block
+
+    def taken(self, number: int) -> None:
+        """Note that one more member has taken its part of a block."""
+        with self._lock:
+            block = self._blocks.get(number)
+            if block is None:
+                return
+            block.waiting -= 1
+            if block.waiting > 0:
+                return
+            del self._blocks[number]
+        self._unpolled.add(-block.bytes)
+
+    def restore(self, following: int, blocks: dict[int, Block]) -> None:
+        """Take over the blocks of a checkpoint; `Inbox.restore` then says who has yet to take them."""
+        self.next = following
+        self._blocks = blocks
+        self._unpolled.add(sum(block.bytes for block in blocks.values()))
+
+    def drop_read(self) -> None:
+        """Forget restored blocks that nobody has yet to take."""
+        read = [number for number, block in self._blocks.items() if block.waiting <= 0]
+        for number in read:
+            self._unpolled.add(-self._blocks.pop(number).bytes)

@@ -1,0 +1,1 @@
+"""Durability of an engine: checkpoints, the write-ahead log, recovery."""

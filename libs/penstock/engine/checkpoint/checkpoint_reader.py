@@ -1,0 +1,151 @@
+"""Reading a checkpoint's folder: the other side of `saving`."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.checkpoint.arrays import ArrayReader
+from penstock.engine.answers.result_blocks import Block, BlockLog, Reading
+from penstock.engine.intake.declaration import Declaration
+from penstock.engine.standing.stream_operator import Predecessor, Rows
+from penstock.engine.checkpoint.data_directory import read_json
+from penstock.event_time.gaps import Gap
+from penstock.engine.standing.membership import Membership
+from penstock.engine.windows.trigger import CountTrigger
+from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+from penstock.engine.checkpoint.checkpoint_writer import VERSION, stream_file
+from penstock.errors import DataError, LimitError, PenstockError, QueryError, StorageError
+from penstock.query.ir import ContinuousQuery, Form
+from penstock.query.parser import parse
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.runtime import Runtime
+
+_ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError": DataError}
+
+
+def read_into(runtime: Runtime, folder: Path) -> None:
+    """Bring an empty runtime (whose store and dictionary are already restored) to the state that a folder holds."""
+    path = folder / "engine.json"
+    state = read_json(path)
+    if state.get("version") != VERSION:
+        raise StorageError(f"{path}: version {state.get('version')} of the format, this is {VERSION}")
+    try:
+        _Reader(runtime, folder, state).restore()
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise StorageError(f"{path}: corrupt: {error!r}") from error
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be read: {error}") from error
+
+
+class _Reader:
+    def __init__(self, runtime: Runtime, folder: Path, state: dict[str, Any]) -> None:
+        self._runtime = runtime
+        self._folder = folder
+        self._state = state
+        self._arrays = ArrayReader(folder / "arrays.bin")
+        self._decoder = native.LocalTerms(runtime.core.dictionary)
+        self._lease = runtime.core.dictionary.lease()
+        self._memberships: list[Membership] = []
+
+    def restore(self) -> None:
+        runtime, state = self._runtime, self._state
+        core = runtime.core
+        core.attempt = state["attempt"]
+        core.last_load = state.get("last_load", "")
+        core.dictionary.set_tick(max(core.dictionary.tick(), state["tick"]))
+        core.dictionary.reserve_blanks(state["blanks"])
+        for saved in state["streams"]:
+            self._stream(saved)
+        runtime.streams.next_number = state["next_stream"]
+        for saved in state["queries"]:
+            self._member(saved)
+        members = runtime.registry.members
+        self._memberships = [Membership([members.get(name or "") for name in names]) for names in state["memberships"]]
+        logs = [self._log(saved) for saved in state["logs"]]
+        for saved in state["cohorts"]:
+            self._cohort(saved, logs)
+        for saved in state["queries"]:
+            segments = [(logs[log], first, end) for log, first, end in saved["segments"]]
+            members[saved["name"]].result_queue.restore(segments)
+        for log in logs:
+            log.drop_read()
+        for timestamp, stream, reason, data in state["dead_letters"]:
+            runtime.dead_letters.put(DeadLetter(stream, timestamp, reason, _bytes(data)))
+
+    def _stream(self, saved: dict[str, Any]) -> None:
+        stream = self._runtime.streams.add(Declaration.from_json(saved["declaration"]), saved["number"])
+        path = self._folder / stream_file(stream.number)
+        stream.core.restore(path.read_bytes())
+        stream.resume(saved["watermark"], saved["closed_ms"])
+        stream.publisher, stream.ended = saved["publisher"], saved["ended"]
+        stream.events, stream.tuples = saved["events"], saved["tuples"]
+        stream.stored_before = saved["stored_tuples"]
+        stream.restore_beyond(dict(saved["beyond"]))
+        for timestamp, watermark, data in saved["late"]:
+            stream.late.put(LateEvent(stream.iri, timestamp, watermark, _bytes(data)))
+        stream.late.total = saved["late_total"]
+
+    def _member(self, saved: dict[str, Any]) -> None:
+        try:
+            ir = parse(saved["text"], saved["base"], limits=self._runtime.core.limits, accepted=True)
+            assert isinstance(ir, ContinuousQuery)
+            member = self._runtime.registry.restore(ir, saved["name"], saved["base"])
+        except QueryError as error:
+            raise StorageError(f"{self._folder / 'engine.json'}: query {saved['name']}: {error}") from error
+        member.point = saved["point"]
+        member.gaps.extend(Gap(*gap) for gap in saved["gaps"])
+
+    def _cohort(self, saved: dict[str, Any], logs: list[BlockLog]) -> None:
+        registry = self._runtime.registry
+        members = [registry.members[name] for name in saved["members"]]
+        cohort = registry.restore_cohort(members, saved["point"], saved["last"], main=saved["main"])
+        cohort.log = logs[saved["log"]]
+        cohort.executions = saved["executions"]
+        if saved["counted"] is not None:
+            assert isinstance(cohort.trigger, CountTrigger)
+            cohort.trigger.restore(saved["counted"])
+        if saved["predecessor"] is not None:
+            cohort.predecessor = self._predecessor(saved["predecessor"])
+
+    def _predecessor(self, saved: dict[str, Any]) -> Predecessor:
+        columns = tuple(self._ids(place) for place in saved["columns"])
+        rows = Rows(self._arrays.ids(saved["member"]), columns, self._decoder)
+        return Predecessor(self._memberships[saved["members"]], rows)
+
+    def _log(self, saved: dict[str, Any]) -> BlockLog:
+        log = BlockLog(self._runtime.schedule.unpolled)
+        log.restore(saved["next"], {number: self._block(block) for number, block in saved["blocks"]})
+        return log
+
+    def _block(self, saved: dict[str, Any]) -> Block:
+        windows = {iri: (start, end) for iri, (start, end) in saved["windows"]}
+        reading = Reading(saved["time"], windows, saved["snapshot"], saved["vts"], saved["attempt"])
+        return Block(
+            reading=reading,
+            form=Form(saved["form"]),
+            variables=tuple(saved["variables"]),
+            columns=tuple(self._ids(place) for place in saved["columns"]),
+            members=self._memberships[saved["members"]],
+            present=self._arrays.ids(saved["present"]),
+            starts=self._arrays.numbers(saved["starts"]),
+            decoder=self._decoder,
+            lease=self._lease,
+            errors={member: _ERRORS.get(kind, PenstockError)(text) for member, kind, text in saved["errors"]},
+            sparse=saved["sparse"],
+        )
+
+    def _ids(self, place: list[int]) -> Ids:
+        """Return a column of ids, in use from now on."""
+        ids = self._arrays.ids(place)
+        self._runtime.core.dictionary.touch(ids)
+        return ids
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text)

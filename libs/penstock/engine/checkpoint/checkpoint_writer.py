@@ -1,0 +1,166 @@
+"""Writing a checkpoint's folder: the other side of `restoring`."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.answers.answer_values import publish
+from penstock.engine.checkpoint.arrays import ArrayWriter
+from penstock.engine.windows.trigger import CountTrigger, GridTrigger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.engine.answers.result_blocks import Block, BlockLog
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.stream_operator import Rows
+    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.membership import Membership
+    from penstock.engine.intake.rejected_events import DeadLetter
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.remote.remote_graph import RemoteGraph
+    from penstock.core import _native as native
+
+VERSION = 1
+STORE = "store"  # the folder of the regions, in a checkpoint's
+
+
+def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
+    """Write the whole state into a folder; of the regions only what is not in the folder before, which is linked. The
+    caller holds the engine's lock and makes the folder durable.
+    """
+    writer = _Writer(runtime, folder)
+    state = writer.state()
+    writer.arrays.close()
+    (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
+    capture_store(runtime.core.store, folder, previous).write()
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may have interned terms
+
+
+def capture_store(store: native.Store | RemoteGraph, folder: Path, previous: Path | None) -> native.StoreCapture:
+    """Copy what a checkpoint's folder will have of the regions beyond the one before; `write` writes it."""
+    return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
+
+
+class _Writer:
+    def __init__(self, runtime: Runtime, folder: Path) -> None:
+        self._runtime = runtime
+        self._folder = folder
+        self.arrays = ArrayWriter(folder / "arrays.bin")
+        self._memberships: dict[Membership, int] = {}
+        self._logs: dict[BlockLog, int] = {}
+
+    def state(self) -> dict[str, Any]:
+        runtime = self._runtime
+        queries = [self._member(member) for member in runtime.registry.members.values()]
+        cohorts = [self._cohort(cohort) for cohort in runtime.registry.cohorts]
+        return {
+            "version": VERSION,
+            "attempt": runtime.core.attempt,
+            "last_load": runtime.core.last_load,
+            "tick": runtime.core.dictionary.tick(),
+            "blanks": runtime.core.dictionary.blank_count(),
+            "next_stream": runtime.streams.next_number,
+            "streams": [self._stream(stream) for stream in runtime.streams],
+            "queries": queries,
+            "cohorts": cohorts,
+            "logs": [self._log(log) for log in self._logs],
+            "memberships": [self._names(members) for members in self._memberships],
+            "dead_letters": [_letter(letter) for letter in runtime.dead_letters.entries()],
+        }
+
+    def _names(self, members: Membership) -> list[str | None]:
+        """The members' names, None for those that are gone (another query may have the name by now)."""
+        standing = self._runtime.registry.members
+        return [m.name if m is not None and standing.get(m.name) is m else None for m in members.all]
+
+    def _stream(self, stream: LiveStream) -> dict[str, Any]:
+        (self._folder / stream_file(stream.number)).write_bytes(stream.core.save())
+        return {
+            "number": stream.number,
+            "declaration": stream.declaration.as_json(),
+            "watermark": stream.watermark,
+            "closed_ms": stream.closed_ms,
+            "publisher": stream.publisher,
+            "ended": stream.ended,
+            "events": stream.events,
+            "tuples": stream.tuples,
+            "stored_tuples": stream.stored_tuples,
+            "beyond": list(stream.beyond.items()),
+            "late": [[e.timestamp, e.watermark, _text(e.data)] for e in stream.late.entries()],
+            "late_total": stream.late.total,
+        }
+
+    def _member(self, member: Member) -> dict[str, Any]:
+        segments = member.result_queue.segments()
+        return {
+            "name": member.name,
+            "text": member.ir.text,
+            "base": member.base,
+            "point": member.point,
+            "gaps": [[gap.after, gap.until, gap.count] for gap in member.gaps],
+            "segments": [[self._logs.setdefault(log, len(self._logs)), first, end] for log, first, end in segments],
+        }
+
+    def _cohort(self, cohort: Cohort) -> dict[str, Any]:
+        trigger = cohort.trigger
+        before = cohort.predecessor
+        return {
+            "members": [member.name for member in cohort],
+            "main": cohort is cohort.group.main,
+            "point": cohort.point,
+            "last": trigger.last if isinstance(trigger, GridTrigger) else None,
+            "counted": trigger.save() if isinstance(trigger, CountTrigger) else None,
+            "log": self._logs.setdefault(cohort.log, len(self._logs)),
+            "executions": cohort.executions,
+            "predecessor": None if before is None else self._rows(before.members, before.rows),
+        }
+
+    def _rows(self, members: Membership, rows: Rows) -> dict[str, Any]:
+        return {
+            "members": self._membership(members),
+            "member": self.arrays.add(rows.member),
+            "columns": [self.arrays.add(column) for column in rows.published().columns],
+        }
+
+    def _membership(self, members: Membership) -> int:
+        return self._memberships.setdefault(members, len(self._memberships))
+
+    def _log(self, log: BlockLog) -> dict[str, Any]:
+        return {"next": log.next, "blocks": [[n, self._block(block)] for n, block in log.blocks(0, log.next)]}
+
+    def _block(self, block: Block) -> dict[str, Any]:
+        columns = block.columns if block.product is None else block.product.rows().columns
+        columns = columns if block.decoder is None else publish(columns, block.decoder)
+        reading = block.reading
+        return {
+            "time": reading.time,
+            "windows": list(reading.windows.items()),
+            "snapshot": reading.snapshot,
+            "vts": dict(reading.vts),
+            "attempt": reading.attempt,
+            "form": block.form.value,
+            "variables": block.variables,
+            "columns": [self.arrays.add(column) for column in columns],
+            "members": self._membership(block.members),
+            "present": self.arrays.add(block.present),
+            "starts": self.arrays.add(block.starts),
+            "errors": [[member, type(e).__name__, str(e)] for member, e in block.errors.items()],
+            "sparse": block.sparse,
+        }
+
+
+def stream_file(number: int) -> str:
+    """Return the name of a stream's file."""
+    return f"stream-{number}.bin"
+
+
+def _letter(letter: DeadLetter) -> list[Any]:
+    return [letter.timestamp, letter.stream, letter.reason, _text(letter.data)]
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,0 +1,100 @@
+"""What the write-ahead log holds: each verb that changes state, with the wall clock at which it was applied.
+
+An entry is a line of JSON (verb, wall clock, arguments) and the original bytes of events or documents behind it.
+Replaying entries in order, on the state of the checkpoint before them, gives the state again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.intake.events import checked_time, original_bytes
+from penstock.errors import DataError, StorageError
+from penstock.query.budget import planning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine.engine import Engine
+    from penstock.engine.intake.events import EventData
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A verb, its arguments, and bytes that are not JSON. `wall_ms` is the wall clock that it was applied by."""
+
+    verb: str
+    wall_ms: int
+    arguments: dict[str, Any]
+    data: bytes = field(default=b"", repr=False)
+
+    def encode(self) -> bytes:
+        """Return the entry as bytes."""
+        head = json.dumps([self.verb, self.wall_ms, self.arguments], separators=(",", ":"))
+        return b"%b\n%b" % (head.encode(), self.data)
+
+    @classmethod
+    def decode(cls, payload: bytes) -> LogEntry:
+        """Return what `encode` wrote."""
+        head, _, data = payload.partition(b"\n")
+        try:
+            verb, wall_ms, arguments = json.loads(head)
+        except ValueError as error:
+            raise StorageError(f"an entry of the write-ahead log is corrupt: {error}") from error
+        return cls(verb, wall_ms, arguments, data)
+
+
+def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
+    """Return the entry of a push. Terms of rdflib are written as N-Triples; what is no event stays none."""
+    parts, texts = [], []
+    for time, data in events:
+        text = original_bytes(data)
+        texts.append(text)
+        parts.append([_time(time), len(text), syntax if isinstance(data, (str, bytes)) else "nt"])
+    return LogEntry("push", wall_ms, {"stream": iri, "events": parts}, b"".join(texts))
+
+
+def _time(time: object) -> int | None:
+    try:
+        return checked_time(time)
+    except DataError:
+        return None
+
+
+def apply(entry: LogEntry, engine: Engine) -> None:
+    """Do again what an entry says."""
+    if entry.verb == "push":
+        _push(entry, engine)
+        return
+    given = entry.arguments
+    match entry.verb:
+        case "declare":
+            engine.declare_stream(**given)
+        case "drop":
+            engine.drop_stream(**given)
+        case "advance":
+            engine.advance(**given)
+        case "register":
+            with planning(engine.limits, given["text"], accepted=True):
+                engine.register(**given)
+        case "stop":
+            if (query := engine.queries.get(given["name"])) is not None:
+                query.stop()
+        case "update":
+            engine.update(**given)
+        case "load":
+            engine.load(entry.data, **given)
+        case _:
+            raise StorageError(f"the write-ahead log has an entry of an unknown kind: {entry.verb!r}")
+
+
+def _push(entry: LogEntry, engine: Engine) -> None:
+    at, events = 0, []
+    for time, size, syntax in entry.arguments["events"]:
+        events.append((syntax, time, entry.data[at : at + size]))
+        at += size
+    for syntax, run in groupby(events, key=lambda event: event[0]):
+        engine.push_events(entry.arguments["stream"], [(time, data) for _, time, data in run], syntax)

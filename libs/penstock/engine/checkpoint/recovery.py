@@ -1,0 +1,87 @@
+"""Recovery: the entries of the write-ahead log that follow the last checkpoint are applied again.
+
+Evaluations that fired after the checkpoint fire again, with the next attempt number. Of those that no one polls yet,
+the newest are kept, within `max_unpolled` and `unpolled_mb`: older ones had been polled before the crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.engine.checkpoint.log_entries import LogEntry, apply
+from penstock.engine.checkpoint.log_file import frames, log_numbers, log_path
+from penstock.engine.answers.unpolled import fullest
+from penstock.errors import PenstockError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.engine.checkpoint.engine_checkpoint import Position
+    from penstock.engine.engine import Engine
+    from penstock.engine.runtime import Runtime
+
+_TRIM_EVERY = 10_000  # evaluations
+_log = logging.getLogger("penstock.engine")
+
+
+@dataclass(slots=True)
+class Recovered:
+    """How far the log goes: the number of its last file and of its last entry, and how many entries were applied."""
+
+    file: int
+    last: int
+    entries: int = 0
+
+
+def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
+    """Yield the entries after a position, which follows."""
+    for number in [number for number in log_numbers(folder) if number >= found.file]:
+        found.file = number
+        for frame in frames(log_path(folder, number), found.last):
+            found.last = frame.number
+            yield LogEntry.decode(frame.payload)
+
+
+def replay(engine: Engine, runtime: Runtime, folder: Path, position: Position) -> Recovered:
+    """Apply the log from a position on, to an engine that does not write one yet. StorageError: the log is corrupt."""
+    found, core = Recovered(position.file, position.entry), runtime.core
+    clock, trimmed = core.clock, runtime.firing.evaluations
+    runtime.schedule.replaying = True
+    try:
+        for entry in entries_from(folder, found):
+            core.clock = lambda wall_ms=entry.wall_ms: wall_ms  # type: ignore[misc]
+            found.entries += 1
+            _apply(engine, entry, found.last)
+            held = runtime.schedule.unpolled.bytes
+            if runtime.firing.evaluations - trimmed >= _TRIM_EVERY or held > core.limits.unpolled_mb << 20 > 0:
+                trimmed = runtime.firing.evaluations
+                trim(runtime)
+    finally:
+        core.clock = clock
+        runtime.schedule.replaying = False
+    trim(runtime)
+    return found
+
+
+def _apply(engine: Engine, entry: LogEntry, number: int) -> None:
+    """An entry that was refused when the engine ended before it could take it back is refused again."""
+    try:
+        apply(entry, engine)
+    except StorageError:
+        raise
+    except PenstockError as error:
+        _log.warning("entry %d of the write-ahead log (%s) is refused: %s", number, entry.verb, error)
+
+
+def trim(runtime: Runtime) -> None:
+    """Drop evaluations beyond the bounds on unpolled ones, oldest first."""
+    most, limit = runtime.core.limits.max_unpolled, runtime.core.limits.unpolled_mb << 20
+    members = runtime.registry.members.values()
+    for member in members:
+        if member.cohort is not None and len(member.cohort.log) > most:
+            member.result_queue.take(max(0, len(member.result_queue) - most))
+    while runtime.schedule.unpolled.bytes > limit > 0 and (largest := fullest(members)) is not None:
+        largest.result_queue.take((len(largest.result_queue) + 1) // 2)

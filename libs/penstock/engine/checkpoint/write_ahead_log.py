@@ -1,0 +1,171 @@
+"""The write-ahead log of a data directory: what changes state is written before it is applied, and made durable in
+groups.
+
+A writer appends an entry and applies it under the engine's lock, then waits outside of the lock until the entry is
+durable. One of the waiting threads flushes for all that have appended by then (group commit). A checkpoint names the
+log file that follows it, and removes the earlier ones.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Condition
+from typing import TYPE_CHECKING
+
+from penstock.engine.checkpoint.log_file import MAGIC, framed, log_numbers, log_path
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class WriteAheadLog:
+    """Appends to one file at a time. Callers of all methods but `wait` hold the engine's lock.
+
+    `number` is that of the file, `first` that of its first entry. `broken` says why nothing can be appended until a
+    checkpoint begins a new file.
+    """
+
+    def __init__(self, folder: Path, number: int, first: int) -> None:
+        self._folder = folder
+        self._group = Condition()
+        self._flushing = False
+        self._next = first
+        self._appended = self._durable = self._kept = self._kept_before = first - 1
+        self.broken: str | None = None
+        self.flushes = 0
+        self._open(number)
+
+    def _open(self, number: int) -> None:
+        self.number = number
+        self.path = log_path(self._folder, number)
+        self._descriptor = _create(self.path)
+        self.bytes = len(MAGIC)
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry that stands."""
+        return self._kept
+
+    # ---- writing
+    def append(self, payload: bytes) -> int:
+        """Write an entry and return its number; it is not durable yet. StorageError: nothing was written."""
+        if self.broken is not None:
+            raise StorageError(f"{self.path}: nothing can be changed until a checkpoint succeeds: {self.broken}")
+        entry = framed(self._next, min(self._durable, self._kept), payload)
+        try:
+            _write(self._descriptor, entry)
+        except OSError as error:
+            self._cut()
+            raise StorageError(f"{self.path}: cannot be written, nothing was changed: {error}") from error
+        number = self._next
+        self._next += 1
+        self._appended, self._before = number, self.bytes
+        self._kept_before, self._kept = self._kept, number
+        self.bytes += len(entry)
+        return number
+
+    def take_back(self) -> None:
+        """Remove the entry appended last: it was not applied."""
+        self.bytes, self._kept = self._before, self._kept_before
+        self._cut()
+
+    def _cut(self) -> None:
+        try:
+            os.ftruncate(self._descriptor, self.bytes)
+            os.lseek(self._descriptor, self.bytes, os.SEEK_SET)
+        except OSError as error:
+            self.broken = f"an entry cannot be removed: {error}"
+
+    def break_off(self, reason: str) -> None:
+        """Accept no entry before the next checkpoint: the state has what the log has not."""
+        self.broken = reason
+
+    # ---- durability
+    def wait(self, number: int) -> None:
+        """Return when an entry is durable, without the engine's lock. StorageError where a crash may lose it."""
+        while True:
+            with self._group:
+                while self._flushing and self._durable < number:
+                    self._group.wait()
+                if self._durable >= number:
+                    return
+                if self.broken is not None:
+                    raise StorageError(f"{self.path}: the change may not be durable: {self.broken}")
+                self._flushing, target, descriptor = True, self._appended, self._descriptor
+            self._flush(target, descriptor)
+
+    def _flush(self, target: int, descriptor: int) -> None:
+        failure: OSError | None = None
+        try:
+            os.fdatasync(descriptor)
+        except OSError as error:
+            failure = error
+        with self._group:
+            self._flushing = False
+            self.flushes += 1
+            if failure is None:
+                self._durable = max(self._durable, target)
+            else:
+                self.broken = f"it cannot be flushed: {failure}"
+            self._group.notify_all()
+
+    # ---- checkpoints
+    def prepare_next(self) -> int:
+        """Create the file that follows a checkpoint that is about to be put in force; return its number."""
+        number = self.number + 1
+        os.close(_create(log_path(self._folder, number)))
+        return number
+
+    def abandon_next(self) -> None:
+        """Remove the file that `prepare_next` created: there was no checkpoint."""
+        log_path(self._folder, self.number + 1).unlink(missing_ok=True)
+
+    def turn(self) -> None:
+        """Go on in the file that `prepare_next` created: a checkpoint holds everything before it."""
+        with self._group:
+            while self._flushing:
+                self._group.wait()
+            os.close(self._descriptor)
+            self._open(self.number + 1)
+            self.broken, self._durable = None, self._next - 1
+            self._group.notify_all()
+        remove_before(self._folder, self.number)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._group:
+            while self._flushing:
+                self._group.wait()
+            self.broken = "the engine is closed"
+            os.close(self._descriptor)
+
+
+def remove_before(folder: Path, number: int) -> None:
+    """Remove log files that a checkpoint has made needless."""
+    for older in log_numbers(folder):
+        if older < number:
+            log_path(folder, older).unlink(missing_ok=True)
+
+
+def _create(path: Path) -> int:
+    """Create a log file that only its owner may read, durably, and return its descriptor."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        _write(descriptor, MAGIC)
+        os.fsync(descriptor)
+        parent = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,237 @@
+"""From what producers hand over to columns of term ids: one event is a set of triples with one time (semantics.md §1).
+
+N-Triples is parsed by the core, many events in one call where their blank nodes allow it; other formats by
+`penstock.rdf`. A blank-node label means something only within its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import numpy as np
+
+from penstock.engine.answers.result_formats import to_ntriples
+from penstock.engine.limits import MAX_TIME_MS
+from penstock.engine.intake.event_triples import triples_to_tuples
+from penstock.errors import DataError, PenstockError
+from penstock.rdf.parsing import parse
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import TermTuple
+
+EventData: TypeAlias = str | bytes | Iterable[object]
+_Cell = TypeVar("_Cell", bound=np.generic)
+
+
+@dataclass(slots=True)
+class Events:
+    """Parsed events: `times[i]` and `counts[i]` triples of event i, whose triples follow one another in the columns.
+
+    `counts` is None where every event is one triple.
+    """
+
+    times: NDArray[np.int64]
+    counts: NDArray[np.int64] | None
+    s: Ids
+    p: Ids
+    o: Ids
+    originals: Sequence[EventData]
+
+    def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
+        """Return values of events as values of their triples."""
+        return of_events if self.counts is None else np.repeat(of_events, self.counts)
+
+    def original(self, event: int) -> bytes:
+        """Return an event as its producer wrote it (N-Triples where it came as rdflib terms)."""
+        return original_bytes(self.originals[event])
+
+
+@dataclass(slots=True)
+class BadEvent:
+    """An event that could not be used, and why. `place` is its number in what was parsed together."""
+
+    time: int | None
+    data: bytes
+    reason: str
+    place: int = 0
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Columns of single events, by their place in the input."""
+
+    rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
+    bad: dict[int, str] = field(default_factory=dict)
+
+
+def original_bytes(data: EventData) -> bytes:
+    """Return an event's bytes, as far as it can be written at all."""
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, str):
+        return data.encode("utf-8", "surrogatepass")
+    try:
+        flat = triples_to_tuples(data)
+    except DataError:
+        return repr(data).encode()
+    return to_ntriples(zip(flat[::3], flat[1::3], flat[2::3], strict=True)).encode()
+
+
+class EventParser:
+    """Parses events into one dictionary. `max_bytes` bounds the text of one event."""
+
+    def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
+        self._dictionary = dictionary
+        self._max_bytes = max_bytes
+
+    def parse(self, events: Sequence[tuple[object, EventData]], syntax: str) -> tuple[Events, list[BadEvent]]:
+        """Return the good events in order, and the bad ones."""
+        parts = _Parts()
+        # Nearly all times are plain integers, nearly all data bytes: the calls are for the rest.
+        times = [
+            time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
+            for i, (time, _) in enumerate(events)
+        ]
+        data = [event if type(event) is bytes else _materialised(event) for _, event in events]
+        together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
+        if len(together) > 1:
+            whole = self._parse_together(data, together, parts)  # where that fails, each is parsed alone
+            if whole is not None:
+                counts, parsed = whole
+                columns = parsed.subjects, parsed.predicates, parsed.objects
+                return Events(np.array(times, np.int64), counts, *columns, data), []
+        for i in range(len(data)):
+            if i not in parts.bad and i not in parts.rows:
+                self._parse_one(i, data[i], syntax, parts)
+        good = [i for i in range(len(data)) if i not in parts.bad]
+        bad = [BadEvent(times[i], original_bytes(data[i]), reason, i) for i, reason in sorted(parts.bad.items())]
+        return self._collect(times, data, good, parts), bad
+
+    def _collect(
+        self, times: Sequence[int | None], data: Sequence[EventData], good: Sequence[int], parts: _Parts
+    ) -> Events:
+        rows = [parts.rows[i] for i in good]
+        columns = [np.concatenate([row[c] for row in rows]) if rows else np.empty(0, np.uint64) for c in range(3)]
+        return Events(
+            np.array([times[i] for i in good], np.int64),
+            np.array([len(row[0]) for row in rows], np.int64),
+            columns[0],
+            columns[1],
+            columns[2],
+            [data[i] for i in good],
+        )
+
+    def _time(self, index: int, time: object, parts: _Parts) -> int | None:
+        """The event's time as an int; it is bad where there is none."""
+        try:
+            return checked_time(time)
+        except DataError as error:
+            parts.bad[index] = str(error)
+            return None
+
+    # ---- one by one
+    def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
+        try:
+            parts.rows[index] = self._columns(data, syntax)
+        except DataError as error:
+            parts.bad[index] = str(error)
+        except PenstockError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever an event causes is its own
+            parts.bad[index] = f"{type(error).__name__}: {error}"
+
+    def _columns(self, data: EventData, syntax: str) -> tuple[Ids, Ids, Ids]:
+        if not isinstance(data, (str, bytes)):
+            return self._intern(triples_to_tuples(data))
+        text = _encoded(data)
+        if len(text) > self._max_bytes:
+            raise DataError(f"an event of {len(text)} bytes (max_event_bytes is {self._max_bytes})")
+        if syntax == "nt":
+            parsed = native.parse_nquads(self._dictionary, text, quads=False)
+            return parsed.subjects, parsed.predicates, parsed.objects
+        quads = parse(self._dictionary, text, syntax)
+        if quads.graphs.any():
+            raise DataError("an event is a set of triples: it cannot name graphs")
+        return quads.subjects, quads.predicates, quads.objects
+
+    def _intern(self, flat: list[TermTuple]) -> tuple[Ids, Ids, Ids]:
+        ids = self._dictionary.intern_many(flat)
+        return ids[0::3].copy(), ids[1::3].copy(), ids[2::3].copy()
+
+    # ---- many at once
+    def _parse_together(
+        self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
+    ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
+        """Parse events without blank nodes in one call: each line is led by its event's place, read as its "time".
+
+        An event with any line that is not a plain triple is left out here, to be parsed (and blamed) on its own. Where
+        there is none, returns each event's number of triples and all columns as they are.
+        """
+        lines, first_line = [], []
+        count = 0
+        for i in chosen:
+            text = _encoded(data[i]).strip()
+            first_line.append(count)
+            if text:
+                lead = b"\n%d " % i
+                joined = lead + text.replace(b"\n", lead)
+                count += joined.count(b"\n")
+                lines.append(joined)
+        try:
+            text = b"".join(lines)[1:]
+            parsed = native.parse_nquads(
+                self._dictionary, text, quads=False, timestamps=True, strict=False, max_bad=count + 1
+            )
+        except (DataError, MemoryError):
+            return None
+        positions = np.searchsorted(np.array(first_line), [line - 1 for line, _, _ in parsed.bad], side="right") - 1
+        failed = {chosen[position] for position in positions.tolist()}
+        starts = np.searchsorted(parsed.timestamps, chosen, side="left")
+        ends = np.searchsorted(parsed.timestamps, chosen, side="right")
+        if not failed and len(chosen) == len(data):
+            return ends - starts, parsed
+        for i, start, end in zip(chosen, starts.tolist(), ends.tolist(), strict=True):
+            if i not in failed:
+                rows = slice(start, end)
+                parts.rows[i] = parsed.subjects[rows], parsed.predicates[rows], parsed.objects[rows]
+        return None
+
+
+def checked_time(time: object) -> int:
+    """Return an event time; DataError where it is not an integer number of milliseconds in range."""
+    if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
+        raise DataError(f"a timestamp is an integer of milliseconds, not {time!r}")
+    if not -MAX_TIME_MS < time < MAX_TIME_MS:
+        raise DataError(f"timestamp {time} is out of range")
+    return int(time)
+
+
+def _materialised(data: EventData) -> EventData:
+    """An iterable of triples is read once, as it may be needed again for the dead-letter output."""
+    return data if isinstance(data, (str, bytes)) else list(data)
+
+
+def _joinable(data: EventData, syntax: str, max_bytes: int) -> bool:
+    if type(data) is bytes:
+        return syntax == "nt" and len(data) <= max_bytes and b"_:" not in data and b"\r" not in data
+    if syntax != "nt" or not isinstance(data, (str, bytes)) or len(data) > max_bytes:
+        return False
+    if isinstance(data, str):
+        return "_:" not in data and "\r" not in data and data.isascii()
+    return b"_:" not in data and b"\r" not in data
+
+
+def _encoded(data: EventData) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    assert isinstance(data, str)
+    try:
+        return data.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"not Unicode text: {error.reason} at character {error.start}") from error

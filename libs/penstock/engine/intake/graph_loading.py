@@ -1,0 +1,119 @@
+"""What users put into the stored graph themselves: loads and `INSERT DATA`, each one snapshot."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.errors import DataError, QueryError
+from penstock.query.algebra import BlankNode, Iri, Literal, Term
+from penstock.query.ir import ContinuousQuery
+from penstock.rdf.loading import Source, read
+from penstock.rdf.parsing import Quads
+from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.query.ir import InsertData, Statement
+    from penstock.core import _native as native
+    from penstock.core._native import Lease, TermTuple
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did: statements that were new, dictionary terms that were new, seconds in all."""
+
+    triples: int
+    terms: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that was read but not yet stored; the lease keeps its terms until then."""
+
+    quads: Quads
+    graphs: Ids
+    lease: Lease
+    terms_before: int
+    began: float
+
+    @classmethod
+    def read(
+        cls,
+        core: EngineCore,
+        source: str | PathLike[str] | bytes,
+        graph: str | None,
+        syntax: str | None,
+        base: str | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Document:
+        """Read a document to its end; DataError at the first bad line.
+
+        `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
+        `progress` is that of `penstock.rdf.loading.read`.
+        """
+        began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
+        name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
+        try:
+            parts = read(core.dictionary, Source.of(source, syntax, base), keep=False, progress=progress)
+            quads = Quads.joined(list(parts))
+        except OSError as error:
+            raise DataError(f"{source!r} cannot be read: {error}") from error
+        return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
+
+    def commit(self, core: EngineCore) -> LoadReport:
+        """Store it, as one snapshot. The caller holds the writer's lock."""
+        triples = core.store.edge_count()
+        columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
+        for column in columns:
+            core.dictionary.keep(column)
+        core.store.commit(*columns)
+        terms = core.dictionary.size() - self.terms_before
+        return LoadReport(core.store.edge_count() - triples, terms, time.perf_counter() - self.began)
+
+
+def insert(core: EngineCore, statement: Statement) -> int:
+    """Commit an `INSERT DATA` as one snapshot; returns its number. The parser refuses every other update."""
+    if isinstance(statement, ContinuousQuery):
+        raise QueryError("a query is no update: use Engine.query or Engine.register", 1, 1, text=statement.text)
+    if not statement.quads:
+        return core.store.latest()
+    columns = quads_of(core.dictionary, statement)
+    for column in columns:
+        core.dictionary.keep(column)
+    return core.store.commit(*columns)
+
+
+def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids, Ids, Ids, Ids]:
+    """Return the columns s, p, o, g of an `INSERT DATA`, g = 0 for the default graph."""
+    ids = dictionary.intern_many(_flat(statement))
+    s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
+    g = np.zeros(len(s), np.uint64)
+    g[[graph is not None for graph, _ in statement.quads]] = ids[3 * len(statement.quads) :]
+    return s, p, o, g
+
+
+def _flat(statement: InsertData) -> list[TermTuple]:
+    """All triples' terms, then the graphs of those that have one; in one list, so that a blank node is one node."""
+    triples = [_tuple(term) for _, t in statement.quads for term in (t.subject, t.predicate, t.object)]
+    return [*triples, *(_tuple(graph) for graph, _ in statement.quads if graph is not None)]
+
+
+def _tuple(term: Term) -> TermTuple:
+    match term:
+        case Iri():
+            return IRI, term.value, "", ""
+        case BlankNode():
+            return BLANK, term.label, "", ""
+        case Literal():
+            return LITERAL, term.lexical, term.datatype, term.lang
+        case _:
+            raise AssertionError(f"a variable in ground data: {term}")

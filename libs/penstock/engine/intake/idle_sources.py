@@ -1,0 +1,80 @@
+"""Idle-source detection: input streams that are silent longer than their `idle_timeout_ms` hold back no query.
+
+An idle stream advances to the highest watermark of the streams that some query reads together with it. Where its events
+follow the wall clock, it advances at least to wall clock minus idle timeout (docs/semantics.md, "Time").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.engine.intake.streams import LiveStream
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What a stream was like when it last changed, and when that was, by the wall clock."""
+
+    watermark: int | None
+    events: int
+    wall_ms: int
+    follows_wall: bool = False
+
+
+class IdleSources:
+    """Compares streams from look to look: nothing is added to the path of an event."""
+
+    def __init__(self) -> None:
+        self._heard: dict[LiveStream, _Heard] = {}
+
+    def look(self, streams: Iterable[LiveStream], wall_ms: int) -> Iterator[tuple[LiveStream, int]]:
+        """Yield each idle input stream that can advance, with its new watermark. The caller advances it at once."""
+        known = [stream for stream in streams if stream.publisher is None]
+        self._heard = {stream: self._update(stream, wall_ms) for stream in known}
+        for stream, heard in self._heard.items():
+            timeout_ms = stream.declaration.idle_timeout_ms
+            if wall_ms - heard.wall_ms < timeout_ms:
+                continue
+            targets = [w for other in _read_with(stream) if (w := other.watermark) is not None]
+            if heard.follows_wall:
+                targets.append(wall_ms - timeout_ms)
+            target = max(targets, default=None)
+            if target is not None and (stream.watermark is None or target > stream.watermark):
+                heard.watermark = target
+                yield stream, target
+
+    def _update(self, stream: LiveStream, wall_ms: int) -> _Heard:
+        last = self._heard.get(stream)
+        if last is None:
+            follows = stream.events > 0 and _follows(stream, wall_ms)
+            return _Heard(stream.watermark, stream.events, wall_ms, follows)
+        if stream.events != last.events:
+            return _Heard(stream.watermark, stream.events, wall_ms, _follows(stream, wall_ms))
+        if stream.watermark != last.watermark:  # an explicit advance
+            return _Heard(stream.watermark, stream.events, wall_ms, last.follows_wall)
+        return last
+
+
+def _follows(stream: LiveStream, wall_ms: int) -> bool:
+    """Whether the latest event is about as old as its arrival."""
+    if stream.watermark is None:
+        return False
+    set_ = stream.declaration
+    latest = stream.watermark + 1 + set_.lateness_ms
+    return abs(wall_ms - latest) <= set_.idle_timeout_ms + set_.lateness_ms
+
+
+def _read_with(stream: LiveStream) -> Iterator[LiveStream]:
+    """Yield the streams that some query reads together with a stream, directly or through derived streams."""
+    seen, waiting = {stream}, [stream]
+    while waiting:
+        for group in waiting.pop().readers:
+            near = [*group.streams, *([group.publishes] if group.publishes is not None else [])]
+            fresh = [other for other in near if other not in seen]
+            seen.update(fresh)
+            waiting += fresh
+            yield from (other for other in fresh if other.publisher is None)

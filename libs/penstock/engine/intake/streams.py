@@ -1,0 +1,325 @@
+"""Streams of an engine: each one's watermark, its closed batches, and a table of all (semantics.md §1, §2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.event_time.grid import batch_end, batch_of, closed_until
+from penstock.engine.limits import MAX_TIME_MS
+from penstock.engine.intake.rejected_events import LateEvent, Output
+from penstock.errors import DataError, LimitError, UnknownStreamError
+from penstock.rdf.terms import IRI
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from numpy.typing import ArrayLike
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.engine_core import Elsewhere
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.limits import Limits
+    from penstock.remote.remote_graph import RemoteGraph
+    from penstock.node.stream import RemoteStream
+
+NEVER = -(1 << 63)
+"""The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""
+
+
+class LiveStream:
+    """One stream and how far it has come. Only the engine's writer touches it.
+
+    `watermark` and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
+    changes them. `closed_ms` is the end of the last batch that was closed: the target may be ahead of it only while the
+    schedule runs. `readers` are the groups that name the stream, as the schedule has them.
+    """
+
+    def __init__(
+        self, declaration: Declaration, number: int, core: native.Stream | RemoteStream, limits: Limits
+    ) -> None:
+        self.iri = declaration.iri
+        self.number = number
+        self.watermark: int | None = None
+        self.target_ms: int | None = None
+        self.declare(declaration, core)
+        self.closed_ms: int | None = None
+        self.publisher: str | None = None
+        self.readers: dict[Group, None] = {}
+        self.depth = 0  # queries between the input and this stream
+        self.ended = False
+        self.kept_from: int | None = None  # others (queries of another process) still look at tuples later than this,
+        self.asked_from: int | None = None  # and evaluate at this time or later; None = nobody does
+        self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
+        self.events = 0
+        self.tuples = 0
+        self.stored_before = 0  # absorbed before this process
+        self._beyond = native.Beyond()
+        self._refused_beyond = native.Beyond()
+        self._max_refused = limits.max_refused
+
+    def __repr__(self) -> str:
+        return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
+
+    def declare(self, declaration: Declaration, core: native.Stream | RemoteStream) -> None:
+        """Be what a declaration of the same name says."""
+        self.declaration = declaration
+        self.batch_ms = declaration.batch_ms
+        self.core = core
+        self._here = core if isinstance(core, native.Stream) else None
+        if self.watermark is not None:
+            self.target_ms = closed_until(self.watermark, self.batch_ms)
+
+    @property
+    def slices(self) -> native.SliceSource:
+        """The closed batches, for windows."""
+        return self.core if isinstance(self.core, native.Stream) else self.core.slices
+
+    @property
+    def stored_tuples(self) -> int:
+        """Tuples absorbed into the stored graph, repeated ones included."""
+        return self.stored_before + self.core.stored_tuples()
+
+    # ---- progress
+    def move(self, watermark: int) -> None:
+        """Raise the watermark; it never goes back."""
+        if self.watermark is None or watermark > self.watermark:
+            self.watermark = watermark
+            self.target_ms = closed_until(watermark, self.batch_ms)
+
+    def resume(self, watermark: int | None, closed_ms: int | None) -> None:
+        """Go on where another incarnation was."""
+        if watermark is not None:
+            self.move(watermark)
+        self.closed_ms = closed_ms
+
+    def first_open(self) -> int | None:
+        """Return the end of the first open batch that holds tuples."""
+        first = self.core.first_open()
+        return None if first is None else (first + 1) * self.batch_ms
+
+    def next_stop(self) -> int | None:
+        """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
+        target, closed = self.target_ms, self.closed_ms
+        if target is None:
+            return None
+        if closed is not None and closed + self.batch_ms >= target:
+            return target if closed < target else None
+        first = self.first_open()
+        return target if first is None else min(first, target)
+
+    def close_until(self, end: int) -> int:
+        """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
+        held = self.core.close(self._batch_to(end))
+        self.closed_ms = end
+        return held
+
+    @staticmethod
+    def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
+        """Do what `close_until` does for some streams, by one call of the core where it has them all."""
+        here = [(s.core, s._batch_to(end)) for s in streams if isinstance(s.core, native.Stream)]  # noqa: SLF001
+        if len(here) < len(streams):
+            return [stream.close_until(end) for stream in streams]
+        held = native.Stream.close_together(here)
+        for stream in streams:
+            stream.closed_ms = end
+        return held
+
+    def _batch_to(self, end: int) -> int:
+        """Return the number of the batch that ends there."""
+        assert end % self.batch_ms == 0, (end, self.batch_ms)
+        return batch_of(end, self.batch_ms)
+
+    def close_for(self, time: int) -> int:
+        """Close every batch up to the one that holds `time`. Returns how many of them held tuples."""
+        return self.close_until(batch_end(time, self.batch_ms))
+
+    def has_closed(self, time: int) -> bool:
+        """Whether the batch that holds `time` is closed."""
+        return self.closed_ms is not None and self.closed_ms >= time
+
+    # ---- tuples
+    def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
+        """Take rows that are an event each, by one call of the core, where all are accepted and close no batch.
+
+        False: nothing was done. What is beyond max_ahead_ms is measured by the watermark alone: the clock can only let
+        more pass.
+        """
+        core, before, closed = self._here, self.watermark, self.closed_ms
+        if core is None or before is None or closed is None or self.publisher is not None:
+            return False
+        setting = self.declaration
+        lateness, most_ahead, until = setting.lateness_ms, setting.max_ahead_ms, closed + setting.batch_ms - 1
+        try:
+            watermark = core.take(times, s, p, o, self._beyond, before, lateness, most_ahead, MAX_TIME_MS, until)
+        except TypeError:
+            return False  # they may still be made into columns
+        except LimitError as error:
+            raise LimitError(f"<{self.iri}>: {error}") from error
+        if watermark is None:
+            return False
+        rows = len(times)  # type: ignore[arg-type] # it was a column
+        self.tuples += rows
+        self.events += rows
+        self.watermark = watermark
+        return True
+
+    def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
+        """Put tuples into their open batches; LimitError where the stream's memory budget is exceeded."""
+        try:
+            self.core.append(times, s, p, o)
+        except LimitError as error:
+            raise LimitError(f"<{self.iri}>: {error}") from error
+        self.tuples += len(times)
+
+    def record(self, times: np.ndarray) -> None:
+        """Count accepted events; those after the watermark tell a replay what the last checkpoint already holds."""
+        self.events += len(times)
+        self._beyond.add(times, self._passed)
+
+    def record_refused(self, times: list[int]) -> None:
+        """Count refused events after the watermark: a producer that repeats its events counts them as well.
+
+        Beyond `max_refused` of them no more are counted.
+        """
+        room = self._max_refused - self._refused_beyond.held()
+        if times and room > 0:
+            self._refused_beyond.add(np.array(times[:room], np.int64), self._passed)
+
+    @property
+    def arrived_beyond(self) -> int:
+        """How many events after the watermark have arrived, accepted or refused."""
+        return len(self._after_watermark())
+
+    def restore_beyond(self, counts: dict[int, int]) -> None:
+        """Take over what `beyond` saved."""
+        self._beyond = native.Beyond()
+        times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
+        self._beyond.add(times, NEVER)
+
+    @property
+    def beyond(self) -> dict[int, int]:
+        """Events after the watermark that have arrived, accepted or refused, by time."""
+        times, counts = np.unique(self._after_watermark(), return_counts=True)
+        return dict(zip(times.tolist(), counts.tolist(), strict=True))
+
+    def _after_watermark(self) -> np.ndarray:
+        passed = self._passed
+        return np.concatenate([self._beyond.after(passed), self._refused_beyond.after(passed)])
+
+    @property
+    def _passed(self) -> int:
+        return NEVER if self.watermark is None else self.watermark
+
+
+class Streams:
+    """All streams of an engine by IRI. Numbers are given once and never again: the store's VTS is kept by number."""
+
+    def __init__(
+        self,
+        store: native.Store | RemoteGraph,
+        dictionary: native.Dictionary,
+        limits: Limits,
+        nodes: Elsewhere | None = None,
+        iri_id: Callable[[str], int] | None = None,
+    ) -> None:
+        self._store = store
+        self._dictionary = dictionary
+        self._iri_id = iri_id or (lambda iri: dictionary.intern(IRI, iri))
+        self._limits = limits
+        self._nodes = nodes
+        self._by_iri: dict[str, LiveStream] = {}
+        self._closed: dict[str, int] | None = None
+        self.next_number = 1
+        self.releases = True  # append logs of dropped streams; else who follows streams does, once nobody needs them
+
+    def __contains__(self, iri: object) -> bool:
+        return iri in self._by_iri
+
+    def __iter__(self) -> Iterator[LiveStream]:
+        return iter(self._by_iri.values())
+
+    def __len__(self) -> int:
+        return len(self._by_iri)
+
+    def closed_batches(self) -> dict[str, int]:
+        """Return the last closed batch of each stream that has one: the engine's vector timestamp."""
+        if self._closed is None:
+            known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
+            self._closed = {iri: closed // batch_ms - 1 for iri, closed, batch_ms in known if closed is not None}
+        return self._closed
+
+    def progressed(self) -> None:
+        """Note that some stream has closed batches since `closed_batches` was last asked for."""
+        self._closed = None
+
+    def get(self, iri: str) -> LiveStream:
+        """Return the stream; UnknownStreamError where it was never declared, or was dropped."""
+        stream = self._by_iri.get(iri)
+        if stream is None:
+            raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
+        return stream
+
+    def declare(self, declaration: Declaration) -> LiveStream:
+        """Add a stream. The same declaration again is no change; another one of that name is a DataError."""
+        known = self._by_iri.get(declaration.iri)
+        if known is not None:
+            if known.declaration != declaration:
+                raise DataError(f"stream <{declaration.iri}> is already declared, otherwise: {known.declaration}")
+            return known
+        if len(self._by_iri) >= self._limits.max_streams:
+            raise LimitError(f"there are already {len(self._by_iri)} streams (max_streams)")
+        return self.add(declaration, self.next_number)
+
+    def add(self, declaration: Declaration, number: int) -> LiveStream:
+        """Add a stream under a given number (a restored one)."""
+        stream = LiveStream(declaration, number, self._core(declaration, number), self._limits)
+        self._by_iri[declaration.iri] = stream
+        self.next_number = max(self.next_number, number + 1)
+        return stream
+
+    def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
+        """Return the stream that a query publishes: declared before (then only its batch changes), or made now."""
+        known = self._by_iri.get(declaration.iri)
+        wanted = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
+        if known is None:
+            stream = self.declare(wanted)
+        else:
+            stream = known
+            if known.declaration != wanted:
+                known.declare(wanted, self._core(wanted, known.number))
+        stream.publisher = publisher
+        return stream
+
+    def drop(self, iri: str) -> None:
+        """Forget a stream; what it absorbed stays in the stored graph."""
+        stream = self.get(iri)
+        del self._by_iri[iri]
+        self._closed = None
+        if stream.closed_ms is not None:
+            stream.core.release(stream.closed_ms // stream.batch_ms - 1)
+            if self.releases:
+                self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
+
+    def _core(self, declaration: Declaration, number: int) -> native.Stream | RemoteStream:
+        if self._nodes is not None:
+            return self._nodes.stream(declaration, number, self._dictionary)
+        assert isinstance(self._store, native.Store)
+        timing = declaration.timing
+        predicates = None if timing == "all" else np.array([self._iri_id(p) for p in timing], np.uint64)
+        graph = 0 if declaration.absorb_into is None else self._iri_id(declaration.absorb_into)
+        named = [] if predicates is None else predicates.tolist()
+        self._dictionary.keep(np.array([*named, *([graph] if graph else [])], np.uint64))
+        return native.Stream(
+            self._store,
+            self._dictionary,
+            number=number,
+            batch_ms=declaration.batch_ms,
+            timing=predicates,
+            absorb_graph=graph,
+            memory_bytes=(declaration.slice_mb or 0) << 20,
+        )

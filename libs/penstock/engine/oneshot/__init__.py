@@ -1,0 +1,1 @@
+"""One-shot queries and EXPLAIN over the latest stable snapshot."""

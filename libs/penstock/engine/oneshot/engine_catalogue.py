@@ -1,0 +1,180 @@
+"""The engine as the planner sees it: which streams and graphs exist, ids of constants, exact counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import numpy as np
+
+from penstock.errors import UnavailableError, DataPlaneError
+from penstock.query.budget import planning
+from penstock.query.planner import PhysicalPlan, plan
+from penstock.query.templates import Template
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.streams import Streams
+    from penstock.query.algebra import Iri, Literal
+    from penstock.query.budget import PlanningLimits
+    from penstock.query.ir import ContinuousQuery
+    from penstock.query.planning.placement import Placement
+    from penstock.query.templates import Constant
+
+T = TypeVar("T")
+CompiledPlan: TypeAlias = native.Plan
+
+
+class EngineCatalogue:
+    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, none before they exist;
+    `stored` is the stored graph where somebody has a view of it already.
+
+    `constants` collects every constant whose id the plan may hold. `blind`: counts of the stored graph were asked for
+    and could not be had (planning never waits); they were taken for zero.
+    """
+
+    def __init__(
+        self,
+        core: EngineCore,
+        streams: Streams,
+        windows: Sequence[native.Source | None] = (),
+        stored: native.Source | None = None,
+    ) -> None:
+        self._core = core
+        self._streams = streams
+        self._windows = windows
+        self._stored = stored
+        self.constants: dict[Iri | Literal, int] = {}
+        self.blind = False
+
+    @property
+    def limits(self) -> PlanningLimits:
+        """Bounds on plans."""
+        return self._core.limits
+
+    @property
+    def placement(self) -> Placement | None:
+        """How steps may be executed where the engine works over nodes."""
+        return None if self._core.nodes is None else self._core.nodes.placement
+
+    def is_stream(self, iri: str) -> bool:
+        """Whether a stream of that name is declared (or derived)."""
+        return iri in self._streams
+
+    def batch_ms(self, stream: str) -> int:
+        """The stream's batch interval."""
+        return self._streams.get(stream).batch_ms
+
+    def timing(self, stream: str) -> bool:
+        """Whether the stream has timing predicates."""
+        return bool(self._streams.get(stream).declaration.timing)
+
+    def retention_ms(self, stream: str) -> int:
+        """The stream's declared retention."""
+        return self._streams.get(stream).declaration.retention_ms
+
+    def has_graph(self, iri: str) -> bool:
+        """Whether the graph is loaded, or some stream absorbs into it."""
+        if any(stream.declaration.absorb_into == iri for stream in self._streams):
+            return True
+        graph = self._core.graph_id(iri)
+        return graph != 0 and graph in self._core.store.graphs()
+
+    def term_id(self, term: Iri | Literal) -> int:
+        """The id of a constant, made where it is new, and noted in `constants`."""
+        if term not in self.constants:
+            self.constants[term] = self._core.term_id(term)
+        return self.constants[term]
+
+    def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
+        """(edges, distinct subjects, distinct objects) of a label; zeros where the window is not built."""
+        label = self._core.store.label(graph, predicate)
+        return self._count(source, lambda found: native.source_stats(found, label), (0, 0, 0)) if label else (0, 0, 0)
+
+    def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
+        """Exact length of one neighbour list."""
+        label = self._core.store.label(graph, predicate)
+        return (
+            self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
+        )
+
+    def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
+        """Ask a source; where a node's end interrupts that, once more, over a new view."""
+        if source:
+            found = self._windows[source - 1] if source <= len(self._windows) else None
+            return absent if found is None else count(found)
+        try:
+            try:
+                return count(self._stored_graph())
+            except DataPlaneError:
+                self._stored = None
+                return count(self._stored_graph())
+        except (UnavailableError, DataPlaneError):
+            self.blind = True
+            return absent
+
+    def _stored_graph(self) -> native.Source:
+        if self.blind:
+            raise UnavailableError("the stored graph could not be read before")
+        if self._stored is None:
+            self._stored = self._core.glance()
+        return self._stored
+
+
+@dataclass(slots=True)
+class Planned:
+    """A physical plan, compiled, with the constants whose ids stand in it. `factors` are its factors' plans.
+
+    `reads_stored`: whether it looks into the stored graph. `blind`: it was chosen without counts of that.
+    """
+
+    physical: PhysicalPlan
+    native: CompiledPlan
+    constants: dict[Iri | Literal, int]
+    reads_stored: bool
+    blind: bool
+    factors: tuple[CompiledPlan, ...] = ()
+
+    @property
+    def constant_ids(self) -> Ids:
+        """Ids that stand in the plan."""
+        return np.fromiter(self.constants.values(), np.uint64, len(self.constants))
+
+
+def make_plan(
+    query: ContinuousQuery | Template,
+    catalogue: EngineCatalogue,
+    *,
+    grouped: bool,
+    sample: Sequence[Constant] = (),
+    accepted: bool = False,
+) -> Planned:
+    """Plan and compile a query (or a group's template); QueryLimitError beyond the engine's limits on plans.
+
+    `accepted`: it was planned before, when it was registered.
+    """
+    asked = query.query if isinstance(query, Template) else query
+    with planning(catalogue.limits, asked.text, accepted=accepted):
+        physical = plan(query, catalogue, grouped=grouped, sample=sample)
+        factors = tuple(native.Plan(spec) for spec in physical.factors)
+        reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
+        compiled = native.Plan(physical.spec)
+        return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
+
+
+def _reads_stored(spec: object) -> bool:
+    """Whether a dataset anywhere in a plan has a part of the stored graph (docs/plan-format.md)."""
+    waiting = [spec]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            if found.get("src") == 0:
+                return True
+            waiting += found.values()
+        elif isinstance(found, list | tuple):
+            waiting += found
+    return False

@@ -1,0 +1,1 @@
+"""Standing queries: members, groups and cohorts, their registration and their evaluation."""

@@ -1,0 +1,116 @@
+"""Derived streams: what `REGISTER STREAM … AS CONSTRUCT` publishes, other queries read (docs/semantics.md §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.intake.declaration import Declaration
+from penstock.event_time.grid import batch_start
+from penstock.engine.windows.trigger import GridTrigger, grid_of
+from penstock.query.resolve import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.query.ir import ContinuousQuery
+
+
+def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
+    """QueryError where a query cannot publish the stream it names: taken, already fed, or a cycle of queries."""
+    name = query.name
+    assert name is not None
+    if name in streams:
+        stream = streams.get(name)
+        if stream.publisher is not None:
+            state = (
+                "was published by a query that has stopped" if stream.ended else f"is published by {stream.publisher}"
+            )
+            raise error_at(query, query.name_at, f"stream <{name}> {state}")
+        if stream.watermark is not None:
+            raise error_at(query, query.name_at, f"stream <{name}> already carries pushed events")
+    if _depends_on({clause.stream for clause in query.windows}, name, list(groups)):
+        raise error_at(query, query.name_at, f"stream <{name}> would depend on itself: a cycle of queries")
+
+
+def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
+    """Whether one of the streams is the target, or is derived from it through any number of queries."""
+    feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
+    seen, queue = set(streams), list(streams)
+    while queue:
+        stream = queue.pop()
+        if stream == target:
+            return True
+        group = feeds.get(stream)
+        for source in group.by_iri if group is not None else ():
+            if source not in seen:
+                seen.add(source)
+                queue.append(source)
+    return False
+
+
+def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
+    """Make the stream of a query. Its batch is the query's (smallest) step; with count windows, its inputs' batch."""
+    assert query.name is not None
+    grid = grid_of(query)
+    if grid is not None:
+        batch_ms = min(grid.steps)
+    else:
+        batch_ms = min(streams.get(clause.stream).batch_ms for clause in query.windows)
+    return streams.publish(Declaration(query.name, timing="all"), publisher, batch_ms)
+
+
+def set_depths(group: Group) -> None:
+    """Set a new group's distance from the input, and of what reads the stream that it publishes."""
+    group.depth = max((stream.depth for stream in group.streams), default=0)
+    if group.publishes is not None:
+        group.publishes.depth = group.depth + 1
+        for reader in group.publishes.readers:
+            if reader.depth < group.publishes.depth:
+                set_depths(reader)
+
+
+def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
+    """Put the (published) rows of an execution into the stream, and move its watermark to just before the next instant.
+
+    `begin` fixes the registration point of readers that waited for the stream's first progress.
+    """
+    stream, time = cohort.group.publishes, block.reading.time
+    assert stream is not None
+    following = following_of(cohort)
+    count = len(block.columns[0]) if block.columns else 0
+    begin(stream, batch_start(time, stream.batch_ms) if count else following)
+    if count:
+        times = np.full(count, time, np.int64)
+        stream.append(times, *block.columns)
+        stream.record(times[:1])
+    stream.move(following)
+
+
+def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
+    """Move the stream's watermark to where its query has nothing more to report, without an execution."""
+    stream = cohort.group.publishes
+    assert stream is not None
+    following = following_of(cohort)
+    if stream.watermark is None or following > stream.watermark:
+        begin(stream, following)
+        stream.move(following)
+
+
+def following_of(cohort: Cohort) -> int:
+    """The last time at which nothing can come before the next instant; for count windows, what all inputs have
+    closed: one without progress may still have tuples from P on, one that has ended holds nothing up.
+    """
+    trigger = cohort.trigger
+    if isinstance(trigger, GridTrigger):
+        return trigger.next - 1
+    streams, point = cohort.group.streams, cohort.point or 0
+    closed = {stream: point if stream.closed_ms is None else stream.closed_ms for stream in streams}
+    live = [end for stream, end in closed.items() if not stream.ended]
+    bound = min(live) if live else max(closed.values())
+    return bound if cohort.next is None else min(bound, cohort.next - 1)

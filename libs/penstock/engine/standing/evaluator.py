@@ -1,0 +1,126 @@
+"""One execution of a cohort: what it reads, the native run, the streaming operator, and the block that it leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from penstock.engine.answers.result_blocks import Block, Reading
+from penstock.engine.standing.stream_operator import Predecessor, Rows, as_stream, joined
+from penstock.engine.standing.execution import Execution
+from penstock.engine.answers.factors import Product
+from penstock.event_time.grid import batch_of
+from penstock.errors import DataPlaneError
+from penstock.query.ir import RelationToStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.intake.streams import Streams
+    from penstock.errors import PenstockError
+    from penstock.core import _native as native
+
+    AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
+
+_PROFILE_EVERY = 64
+
+
+class Evaluator:
+    """Runs cohorts at their instants. Windows of the cohort move; nothing else changes.
+
+    `as_of` gives, for an instant that is evaluated later than it was due, further streams and their last batches that
+    count: what the stored graph had absorbed by then.
+    """
+
+    def __init__(self, core: EngineCore, streams: Streams) -> None:
+        self._core = core
+        self._streams = streams
+        self.as_of: AsOf | None = None
+
+    def evaluate(self, cohort: Cohort, time: int) -> Block:
+        """Return the cohort's block at an instant whose batches are all closed."""
+        group, query = cohort.group, cohort.group.query
+        bounds = [window.move(time) for window in cohort.windows]
+        reading = self._reading(cohort, time, dict(zip(group.window_names, bounds, strict=True)))
+        sources = self._sources(cohort, time)
+        plan = group.current_plan(cohort, self._core, self._streams, sources[0])
+        if plan.blind:
+            self._core.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
+        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds)
+        run.profiled = cohort.executions % _PROFILE_EVERY == 0
+        rows, errors = run.members(cohort.members.seed)
+        cohort.executions += 1
+        group.profile = run.profile or group.profile
+        predecessor = cohort.predecessor
+        if isinstance(rows, Rows):
+            if query.r2s is not RelationToStream.RSTREAM:
+                rows, predecessor = self._difference(cohort, rows, errors)
+            if group.publishes is not None:
+                rows = rows.published()
+        block = self._block(cohort, reading, rows, errors)
+        cohort.predecessor = predecessor  # last: what is interrupted before (Ctrl-C) is done again
+        return block
+
+    def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
+        """Stored graph with exactly the batches up to t of the named streams, then the windows (semantics.md §3)."""
+        bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
+        if self.as_of is not None:
+            bounds += self.as_of(cohort.group, time)
+        assert cohort.group.plan is not None
+        stored = self._core.stored(bounds, read=cohort.group.plan.reads_stored)
+        return [stored, *(window.source for window in cohort.windows)]
+
+    def _reading(self, cohort: Cohort, time: int, windows: dict[str, tuple[int | None, int]]) -> Reading:
+        vts = {stream.iri: batch_of(time, stream.batch_ms) for stream in cohort.group.streams}
+        vts = self._streams.closed_batches() | vts
+        return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
+
+    def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
+        """Apply ISTREAM or DSTREAM; returns the predecessor of the next instant too. A member whose part failed reports
+        nothing and keeps its earlier one.
+        """
+        now, members = rows.published(), cohort.members
+        before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
+        if self._core.dictionary.partial:
+            now = now.settled(self._core.dictionary)
+            before = None if before is None else before.settled(self._core.dictionary)
+            # They are kept as terms (ADR 27).
+            self._core.require((*now.columns, *(before.columns if before is not None else ())))
+        kept = now
+        if errors and before is not None:
+            failed = np.isin(before.member, np.fromiter(errors, np.uint64))
+            stays = before.take(np.flatnonzero(failed))
+            kept = joined([now, stays])
+            before = before.take(np.flatnonzero(~failed))
+        return as_stream(cohort.group.query.r2s, now, before), Predecessor(members, kept)
+
+    def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
+        query = cohort.group.query
+        if isinstance(rows, Product) and not len(rows.present):
+            rows = rows.rows()  # none: what one factor has is in no answer, and nothing would keep its terms
+        product = rows if isinstance(rows, Product) else None
+        (present, starts), held = rows.spans(), rows.held
+        lease = None
+        if len(present) and held:
+            lease = self._core.dictionary.lease()
+            self._core.require(held)
+            for column in held:
+                self._core.dictionary.touch(column)
+        return Block(
+            reading=reading,
+            form=query.form,
+            variables=cohort.group.variables,
+            columns=held if product is None else (),
+            members=cohort.members,
+            present=present,
+            starts=starts,
+            decoder=rows.decoder,
+            lease=lease,
+            errors=errors,
+            product=product,
+            sparse=query.report_nonempty,
+        )

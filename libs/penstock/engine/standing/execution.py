@@ -1,0 +1,155 @@
+"""The native execution of a plan for a cohort's members: within limits, again where a node ended, factor by factor."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.standing.stream_operator import Rows, joined
+from penstock.engine.answers.factors import Product
+from penstock.errors import UnavailableError, DataPlaneError, LimitError, PenstockError
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.oneshot.engine_catalogue import Planned
+
+_log = logging.getLogger("penstock.engine")
+_MAX_SPLITS = 64  # executions spent on finding which member of a group exceeds its budget
+_MAX_RETRIES = 3  # of an evaluation that a node's end interrupted
+_LEAST_S = 1e-9  # over at the first look at the clock; 0 would mean: no limit
+
+
+class Execution:
+    """The native execution of one plan at one instant, split where a member exceeds the budget."""
+
+    def __init__(
+        self,
+        core: EngineCore,
+        plan: Planned,
+        sources: list[native.Source],
+        reopen: Callable[[], list[native.Source]],
+        time: int,
+        bounds: Sequence[tuple[int | None, int]],
+    ) -> None:
+        self._core = core
+        self._plan = plan
+        self._sources = sources
+        self._reopen = reopen
+        self._retries = 0
+        self._time = time
+        self._windows = [(native_start(start), end) for start, end in bounds]
+        self._splits = 0
+        self.profiled = False
+        self.profile: list[tuple[int, int, int]] = []
+
+    def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
+        """Return the rows of all members of a seed, and why some have none."""
+        try:
+            return self._product(seed) if self._plan.factors else self._execute(seed), {}
+        except LimitError as error:
+            return self._split(seed, error)
+        except MemoryError as error:
+            limit = LimitError("the evaluation ran out of memory")
+            limit.__cause__ = error
+            return self._split(seed, limit)
+        except DataPlaneError as error:
+            if self._retries >= _MAX_RETRIES:
+                self._core.give_up(error)
+                return self._failed(seed, error)
+            self._retries += 1
+            self._sources = self._reopen()  # which waits for the node that has gone
+            return self.members(seed)
+        except UnavailableError:
+            raise  # the evaluation waits for whoever has the terms, or the stored graph
+        except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
+            _log.exception("an evaluation at %d failed", self._time)
+            failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")
+            return self._failed(seed, failure)
+
+    def _failed(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
+        return self._no_rows(), {int(member): error for member in seed[0]}
+
+    def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
+        """Halve the group until only the guilty err (ADR 6); past a bound of work, all that is left errs."""
+        count = len(seed[0])
+        if count == 1 or self._splits >= _MAX_SPLITS:
+            return self._failed(seed, error)
+        self._splits += 2
+        halves = (tuple(c[: count // 2] for c in seed), tuple(c[count // 2 :] for c in seed))
+        parts = [self.members(half) for half in halves]
+        rows = joined([(rows.rows() if isinstance(rows, Product) else rows).published() for rows, _ in parts])
+        return rows, {member: why for _, errors in parts for member, why in errors.items()}
+
+    def _no_rows(self) -> Rows:
+        empty = np.empty(0, np.uint64)
+        return Rows(empty, tuple(empty for _ in self._plan.physical.outputs), None)
+
+    def _product(self, seed: tuple[Ids, ...]) -> Product:
+        """Run each factor's plan, over the same sources; the answer's rows are all pairs of what they give.
+
+        An answer counts against the limit on memory as the rows that it stands for, whoever will want them in columns.
+        """
+        physical = self._plan.physical
+        results: list[native.Result] = []
+        for plan in self._plan.factors:
+            results.append(self._result(plan, seed, spent_s=sum(result.nanos for result in results) / 1e9))
+        self.profile = [entry for result in results for entry in result.profile]
+        slots = [[slot for slot in result.slots if slot != physical.member] for result in results]
+        parts = tuple(self._rows(result, held).published() for result, held in zip(results, slots, strict=True))
+        place = {slot: (i, held.index(slot)) for i, held in enumerate(slots) for slot in held}
+        found = Product(parts, tuple(place[slot] for _, slot in physical.outputs))
+        limit = self._core.limits.evaluation_memory_mb << 20
+        if limit and found.bytes() > limit:
+            raise LimitError("the evaluation exceeded its memory limit")
+        if self.profile:
+            self.profile.append((physical.spec["root"]["id"], len(found), 0))
+        return found
+
+    def _execute(self, seed: tuple[Ids, ...]) -> Rows:
+        result = self._result(self._plan.native, seed)
+        self.profile = result.profile
+        return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
+
+    def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
+        """Return those slots of a result, sorted by member."""
+        member = self._plan.physical.member
+        assert member is not None
+        result.sort_by(member)
+        positions = {slot: i for i, slot in enumerate(result.slots)}
+        columns = tuple(result.column(positions[slot]) for slot in slots)
+        return Rows(result.column(positions[member]), columns, result.local)
+
+    def _result(self, plan: native.Plan, seed: tuple[Ids, ...], spent_s: float = 0.0) -> native.Result:
+        """Execute a plan, in what is left of the time after `spent_s`."""
+        limits, physical = self._core.limits, self._plan.physical
+        timeout_s = limits.evaluation_timeout_s
+        if timeout_s > 0:
+            timeout_s = max(timeout_s - spent_s, _LEAST_S)
+        return native.execute(
+            plan,
+            self._core.store,
+            self._core.dictionary,
+            self._sources,
+            seed,
+            seed_rows=len(seed[0]),
+            now_ms=self._time,
+            windows=self._windows,
+            timeout_s=timeout_s,
+            memory_bytes=limits.evaluation_memory_mb << 20,
+            random_seed=self._core.random.getrandbits(63),
+            foreign=self._core.foreign,
+            profile=self.profiled,
+            forker=self._core.forker(self._sources[0], physical),
+            absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
+        )
+
+
+def native_start(start: int | None) -> int:
+    """Return a window's start as the core takes it: kNever where the window has none."""
+    return -(1 << 63) if start is None else start

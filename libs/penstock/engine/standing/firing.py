@@ -1,0 +1,114 @@
+"""What the schedule sets in motion: executions, derived streams, merging of cohorts, forgetting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.standing.derived_streams import following_of, move_on, publish
+from penstock.engine.intake.rejected_events import DeadLetter
+from penstock.engine.windows.slice_release import release
+from penstock.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.standing.evaluator import Evaluator
+    from penstock.engine.windows.term_collection import Forgetting
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.intake.rejected_events import Output
+    from penstock.engine.standing.registry import Registry
+    from penstock.engine.intake.streams import LiveStream, Streams
+
+_RELEASE_EVERY = 64  # closed batches with tuples within one pass
+
+
+class Firing:
+    """Does what `penstock.engine.windows.schedule.Work` says, for one engine. `listener` is told of each group and instant.
+
+    `outlet`, where there is one, takes what a cohort publishes (None: nothing) and how far its stream's watermark goes,
+    in place of the stream itself.
+    """
+
+    def __init__(
+        self,
+        core: EngineCore,
+        streams: Streams,
+        evaluator: Evaluator,
+        forgetting: Forgetting,
+        registry: Registry,
+        dead: Output[DeadLetter],
+    ) -> None:
+        self._core = core
+        self._streams = streams
+        self._evaluator = evaluator
+        self._forgetting = forgetting
+        self._registry = registry
+        self._dead = dead
+        self._touched: dict[LiveStream, None] = {}
+        self._since_release = 0
+        self.evaluations = 0
+        self.listener: Callable[[Group, int], None] | None = None
+        self.derived_sink: Callable[[Cohort, Block | None, int], None] | None = None
+
+    def fire(self, cohort: Cohort) -> None:
+        """Evaluate the cohort's next instant; its stream, where it publishes one, gets the tuples and the watermark."""
+        group, time = cohort.group, cohort.next
+        assert time is not None
+        block = self._evaluator.evaluate(cohort, time)
+        assert cohort.trigger is not None
+        cohort.trigger.take()
+        cohort.log.append(block)
+        self.evaluations += len(cohort)
+        if self.listener is not None:
+            self.listener(group, time)
+        if group.publishes is not None:
+            self._publish(cohort, block, group.publishes)
+        if group.apart:
+            group.settle(self._registry.pool)
+
+    def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
+        """Feed the derived stream; what its memory budget has no room for becomes a dead letter, and time goes on."""
+        if self.derived_sink is not None:
+            self.derived_sink(cohort, block, following_of(cohort))
+            return
+        self._touched[stream] = None
+        try:
+            publish(cohort, block, self._registry.begin)
+        except LimitError as error:
+            data = block.triples().to_ntriples().encode()
+            self._dead.put(DeadLetter(stream.iri, block.reading.time, str(error), data))
+            move_on(cohort, self._registry.begin)
+
+    def skipped(self, cohort: Cohort) -> None:
+        """Move the stream of a cohort that jumped over instants."""
+        if cohort.group.publishes is not None:
+            self.counted(cohort)
+            self._touched[cohort.group.publishes] = None
+        cohort.group.settle(self._registry.pool)
+
+    def counted(self, cohort: Cohort) -> None:
+        """Move the stream that a cohort publishes to where no report can come any more."""
+        if self.derived_sink is not None:
+            self.derived_sink(cohort, None, following_of(cohort))
+        else:
+            move_on(cohort, self._registry.begin)
+
+    def closed(self, stream: LiveStream, batches: int) -> None:
+        """Note that so many batches with tuples were closed."""
+        self._touched[stream] = None
+        self._streams.progressed()
+        self._since_release += batches
+        if self._since_release >= _RELEASE_EVERY:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Release what the streams touched since the last time hold in vain, and forget terms where it is due."""
+        self._forgetting.tick(self._since_release)
+        for stream in self._touched:
+            release(stream, self._core.store)
+        self._touched.clear()
+        self._since_release = 0
+        self._forgetting.sweep_if_due()

@@ -1,0 +1,50 @@
+"""A member of a group: one registered query as the engine keeps it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.event_time.gaps import MAX_GAPS, Gap
+from penstock.engine.answers.result_queue import ResultQueue
+
+if TYPE_CHECKING:
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.standing_query import Query
+    from penstock.query.ir import ContinuousQuery
+    from penstock.query.templates import Constant
+
+
+class Member:
+    """`constants` and their ids, `parameters`, are in the order of the template's parameters. `point` is P."""
+
+    def __init__(
+        self,
+        name: str,
+        base: str | None,
+        ir: ContinuousQuery,
+        group: Group,
+        constants: tuple[Constant, ...],
+        parameters: tuple[int, ...],
+        listeners: set[ResultQueue],
+    ) -> None:
+        self.name = name
+        self.base = base
+        self.ir = ir
+        self.group = group
+        self.constants = constants
+        self.parameters = parameters
+        self.result_queue = ResultQueue(self, listeners)
+        self.point: int | None = None
+        self.gaps: deque[Gap] = deque(maxlen=MAX_GAPS)
+        self.cohort: Cohort | None = None
+        self.handle: Query | None = None
+
+    def __repr__(self) -> str:
+        return f"<Member {self.name}>"
+
+    def joins(self, cohort: Cohort) -> None:
+        """Take part in a cohort's executions from now on."""
+        self.cohort = cohort
+        self.result_queue.follow(cohort.log)

@@ -1,0 +1,46 @@
+"""Who takes part in an execution: the members of a cohort, their numbers, and the table of their constants."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.standing.member import Member
+
+
+class Membership:
+    """An immutable list of members. Numbers count from 1: 0 would be an unbound cell of the hidden member column.
+
+    `all` are the members in the order of their numbers (a restored one may have None for a member that is gone).
+    """
+
+    def __init__(self, members: Iterable[Member | None]) -> None:
+        self.all = tuple(members)
+        self._numbers = {member: number for number, member in enumerate(self.all, 1) if member is not None}
+
+    @cached_property
+    def seed(self) -> tuple[Ids, ...]:
+        """The plan's seed table: the members' numbers, then one column for each parameter of the template."""
+        parameters = np.array([member.parameters for member in self.all if member is not None], np.uint64)
+        parameters = parameters.reshape(len(self.all), -1)
+        numbers = np.arange(1, len(self.all) + 1, dtype=np.uint64)
+        return (numbers, *(np.ascontiguousarray(column) for column in parameters.T))
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def number_of(self, member: Member) -> int | None:
+        """Return the member's number, or None where it takes no part."""
+        return self._numbers.get(member)
+
+    def renumbering(self, earlier: Membership) -> Ids:
+        """Return, for each number of an earlier membership, the member's number here (0 where it is gone, and for
+        0).
+        """
+        return np.array([0, *(self._numbers.get(m, 0) if m is not None else 0 for m in earlier.all)], np.uint64)

@@ -1,0 +1,73 @@
+"""What a standing query waits for, and what would release it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from penstock.event_time.grid import batch_end
+
+if TYPE_CHECKING:
+    from penstock.engine.standing.member import Member
+    from penstock.engine.intake.streams import LiveStream
+
+    State = Literal["waiting", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWait:
+    """A stream that holds a query back. `needs` is the watermark (ms) that releases it; None: any progress.
+
+    `publisher` is the query that feeds the stream, where it is a derived one.
+    """
+
+    stream: str
+    watermark: int | None
+    needs: int | None
+    publisher: str | None
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    """`next`: the instant that the query waits to report, ms; None where it is not known yet (a count window's next
+    report, or no registration point). `waits_for`: the streams that have not reached it.
+    """
+
+    name: str
+    state: State
+    registration_point: int | None
+    last: int | None
+    next: int | None
+    waits_for: tuple[StreamWait, ...] = ()
+
+
+def status_of(member: Member) -> QueryStatus:
+    """Return the status of a query as of now."""
+    cohort, name, point = member.cohort, member.name, member.point
+    if member.result_queue.ended or cohort is None:
+        return QueryStatus(name, "stopped", point, None, None)
+    trigger, streams = cohort.trigger, cohort.group.streams
+    following = None if trigger is None else trigger.next
+    waits = tuple(_wait(stream, following) for stream in streams if _holds_back(stream, following))
+    last = None if trigger is None or trigger.last == point else trigger.last
+    return QueryStatus(name, "waiting", point, last, following, waits)
+
+
+def _holds_back(stream: LiveStream, following: int | None) -> bool:
+    return not stream.ended and (following is None or not stream.has_closed(following))
+
+
+def _wait(stream: LiveStream, following: int | None) -> StreamWait:
+    needs = None if following is None else batch_end(following, stream.batch_ms)
+    return StreamWait(stream.iri, stream.watermark, needs, stream.publisher, _release(stream, needs))
+
+
+def _release(stream: LiveStream, needs: int | None) -> str:
+    """Say in words what moves the stream far enough."""
+    if stream.publisher is not None:
+        return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
+    if needs is None:
+        return f"a tuple of <{stream.iri}>, and a watermark that closes its batch"
+    later = needs + stream.declaration.lateness_ms
+    return f"an event on <{stream.iri}> later than {later} ms, or advance to {needs} ms"

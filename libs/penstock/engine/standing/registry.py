@@ -1,0 +1,184 @@
+"""Registered queries: their names, the groups they fall into, and the moments at which they come and go."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from penstock.engine.standing.cohorts import Cohort
+from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
+from penstock.engine.standing.groups import Group
+from penstock.engine.standing.member import Member
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
+from penstock.engine.windows.window_contents import WindowPool
+from penstock.errors import LimitError, QueryError
+from penstock.query.budget import planning
+from penstock.query.ir import ContinuousQuery
+from penstock.query.resolve import error_at, resolve
+from penstock.query.templates import parametrise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.answers.result_queue import ResultQueue
+    from penstock.engine.windows.schedule import Schedule
+    from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.query.ir import Statement
+    from penstock.query.templates import Template
+
+
+class Registry:
+    """Standing queries by name, their groups by template, and the windows that groups share."""
+
+    def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule) -> None:
+        self._core = core
+        self._streams = streams
+        self._schedule = schedule
+        self._groups: dict[tuple[int, Template], Group] = {}
+        self.era = 0  # of groups to come: those of different eras share neither plan nor windows
+        self._cohorts = count()
+        self._names = count(1)
+        self.waiting: dict[Group, None] = {}  # those with a cohort that has no registration point yet
+        self.members: dict[str, Member] = schedule.members
+        self.listeners: set[ResultQueue] = set()
+        self.pool = WindowPool()
+
+    @property
+    def groups(self) -> Iterable[Group]:
+        """All groups."""
+        return self._groups.values()
+
+    def group_of(self, template: Template) -> Group | None:
+        """The group of a template, where it has members."""
+        return self._groups.get((self.era, template))
+
+    @property
+    def cohorts(self) -> Iterator[Cohort]:
+        """All cohorts of all groups."""
+        for group in self._groups.values():
+            yield from group.cohorts
+
+    # ---- coming
+    def register(self, statement: Statement, name: str | None, base: str | None, *, stands: bool = False) -> Member:
+        """Add a standing query; QueryError (and nothing changes) where it cannot be one. `stands`: it was before."""
+        with planning(self._core.limits, statement.text, accepted=stands):
+            return self._register(self._checked(statement), name, base, stands=stands)
+
+    def _register(self, ir: ContinuousQuery, name: str | None, base: str | None, *, stands: bool) -> Member:
+        name = self._name(ir, name)
+        member = self._enrol(ir, name, base, stands=stands)
+        point = self.registration_point(member.group.streams)
+        cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
+        member.point = point
+        cohort.add([member])
+        if point is None:
+            self.waiting[member.group] = None
+        member.group.settle(self.pool)
+        return member
+
+    def _checked(self, statement: Statement) -> ContinuousQuery:
+        if not isinstance(statement, ContinuousQuery):
+            raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
+        if not statement.windows:
+            message = "a standing query needs a window over a stream; a query without one is asked with Engine.query"
+            raise error_at(statement, statement.at, message)
+        if len(self.members) >= self._core.limits.max_queries:
+            raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
+        return statement
+
+    def _name(self, ir: ContinuousQuery, name: str | None) -> str:
+        name = name or ir.name
+        if name is None:
+            name = next(made for n in self._names if (made := f"q{n}") not in self.members)
+        if name in self.members:
+            raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
+        return name
+
+    def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:
+        """Add a query of a checkpoint to its group, but to no cohort yet; the stream that it publishes is there."""
+        with planning(self._core.limits, ir.text, accepted=True):
+            return self._enrol(ir, name, base, restored=True)
+
+    def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
+        """Put queries of one group into a cohort as a checkpoint has it."""
+        group = members[0].group
+        cohort = Cohort(group, next(self._cohorts))
+        cohort.add(members)
+        if point is not None:
+            cohort.start(point, self.pool, last)
+        else:
+            self.waiting[group] = None
+        if main:
+            group.main = cohort
+            cohort.uncut(self.pool)
+        else:
+            group.apart[point] = cohort
+        return cohort
+
+    def _enrol(
+        self, ir: ContinuousQuery, name: str, base: str | None, *, restored: bool = False, stands: bool = False
+    ) -> Member:
+        resolved = resolve(ir, EngineCatalogue(self._core, self._streams), stands=restored or stands)
+        if resolved.publishes and not restored:
+            check_publication(resolved, self._streams, self.groups)
+        template, constants = parametrise(resolved)
+        group = self._groups.get((self.era, template))
+        if group is None:
+            read = dict.fromkeys(clause.stream for clause in resolved.windows)
+            group = Group(template, [self._streams.get(iri) for iri in read], self.era, self._schedule.unpolled)
+            group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
+        parameters = tuple(self._core.term_id(constant) for constant in constants)
+        if (self.era, template) not in self._groups:
+            if resolved.publishes:
+                assert resolved.name is not None
+                made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
+                group.publishes = made
+            self._groups[self.era, template] = group
+            self._schedule.add(group)
+            set_depths(group)
+        member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
+        return member
+
+    @staticmethod
+    def registration_point(streams: Iterable[LiveStream]) -> int | None:
+        """Return P: the latest closed batch boundary among the streams, None without progress (semantics.md §3)."""
+        return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
+
+    def begin(self, stream: LiveStream, point: int) -> None:
+        """Give a registration point to those that waited for the first progress of any of their streams."""
+        if not self.waiting:
+            return
+        for group in [group for group in self.waiting if stream.iri in group.by_iri]:
+            del self.waiting[group]
+            group.begin(point, self.pool)
+            group.settle(self.pool)
+
+    # ---- going
+    def remove(self, member: Member) -> LiveStream | None:
+        """Let a query go; returns the stream that ends with it, where it published one."""
+        group = member.group
+        group.leave(member, self.pool)
+        if None not in group.apart:
+            self.waiting.pop(group, None)
+        del self.members[member.name]
+        if any(True for _ in group.cohorts):
+            return None
+        self._schedule.remove(group)
+        del self._groups[group.era, group.template]
+        published = group.end()
+        if published is not None:
+            published.ended = True
+        return published
+
+    # ---- what it holds
+    def roots(self) -> Iterator[Ids]:
+        """Yield the ids of terms that plans, members and predecessors hold."""
+        for group in self._groups.values():
+            if group.plan is not None:
+                yield group.plan.constant_ids
+            for cohort in group.cohorts:
+                yield from cohort.members.seed[1:]
+                if cohort.predecessor is not None:
+                    yield from cohort.predecessor.ids()

@@ -1,0 +1,118 @@
+"""Groups of queries with more instants due than one pass fires: they are evaluated in slices (docs/adr/0057).
+
+Groups over the same streams share windows, so they form a lane and move together, in order of time. Lanes take turns. A
+slice ends between two instants of a lane: all cohorts of a group have then taken the same instants, which is what the
+group's progress says.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.intake.streams import LiveStream
+
+Lane: TypeAlias = tuple[int, frozenset["LiveStream"]]
+_Entry: TypeAlias = tuple[int, int, int, "Cohort"]
+
+
+class Backlog:
+    """`at_once`: how many instants of a cohort a pass fires; None: all, and the backlog stays empty.
+
+    `reach` tells up to which time a group's instants are due.
+    """
+
+    def __init__(self, reach: Callable[[Group], int | None]) -> None:
+        self.at_once: int | None = None
+        self._reach = reach
+        self._lanes: dict[Lane, dict[Group, None]] = {}  # in the order of their turns
+        self._groups: dict[Group, Lane] = {}
+        self._open: Lane | None = None  # in the middle of an instant
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def __contains__(self, group: Group) -> bool:
+        return group in self._groups
+
+    @property
+    def settled(self) -> bool:
+        """Whether every group stands between two instants."""
+        return self._open is None
+
+    def consider(self, group: Group, until: int) -> None:
+        """Take a group in where one of its cohorts has too many instants due up to `until`."""
+        most = self.at_once
+        if most is None or group in self._groups:
+            return
+        if any(cohort.trigger is not None and cohort.trigger.exceeds(most, until) for cohort in group.cohorts):
+            lane = group.era, frozenset(group.streams)
+            self._lanes.setdefault(lane, {})[group] = None
+            self._groups[group] = lane
+
+    def remove(self, group: Group) -> None:
+        """Let a group go, whatever is due."""
+        lane = self._groups.pop(group, None)
+        if lane is None:
+            return
+        del self._lanes[lane][group]
+        if not self._lanes[lane]:
+            del self._lanes[lane]
+            if self._open == lane:
+                self._open = None
+
+    def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
+        """Fire instants of the lane whose turn it is until `stop` says so, or nothing of it is due any more.
+
+        Where firing raises, the next turn goes on with the same instant.
+        """
+        lane = self._open or next(iter(self._lanes))
+        self._run(lane, fire, stop)
+        if lane in self._lanes:
+            self._lanes[lane] = self._lanes.pop(lane)
+
+    def finish(self, group: Group, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> bool:
+        """Fire what is due of a group, and of its lane, until `stop` says so. Returns whether all of it was."""
+        lane = self._groups.get(group)
+        if lane is not None:
+            self._run(lane, fire, stop)
+        return group not in self._groups
+
+    def _run(self, lane: Lane, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
+        queue = list(self._due(lane))
+        heapify(queue)
+        time: int | None = None
+        while queue:
+            entry = heappop(queue)
+            if entry[0] != time:
+                self._open = None
+                if time is not None and stop():
+                    return
+                time = entry[0]
+            cohort = entry[3]
+            if cohort.dissolved or cohort.next != entry[0]:
+                continue  # it has joined another one
+            self._open = lane
+            group = cohort.group
+            fire(cohort)
+            if (following := self._entry(group, cohort)) is not None:
+                heappush(queue, following)
+        self._open = None
+        for group in list(self._lanes.get(lane, ())):
+            self.remove(group)
+
+    def _due(self, lane: Lane) -> Iterator[_Entry]:
+        for group in self._lanes[lane]:
+            for cohort in group.cohorts:
+                if (entry := self._entry(group, cohort)) is not None:
+                    yield entry
+
+    def _entry(self, group: Group, cohort: Cohort) -> _Entry | None:
+        """Return a cohort's place in the queue; None where nothing of it is due."""
+        time, until = cohort.next, self._reach(group)
+        return None if time is None or until is None or time > until else (time, group.depth, cohort.number, cohort)

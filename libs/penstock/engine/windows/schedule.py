@@ -1,0 +1,368 @@
+"""When batches close and evaluations fire (docs/semantics.md §3, "Trigger"; §2, "Progress").
+
+A pass begins where watermarks moved. It closes batches of all streams in order of time and fires, between closings,
+every evaluation whose streams have closed all batches up to its instant, in order of the instants. What a derived
+stream gets in a pass feeds its readers in the same pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.engine.windows.backlog import Backlog
+from penstock.event_time.gaps import Gap
+from penstock.event_time.grid import batch_start, closed_until
+from penstock.engine.windows.trigger import CountTrigger, GridTrigger
+from penstock.engine.intake.streams import LiveStream
+from penstock.event_time.time_units import unit_hint
+from penstock.engine.answers.unpolled import Unpolled, fullest
+from penstock.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.limits import Limits
+    from penstock.engine.standing.member import Member
+
+
+class Work(Protocol):
+    """What the schedule sets in motion."""
+
+    def fire(self, cohort: Cohort) -> None:
+        """Evaluate the cohort's next instant; a stream that it publishes gets its tuples and its watermark."""
+
+    def closed(self, stream: LiveStream, batches: int) -> None:
+        """Note that so many batches with tuples were closed."""
+
+    def counted(self, cohort: Cohort) -> None:
+        """Move the stream that a cohort of count windows publishes to where no report can come any more."""
+
+
+class Schedule:
+    """Which groups read which streams, and the order of things."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.backlog = Backlog(reach)
+        self.unpolled = Unpolled()
+        self._coming = 0  # bytes of the answers that a move would add, as far as it was checked
+        self.members: dict[str, Member] = {}  # those of the registry
+        self.replaying = False  # recovery bounds unpolled evaluations itself
+        self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
+
+    # ---- who reads what
+    def add(self, group: Group) -> None:
+        """Take a group in."""
+        for stream in group.streams:
+            stream.readers[group] = None
+
+    def remove(self, group: Group) -> None:
+        """Let a group go."""
+        self.backlog.remove(group)
+        for stream in group.streams:
+            del stream.readers[group]
+
+    # ---- before anything changes
+    def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
+        """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
+
+        `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one. `leaps`:
+        the caller skips the instants of queries that would fire too many.
+        """
+        if not any(stream.readers for stream in moved):
+            return
+        targets = {stream: closed_until(watermark, stream.batch_ms) for stream in moved}
+        points = dict.fromkeys(targets, point)
+        self._coming = 0
+        for group in self._downstream(targets):
+            for cohort in group.cohorts:
+                self._check_cohort(cohort, targets, points, leaps=leaps)
+
+    def _check_cohort(
+        self, cohort: Cohort, targets: dict[LiveStream, int], points: dict[LiveStream, int], *, leaps: bool
+    ) -> None:
+        group = cohort.group
+        until = reach(group, targets)
+        if until is None:
+            return
+        if group.grid is None:  # nobody knows yet whether anything is reported
+            if until != reach(group):
+                self._check_unpolled(cohort, 1)
+            if (stream := group.publishes) is not None:
+                points.setdefault(stream, min(until, *_first_closings(group, targets, points)))
+                targets[stream] = closed_until(until, stream.batch_ms)
+            return
+        last = _last(cohort, points)
+        if last is None or (first := group.grid.next_after(last)) > until:
+            return
+        due = group.grid.count(last, until)
+        leapt = due > self._limits.max_catch_up
+        if leapt and not leaps:
+            raise LimitError(
+                f"query {cohort.first.name} would fire {due} times (max_catch_up is {self._limits.max_catch_up}): "
+                f"advance in smaller steps, or jump with advance(..., skip=True){unit_hint(last, until)}",
+                limit="max_catch_up",
+            )
+        if not leapt:
+            self._check_unpolled(cohort, 1 if leaps else due)
+        if (stream := group.publishes) is not None:
+            following = group.grid.next_after(until)
+            targets[stream] = closed_until(following - 1, stream.batch_ms)
+            points.setdefault(stream, batch_start(first, stream.batch_ms))
+
+    def _check_unpolled(self, cohort: Cohort, due: int) -> None:
+        """Refuse where so many more evaluations would exceed what a query, or all of them, may hold for `poll()`.
+
+        With REPORT NONEMPTY it is not known how many of the instants report: a full inbox alone is refused then.
+        """
+        if self.replaying:
+            return
+        most = self._limits.max_unpolled
+        fresh = 1 if cohort.group.query.report_nonempty else due
+        if len(cohort.log) + fresh > most:
+            for member in cohort:
+                if not member.result_queue.subscribed and (held := len(member.result_queue)) + fresh > most:
+                    raise LimitError(
+                        f"query {member.name} holds {held} evaluations that were not polled, and {due} more would fire "
+                        f"(max_unpolled is {most}): poll it, subscribe to it or stop it, or advance in smaller steps",
+                        limit="max_unpolled",
+                    )
+        self._coming += due * cohort.log.last_bytes
+        limit = self._limits.unpolled_mb << 20
+        if 0 < limit < self.unpolled.bytes + self._coming:
+            self._check_bytes(cohort)
+
+    def _check_bytes(self, cohort: Cohort) -> None:
+        """The answers that come are taken to be as large as the cohort's last one."""
+        if all(member.result_queue.subscribed for member in cohort):
+            return
+        holder = fullest(self.members.values()) or cohort.first
+        raise LimitError(
+            f"queries hold {self.unpolled.bytes >> 20} MB of answers that were not polled, and about "
+            f"{self._coming >> 20} MB more would come (unpolled_mb is {self._limits.unpolled_mb}): poll, subscribe to "
+            f"or stop query {holder.name}, or advance in smaller steps",
+            limit="unpolled_mb",
+        )
+
+    def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
+        """Yield the groups that read one of the streams, or what such groups publish, in order of depth."""
+        queue: list[tuple[int, int, Group]] = []
+        seen: set[Group] = set()
+
+        def add(stream: LiveStream) -> None:
+            for group in stream.readers:
+                if group not in seen:
+                    seen.add(group)
+                    heappush(queue, (group.depth, len(seen), group))
+
+        for stream in streams:
+            add(stream)
+        while queue:
+            group = heappop(queue)[2]
+            yield group
+            if group.publishes is not None:
+                add(group.publishes)
+
+    # ---- the pass
+    def run(self, moved: Iterable[LiveStream], work: Work) -> None:
+        """Close and fire all that the streams' watermarks allow; also what an interrupted pass (Ctrl-C) left undone."""
+        interrupted = list(self.unfinished)
+        for stream in moved:
+            self.unfinished[stream] = None
+        _Pass(work, self.unfinished, self.backlog).run(interrupted)
+        self.unfinished.clear()
+
+    def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
+        """Jump over the due instants of each cohort that has more than `at_most`; yields each gap. The caller moves
+        what the cohort's group publishes.
+        """
+        targets: dict[LiveStream, int] = {}  # where the pass will have moved derived streams
+        for group in self._downstream(moved):
+            until = reach(group, targets)
+            if until is None:
+                continue
+            for cohort in list(group.cohorts):
+                trigger = cohort.trigger
+                if isinstance(trigger, GridTrigger) and trigger.exceeds(at_most, until):
+                    after, count = trigger.last, trigger.skip(until)
+                    yield cohort, Gap(after, until, count)
+            if (stream := group.publishes) is not None and any(cohort.trigger is not None for cohort in group.cohorts):
+                following = until if group.grid is None else group.grid.next_after(until) - 1
+                targets[stream] = closed_until(following, stream.batch_ms)
+
+
+def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
+    """Return Stable_VTS of a group's streams as a time: all of them close every batch up to it. None: nothing is due.
+
+    Streams that have ended hold nothing up; where all have, what the furthest has closed is due, and nothing more.
+    """
+    least: int | None = None
+    for stream in group.streams:
+        if stream.ended:
+            continue
+        target = stream.target_ms
+        if targets is not None and stream in targets:
+            target = targets[stream] if target is None else max(target, targets[stream])
+        if target is None:
+            return None
+        if least is None or target < least:
+            least = target
+    if least is None:
+        return max((stream.target_ms for stream in group.streams if stream.target_ms is not None), default=None)
+    return least
+
+
+def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
+    """The last instant taken; for a cohort without progress, the registration point that the move would give it."""
+    if isinstance(cohort.trigger, GridTrigger):
+        return cohort.trigger.last
+    return next((points[stream] for stream in cohort.group.streams if stream in points), None)
+
+
+def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
+    """Yield times that the next closing of each of a group's moved streams is not before."""
+    for stream in group.streams:
+        if stream in targets:
+            yield min(points[stream], targets[stream])
+            if (end := stream.first_open()) is not None:
+                yield end - stream.batch_ms
+
+
+@dataclass(slots=True, order=True)
+class _Due:
+    """A cohort's place in the queue: by instant, then by distance from the input, then by age."""
+
+    time: int
+    depth: int
+    number: int
+    cohort: Cohort = field(compare=False)
+
+
+class _Pass:
+    """One pass; see the module's docstring. Every step leaves a state from which a later pass can go on: `unfinished`
+    are the streams that it has to look at.
+    """
+
+    def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog) -> None:
+        self._work = work
+        self._unfinished = unfinished
+        self._backlog = backlog
+        self._due: list[_Due] = []
+        self._queued: dict[Cohort, int] = {}
+        self._stops: list[tuple[int, int, LiveStream]] = []
+        self._stop_of: dict[LiveStream, int] = {}
+
+    def run(self, interrupted: Iterable[LiveStream]) -> None:
+        for stream in interrupted:
+            if stream.closed_ms is not None:
+                self._closed(stream, 0)  # perhaps it was closed, and that was all
+        for stream in list(self._unfinished):
+            self._moved(stream)
+        while True:
+            first = self._first_due()
+            if self._stops and (first is None or self._stops[0][0] <= first.time):
+                self._close_next()
+            elif first is None:
+                return
+            elif self._close_for(first):
+                self._pop_due()
+                self._fire(first.cohort)
+
+    def _moved(self, stream: LiveStream) -> None:
+        self._queue_stop(stream)
+        for group in stream.readers:
+            self._put_off(group)
+            self._queue_group(group)
+
+    # ---- evaluations
+    def _put_off(self, group: Group) -> None:
+        """Leave a group to the backlog where more is due than one pass may fire."""
+        if self._backlog.at_once is not None and (until := reach(group)) is not None:
+            self._backlog.consider(group, until)
+
+    def _queue_group(self, group: Group) -> None:
+        if group in self._backlog:
+            return
+        until = reach(group)
+        if until is None:
+            return
+        for cohort in group.cohorts:
+            time = cohort.next
+            if time is not None and time <= until and self._queued.get(cohort) != time:
+                self._queued[cohort] = time
+                heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
+
+    def _first_due(self) -> _Due | None:
+        """The earliest entry that still holds: cohorts merge, and count windows may come up with an earlier report."""
+        while self._due:
+            first = self._due[0]
+            if not first.cohort.dissolved and first.cohort.next == first.time:
+                return first
+            self._pop_due()
+        return None
+
+    def _pop_due(self) -> None:
+        popped = heappop(self._due)
+        if self._queued.get(popped.cohort) == popped.time:
+            del self._queued[popped.cohort]
+
+    def _fire(self, cohort: Cohort) -> None:
+        group = cohort.group
+        if group.publishes is not None:
+            self._unfinished[group.publishes] = None
+        self._work.fire(cohort)
+        self._queue_group(group)
+        if group.publishes is not None:
+            self._moved(group.publishes)
+
+    # ---- closings
+    def _queue_stop(self, stream: LiveStream) -> None:
+        end = stream.next_stop()
+        if end is not None and self._stop_of.get(stream) != end:
+            self._stop_of[stream] = end
+            heappush(self._stops, (end, stream.number, stream))
+
+    def _close_next(self) -> None:
+        """Close what comes next, of all streams that have a stop there."""
+        end = self._stops[0][0]
+        streams: dict[LiveStream, None] = {}
+        while self._stops and self._stops[0][0] == end:
+            stream = heappop(self._stops)[2]
+            if self._stop_of[stream] == end:
+                streams[stream] = None
+        open_ = [stream for stream in streams if stream.closed_ms is None or stream.closed_ms < end]
+        for stream, held in zip(open_, LiveStream.close_together(open_, end), strict=True):
+            self._closed(stream, held)
+        for stream in streams:
+            if stream.closed_ms != stream.target_ms:
+                self._queue_stop(stream)
+
+    def _close_for(self, due: _Due) -> bool:
+        """Close what an instant still waits for. False where a count window's report came up: it may be earlier."""
+        before = len(self._due)
+        for stream in due.cohort.group.streams:
+            if not stream.has_closed(due.time):
+                self._closed(stream, stream.close_for(due.time))
+        return len(self._due) == before
+
+    def _closed(self, stream: LiveStream, batches: int) -> None:
+        self._work.closed(stream, batches)
+        for group in stream.readers:
+            if group.grid is None:
+                self._count(group, stream)
+
+    def _count(self, group: Group, stream: LiveStream) -> None:
+        """Let count windows over a stream that has closed take its tuples in."""
+        for cohort in group.cohorts:
+            if isinstance(cohort.trigger, CountTrigger):
+                cohort.trigger.closed(stream)
+            if group.publishes is not None:
+                self._unfinished[group.publishes] = None
+                self._work.counted(cohort)
+                self._moved(group.publishes)
+        self._put_off(group)
+        self._queue_group(group)

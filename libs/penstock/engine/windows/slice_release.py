@@ -1,0 +1,65 @@
+"""Letting go of slices that no window or retention needs, and of append logs that no evaluation will ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.event_time.grid import batch_of
+from penstock.engine.windows.trigger import GridTrigger
+from penstock.engine.windows.window_contents import CountedWindow
+
+if TYPE_CHECKING:
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.windows.window_contents import Window
+    from penstock.remote.remote_graph import RemoteGraph
+    from penstock.core import _native as native
+
+
+def release(stream: LiveStream, store: native.Store | RemoteGraph) -> None:
+    """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
+    closed = stream.closed_ms
+    if closed is None:
+        return
+    kept_from = closed - stream.declaration.retention_ms
+    asked_from = closed
+    if stream.kept_from is not None:
+        kept_from = min(kept_from, stream.kept_from)
+    if stream.asked_from is not None:
+        asked_from = min(asked_from, stream.asked_from)
+    for group in stream.readers:
+        for cohort in group.cohorts:
+            if cohort.point is None:
+                continue  # it will see nothing of what is closed by then
+            asked_from = min(asked_from, _next_read(cohort))
+            for window in cohort.windows:
+                if window.stream is stream:
+                    kept_from = min(kept_from, held_from(window, cohort, closed))
+    stream.core.release(kept_from // stream.batch_ms - 1)
+    store.release(stream.number, batch_of(asked_from, stream.batch_ms))
+
+
+def _next_read(cohort: Cohort) -> int:
+    """No evaluation of the cohort will be at an earlier time than this.
+
+    A count window over a stream that is behind may still come up with a report earlier than those that are known.
+    """
+    if isinstance(cohort.trigger, GridTrigger):
+        return cohort.trigger.next
+    assert cohort.point is not None
+    behind = [cohort.point if stream.closed_ms is None else stream.closed_ms for stream in cohort.group.streams]
+    return min(behind) if cohort.next is None else min(*behind, cohort.next)
+
+
+def held_from(window: Window, cohort: Cohort, closed: int) -> int:
+    """The window holds, or will take in, only tuples later than this."""
+    assert cohort.point is not None
+    if window.made is None:
+        return cohort.point
+    if isinstance(window, CountedWindow):
+        oldest = window.made.oldest_batch()
+        return closed if oldest is None else oldest * window.stream.batch_ms
+    # Others that share the window's content may have taken it further than this cohort has come.
+    assert isinstance(cohort.trigger, GridTrigger)
+    wanted = window.held_from(cohort.trigger.next)
+    return wanted if window.start is None else min(window.start, wanted)

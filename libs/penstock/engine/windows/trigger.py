@@ -1,0 +1,198 @@
+"""When a cohort of queries is due: by the grid of its time windows, or by the reports of its count windows."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.event_time.grid import Grid
+from penstock.errors import QueryError
+from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.event_time.gaps import Gap
+    from penstock.engine.intake.streams import LiveStream
+
+
+class Trigger(Protocol):
+    """The sequence of a cohort's instants."""
+
+    last: int
+    """The last instant taken; before the first, the registration point."""
+
+    @property
+    def next(self) -> int | None:
+        """The first instant that was not taken, as far as it is known."""
+
+    def take(self) -> int:
+        """Take the next instant."""
+
+    def count(self, until: int) -> int:
+        """Return how many known instants lie up to and including `until`."""
+
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` instants may be due up to and including `until`."""
+
+
+class GridTrigger:
+    """Instants of a grid, after a registration point (or the last instant taken), without those in `gaps`."""
+
+    def __init__(self, grid: Grid, last: int, gaps: Iterable[Gap] = ()) -> None:
+        self.grid = grid
+        self.last = last
+        self._gaps = [gap for gap in gaps if gap.until > last]
+        self.next: int = self._following(last)
+
+    def take(self) -> int:
+        """Take the next instant."""
+        self.last, self.next = self.next, self._following(self.next)
+        return self.last
+
+    def _following(self, time: int) -> int:
+        following = self.grid.next_after(time)
+        if self._gaps:
+            self._gaps = [gap for gap in self._gaps if gap.until > time]
+            for gap in self._gaps:  # in order of time
+                if gap.after < following <= gap.until:
+                    following = self.grid.next_after(gap.until)
+        return following
+
+    def count(self, until: int) -> int:
+        """Return how many instants lie after the last one taken, up to and including `until`."""
+        found = self.grid.count(self.last, until)
+        return found - sum(self.grid.count(max(gap.after, self.last), min(gap.until, until)) for gap in self._gaps)
+
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` instants are due up to and including `until`."""
+        return until - self.last > most and self.count(until) > most
+
+    def skip(self, until: int) -> int:
+        """Jump over every instant up to and including `until`; returns how many."""
+        skipped = self.count(until)
+        if skipped:
+            self.last, self.next = until, self._following(until)
+        return skipped
+
+    def omit(self, gap: Gap) -> None:
+        """Leave out the instants of a gap. Gaps come in order of time; one that is known already changes nothing."""
+        if not self._gaps or gap.until > self._gaps[-1].until:
+            self._gaps.append(gap)
+            self.next = self._following(self.last)
+
+
+@dataclass(slots=True)
+class CountSource:
+    """A count window of one stream after a registration point; the native window is made when first used."""
+
+    stream: LiveStream
+    size: int
+    step: int
+    point: int
+    made: native.CountWindow | None = None
+
+    @property
+    def core(self) -> native.CountWindow:
+        """The native window."""
+        if self.made is None:
+            self.made = native.CountWindow(self.stream.slices, self.size, self.step, self.point)
+        return self.made
+
+
+class CountTrigger:
+    """Reports of count windows, each known once its batch has closed (docs/semantics.md §3).
+
+    One queue of (time, position) a window; the next instant is the earliest head. It may be taken only when every
+    stream has closed its batch, by then no earlier report can come.
+    """
+
+    def __init__(self, sources: list[CountSource], last: int) -> None:
+        self.sources = sources
+        self._reports: list[deque[tuple[int, int]]] = [deque() for _ in sources]
+        self._reached: list[tuple[int, int] | None] = [None] * len(sources)
+        self.last = last
+        self.next: int | None = None
+
+    def closed(self, stream: LiveStream) -> None:
+        """Take in what the stream has closed."""
+        assert stream.closed_ms is not None
+        batch = stream.closed_ms // stream.batch_ms - 1
+        for source, reports in zip(self.sources, self._reports, strict=True):
+            if source.stream is stream:
+                reports.extend(source.core.take(batch))
+        self._find_next()
+
+    def take(self) -> int:
+        """Take the next instant: its reports, of whichever windows, are the latest from now on."""
+        assert self.next is not None
+        self.last = self.next
+        for i, reports in enumerate(self._reports):
+            self._reached[i] = self.reached(i, self.last)
+            while reports and reports[0][0] <= self.last:
+                reports.popleft()
+        self._find_next()
+        return self.last
+
+    def reached(self, window: int, time: int) -> tuple[int, int] | None:
+        """Return (time, position) of a window's latest report not after `time`, which is the next instant or the
+        last.
+        """
+        latest = self._reached[window]
+        for report in self._reports[window]:
+            if report[0] > time:
+                break
+            latest = report
+        return latest
+
+    def exceeds(self, most: int, until: int) -> bool:
+        """Return whether more than `most` reports are known; `until` is not looked at."""
+        del until
+        return sum(map(len, self._reports)) > most
+
+    def count(self, until: int) -> int:
+        """Return how many known instants lie up to and including `until`."""
+        return len({time for reports in self._reports for time, _ in reports if time <= until})
+
+    def save(self) -> dict[str, Any]:
+        """Return what a restart needs, as JSON's data model with bytes in hexadecimal."""
+        return {
+            "last": self.last,
+            "reports": [list(reports) for reports in self._reports],
+            "reached": self._reached,
+            "windows": [None if source.made is None else source.made.save().hex() for source in self.sources],
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take over what `save` returned, into a new pace over the restored streams."""
+        self.last = saved["last"]
+        self._reports = [deque((time, position) for time, position in reports) for reports in saved["reports"]]
+        self._reached = [None if report is None else (report[0], report[1]) for report in saved["reached"]]
+        for source, window in zip(self.sources, saved["windows"], strict=True):
+            if window is not None:
+                source.core.restore(bytes.fromhex(window))
+        self._find_next()
+
+    def _find_next(self) -> None:
+        self.next = min((reports[0][0] for reports in self._reports if reports), default=None)
+
+
+def grid_of(query: ContinuousQuery) -> Grid | None:
+    """Return the grid of a resolved query's time windows; None where its windows count tuples."""
+    ranges = [clause.range for clause in query.windows]
+    counted = [r for r in ranges if isinstance(r, CountRange)]
+    if counted and len(counted) < len(ranges):
+        raise QueryError("count windows and time windows cannot stand in one query", 1, 1, text=query.text)
+    if counted:
+        if query.computed_every_ms is not None or query.starting_at_ms is not None:
+            raise QueryError("COMPUTED EVERY and STARTING AT need time windows", 1, 1, text=query.text)
+        return None
+    steps = tuple(sorted({step_of(query, r) for r in ranges if isinstance(r, TimeRange)}))
+    return Grid(query.starting_at_ms or 0, steps, bounded=query.starting_at_ms is not None)
+
+
+def step_of(query: ContinuousQuery, window: TimeRange) -> int:
+    """Return the step of a window in its query: COMPUTED EVERY replaces every window's own."""
+    return query.computed_every_ms or window.step_ms

@@ -1,0 +1,245 @@
+"""Windows of standing queries: which tuples each holds at an instant, and the pool of those that cohorts share.
+
+Cohorts of one pace (the same streams, hence the same progress) share a window with the same range, step and start of
+grid: it moves forward once an instant, whoever asks first. A registration point that still cuts a window keeps it
+apart. Windows that differ in nothing but pace share what they hold, until one has to stay behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakValueDictionary
+
+from penstock.engine.windows.trigger import CountTrigger, CountSource, step_of
+from penstock.query.ir import ContinuousQuery, CountRange, TimeRange, WindowClause
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine.answers.result_blocks import Bounds
+    from penstock.event_time.grid import Grid
+    from penstock.engine.intake.streams import LiveStream
+
+
+_ANY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKey:
+    """What makes two time windows the same one.
+
+    `pace` is the set of the query's streams, `era` that of its group, `cut` the point P or None.
+    """
+
+    stream: str
+    range_ms: int | None
+    step_ms: int
+    t0: int
+    trigger: frozenset[str]
+    cut: int | None
+    era: int = 0
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Content:
+    """What windows hold that have come to the same instants: the tuples of (start, end], once both are known."""
+
+    made: native.TimeWindow | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class SlidingWindow:
+    """A time window of one stream as an evaluation's source."""
+
+    def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
+        self.key = key
+        self.stream = stream
+        self.content = content
+        self.users = 0
+        self.grid = grid
+
+    @property
+    def made(self) -> native.TimeWindow | None:
+        """The native window, where it was used."""
+        return self.content.made
+
+    @property
+    def start(self) -> int | None:
+        """The exclusive start of what it holds."""
+        return self.content.start
+
+    @property
+    def source(self) -> native.TimeWindow:
+        """The native window, made when first used: until then the stream may still get another batch interval."""
+        if self.content.made is None:
+            self.content.made = native.TimeWindow(self.stream.slices)
+        return self.content.made
+
+    def bounds(self, time: int) -> Bounds:
+        """Return the nominal (start, end] at an instant: that of the window's own latest report (RSP-QL)."""
+        end = self.grid.latest(self.key.step_ms, time)
+        return (None if self.key.range_ms is None else end - self.key.range_ms), end
+
+    def held_from(self, time: int) -> int:
+        """Return the exclusive start of what the window holds at an instant: its nominal one, or P where that cuts
+        it.
+        """
+        return self._held_from(self.bounds(time)[0])
+
+    def _held_from(self, start: int | None) -> int:
+        cut = self.key.cut
+        if cut is None:
+            assert start is not None, self.key
+            return start
+        return cut if start is None else max(start, cut)
+
+    def move(self, time: int) -> Bounds:
+        """Bring the content to an instant. Returns the nominal bounds."""
+        nominal = self.bounds(time)
+        start = self._held_from(nominal[0])
+        end = max(nominal[1], start)
+        content = self.content
+        if content.end is not None and end < content.end:
+            content = self.content = Content()  # whoever shared it has gone on
+        if end != content.end or start != content.start:
+            self.source.advance(start, end)
+            content.start, content.end = start, end
+        return nominal
+
+
+class CountedWindow:
+    """A count window of one stream, of one cohort: where it stands depends on the registration point for ever."""
+
+    def __init__(self, index: int, trigger: CountTrigger) -> None:
+        self.stream = trigger.sources[index].stream
+        self._index = index
+        self._trigger = trigger
+        self._position = 0
+
+    @property
+    def made(self) -> native.CountWindow | None:
+        """The native window, where it was used."""
+        return self._trigger.sources[self._index].made
+
+    @property
+    def source(self) -> native.CountWindow:
+        """The native window."""
+        return self._trigger.sources[self._index].core
+
+    def move(self, time: int) -> Bounds:
+        """Bring the content to the latest report that the pace has taken. Returns (τ of the oldest held - 1,
+        report's t].
+        """
+        report = self._trigger.reached(self._index, time)
+        if report is None:
+            return None, time
+        reported, position = report
+        if position != self._position:
+            self.source.advance(position)
+            self._position = position
+        return self.source.bounds()[0], reported
+
+
+Window: TypeAlias = SlidingWindow | CountedWindow
+
+
+class WindowPool:
+    """The time windows in use, each made once; those of different paces begin with one content."""
+
+    def __init__(self) -> None:
+        self._windows: dict[WindowKey, SlidingWindow] = {}
+        self._contents: WeakValueDictionary[WindowKey, Content] = WeakValueDictionary()  # by key without pace
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def bytes(self) -> int:
+        """Memory that the windows hold."""
+        contents = {window.content for window in self._windows.values()}
+        return sum(content.made.bytes() for content in contents if content.made is not None)
+
+    def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
+        """Return the window of that key, made where no one uses it yet."""
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = SlidingWindow(key, stream, grid, self._content(key))
+        window.users += 1
+        return window
+
+    def _content(self, key: WindowKey) -> Content:
+        apart_from_trigger = replace(key, trigger=_ANY)
+        content = self._contents.get(apart_from_trigger)
+        if content is None:
+            content = self._contents[apart_from_trigger] = Content()
+        return content
+
+    def release(self, window: SlidingWindow) -> None:
+        """Note that one user less needs the window; the last one takes it away."""
+        window.users -= 1
+        if window.users == 0:
+            del self._windows[window.key]
+
+    def uncut(self, window: SlidingWindow) -> SlidingWindow:
+        """Return the shared window for one whose registration point cuts it no longer (the same object where it can
+        be).
+        """
+        if window.key.cut is None:
+            return window
+        key = replace(window.key, cut=None)
+        if key not in self._windows and window.users == 1:
+            del self._windows[window.key]
+            window.key = key
+            self._windows[key] = window
+            self._join(window)
+            return window
+        shared = self.acquire(key, window.stream, window.grid)
+        self.release(window)
+        return shared
+
+    def _join(self, window: SlidingWindow) -> None:
+        """Let a window have the content of others that have come as far, or offer them its own."""
+        key = replace(window.key, trigger=_ANY)
+        content = self._contents.setdefault(key, window.content)
+        if (content.start, content.end) == (window.content.start, window.content.end):
+            window.content = content
+
+
+def window_key(
+    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, era: int = 0
+) -> WindowKey:
+    """Return the key of a clause's window. `[ALL]` holds what the stream's retention covers, or everything since P.
+
+    `retention_ms` is 0 for streams without timing predicates: they forget nothing.
+    """
+    assert isinstance(clause.range, TimeRange), clause
+    range_ms = clause.range.range_ms
+    if range_ms is None and retention_ms:
+        range_ms = retention_ms
+    trigger = frozenset(c.stream for c in query.windows)
+    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, trigger, cut, era)
+
+
+def counted_windows(
+    query: ContinuousQuery, streams: dict[str, LiveStream], point: int
+) -> tuple[CountTrigger, tuple[CountedWindow, ...]]:
+    """Return the pace and the windows of a query that counts tuples after `point`."""
+    sources: list[CountSource] = []
+    for clause in query.windows:
+        assert isinstance(clause.range, CountRange), clause
+        sources.append(CountSource(streams[clause.stream], clause.range.size, clause.range.step, point))
+    trigger = CountTrigger(sources, point)
+    return trigger, tuple(CountedWindow(i, trigger) for i in range(len(sources)))
+
+
+def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
+    """Whether a registration point still cuts any of the windows at an instant."""
+    for window in windows:
+        if isinstance(window, CountedWindow):
+            return True
+        start = window.bounds(time)[0]
+        if start is None or start < point:
+            return True
+    return False

@@ -1,0 +1,218 @@
+"""Events to tuples: what every adaptor does with the messages it has read, whoever reads and writes them (ADR 23).
+
+Records for a source partition come in the order of its events, each a stretch of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.intake.events import EventParser, Events
+from penstock.engine.limits import Limits
+from penstock.errors import DataError, LimitError, PenstockError
+from penstock.ingest.event_message import Event, read_event
+from penstock.term_ids.outgoing_terms import OutgoingTerms
+from penstock.ingest.refused_records import DeadLetter, dead_letter_record
+from penstock.ingest.predicate_filter import PredicateFilter
+from penstock.log import Partition, Record
+from penstock.rdf.terms import MAX_TERM_BYTES
+from penstock.wire import Tuples, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.term_ids.outgoing_terms import TermEncoder
+    from penstock.log import Message
+    from penstock.log.topics import TopicNames
+    from penstock.wire import StreamDeclaration, StreamWanted
+
+_SOURCE = attrgetter("topic", "partition")
+_KIND = attrgetter("syntax", "advance_ms")
+MAX_TUPLES = 1_000_000
+"""Tuples in one record, and so in one event."""
+
+
+class EventAdapter:
+    """Parses events, discards what nobody wants, and gives terms the cluster's ids. `events`, `tuples`, `dead`,
+    `discarded` (tuples): what it has made so far.
+    """
+
+    def __init__(self, names: TopicNames, terms: TermEncoder, limits: Limits | None = None) -> None:
+        self._names = names
+        self._max_bytes = (limits or Limits()).max_event_bytes
+        self._terms = OutgoingTerms(terms)
+        self._by_topic: Mapping[str, StreamDeclaration] = {}
+        self._wanted: Mapping[str, StreamWanted] = {}
+        self._predicate_filters: dict[str, PredicateFilter] = {}
+        self.events = self.tuples = self.dead = self.discarded = 0
+
+    def follow(
+        self, declared: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted] | None = None
+    ) -> None:
+        """Know these streams from now on, by the topic of their events, and what is wanted of them, by IRI; messages of
+        other topics are dropped.
+        """
+        self._by_topic, self._wanted = declared, wanted or {}
+        self._predicate_filters.clear()
+
+    def records(self, messages: Sequence[Message]) -> list[Record]:
+        """Return the records for some messages: parsed partition by partition, their terms asked for together.
+
+        What an event causes is a dead letter: messages that fail together are divided until the one at fault is alone.
+        TransientError: the dictionary is away; nothing has happened, call again.
+        """
+        discarded = self.discarded
+        try:
+            return self._records(messages)
+        except (DataError, LimitError) as error:
+            reason = str(error)
+        except PenstockError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other events go on
+            reason = f"{type(error).__name__}: {error}"
+        self.discarded = discarded
+        if len(messages) > 1:
+            middle = len(messages) // 2
+            return [*self.records(messages[:middle]), *self.records(messages[middle:])]
+        return self._refused(messages[0], reason)
+
+    def _refused(self, message: Message, reason: str) -> list[Record]:
+        stream = self._by_topic[message.topic]
+        place = message.topic, message.partition, message.offset
+        self.dead += 1
+        letter = DeadLetter(*place, reason, message.value or b"", stream.iri)
+        return [dead_letter_record(self._names, letter, message.headers)]
+
+    def _records(self, messages: Sequence[Message]) -> list[Record]:
+        if self._terms.trim():
+            self._predicate_filters.clear()
+        parser = EventParser(self._terms.dictionary, self._max_bytes)
+        drafts: list[Tuples] = []
+        dead: list[Record] = []
+        by_source = sorted(messages, key=_SOURCE)  # stable: in order
+        for (topic, partition), group in groupby(by_source, key=_SOURCE):
+            stream = self._by_topic.get(topic)
+            if stream is None:
+                continue  # dropped
+            events, letters = self._read(stream, list(group))
+            dead += letters
+            for _, run in groupby(events, key=_KIND):
+                tuples, letters = self._parse(parser, stream, Partition(topic, partition), list(run))
+                drafts += tuples
+                dead += letters
+        records = [*self._encoded(drafts), *dead]
+        self.events += sum(len(draft.offsets) for draft in drafts)
+        self.tuples += sum(len(draft.subjects) for draft in drafts)
+        self.dead += len(dead)
+        return records
+
+    def _read(self, stream: StreamDeclaration, messages: Sequence[Message]) -> tuple[list[Event], list[Record]]:
+        events, dead = [], []
+        for message in messages:
+            try:
+                events.append(read_event(message))
+            except DataError as error:
+                place = message.topic, message.partition, message.offset
+                letter = DeadLetter(*place, str(error), message.value or b"", stream.iri)
+                dead.append(dead_letter_record(self._names, letter, message.headers))
+        return events, dead
+
+    def _parse(
+        self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
+    ) -> tuple[list[Tuples], list[Record]]:
+        """Parse events of one syntax; or heartbeats."""
+        advance_ms = run[-1].advance_ms
+        if advance_ms is not None:
+            run = ()
+        good, bad = parser.parse([(event.time_ms, event.data) for event in run], run[0].syntax if run else "nt")
+        dead = [self._letter(stream, source, run[each.place], each.reason) for each in bad]
+        unusable = {each.place for each in bad}
+        usable = [event for i, event in enumerate(run) if i not in unusable]
+        offsets = np.array([event.offset for event in usable], np.int64)
+        if any(len(event.data) > MAX_TERM_BYTES for event in usable):
+            usable, good, letters = self._without_oversized(stream, source, usable, good)
+            dead += letters
+            offsets = np.array([event.offset for event in usable], np.int64)
+        predicate_filter = self._predicate_filter(stream)
+        assert good.counts is not None, "parsed events come with counts"
+        columns = good.counts, good.s, good.p, good.o
+        sizes = np.fromiter((event.bytes for event in usable), np.int64, len(usable))
+        whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, predicate_filter.version)
+        whole = replace(whole, event_bytes=int(sizes.sum()))
+        if len(whole.subjects) <= MAX_TUPLES:
+            return [self._sifted(whole, predicate_filter)], dead
+        large = np.flatnonzero(whole.counts > MAX_TUPLES).tolist()
+        reason = f"more than {MAX_TUPLES} triples in one event"
+        dead += [self._letter(stream, source, usable[i], reason) for i in large]
+        return [self._sifted(part, predicate_filter) for part in _cut(whole, sizes)], dead
+
+    def _without_oversized(
+        self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
+    ) -> tuple[list[Event], Events, list[Record]]:
+        """Refuse the events with a term that the dictionary does not take. Such a term makes its event large, too."""
+        assert good.counts is not None, "parsed events come with counts"
+        ends = np.cumsum(good.counts)
+        stays, dead = np.ones(len(usable), bool), []
+        for i in (i for i, event in enumerate(usable) if len(event.data) > MAX_TERM_BYTES):
+            rows = slice(int(ends[i] - good.counts[i]), int(ends[i]))
+            reason = self._terms.oversized(np.unique(np.concatenate([good.s[rows], good.p[rows], good.o[rows]])))
+            if reason is not None:
+                stays[i] = False
+                dead.append(self._letter(stream, source, usable[i], reason))
+        mask = np.repeat(stays, good.counts)
+        left = [event for event, stay in zip(usable, stays.tolist(), strict=True) if stay]
+        columns = good.s[mask], good.p[mask], good.o[mask]
+        return left, Events(good.times[stays], good.counts[stays], *columns, ()), dead
+
+    def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
+        if stream.iri not in self._predicate_filters:
+            self._predicate_filters[stream.iri] = PredicateFilter(self._terms.dictionary, stream, self._wanted.get(stream.iri))
+        return self._predicate_filters[stream.iri]
+
+    def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:
+        """Without tuples that nobody wants; all events stay, as they move the stream on."""
+        mask = predicate_filter.chosen(tuples.predicates)
+        if mask is None:
+            return tuples
+        self.discarded += len(mask) - int(mask.sum())
+        ends = np.concatenate([[0], np.cumsum(mask)])[np.concatenate([[0], np.cumsum(tuples.counts)])]
+        columns = {name: getattr(tuples, name)[mask] for name in ("subjects", "predicates", "objects")}
+        return replace(tuples, counts=np.diff(ends), **columns)
+
+    def _letter(self, stream: StreamDeclaration, source: Partition, event: Event, reason: str) -> Record:
+        letter = DeadLetter(source.topic, source.number, event.offset, reason, event.data, stream.iri, event.time_ms)
+        return dead_letter_record(self._names, letter, event.headers)
+
+    def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
+        """Return the records of tuples, with the cluster's ids."""
+        columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
+        ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
+        parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []
+        records: list[Record] = []
+        names = {stream.iri: stream.name for stream in self._by_topic.values()}
+        for i, draft in enumerate(drafts):
+            subjects, predicates, objects = parts[3 * i : 3 * i + 3]
+            final = replace(draft, subjects=subjects, predicates=predicates, objects=objects)
+            records.append(Record(self._names.tuples(names[draft.stream]), encode(final), None, draft.partition))
+        return records
+
+
+def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
+    """Yield records of at most MAX_TUPLES; events that alone have more are left out."""
+    ends = np.cumsum(whole.counts)
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + MAX_TUPLES, side="right"))
+        rows = slice(before, int(ends[last - 1]) if last > first else before)
+        if last > first:
+            columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
+            events = slice(first, last)
+            head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
+            yield Tuples(*head, *columns, whole.advance_ms, whole.wanted, int(sizes[events].sum()))
+        first = max(last, first + 1)

@@ -1,0 +1,91 @@
+"""Which transport leads to a node."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from penstock.errors import DataPlaneError
+from penstock.core import _native as native
+
+Transport = Literal["auto", "shm", "tcp", "rdma"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneLimits:
+    """What one plane may take: times in ms, and bytes asked for and not yet there."""
+
+    connect_timeout_ms: int = 2_000
+    read_timeout_ms: int = 10_000
+    bytes_in_flight: int = 32 << 20
+
+
+_DEFAULT_LIMITS = PlaneLimits()
+
+
+def connect(
+    node: int,
+    host: str,
+    port: int,
+    secret: bytes,
+    transport: Transport = "auto",
+    *,
+    limits: PlaneLimits = _DEFAULT_LIMITS,
+    rdma_device: str = "",
+) -> native.Plane:
+    """A plane to the node whose server listens at host and port, proved by the secret that both hold.
+
+    `node` is the number by which the caller's reads name it. "auto" takes shared memory where the node's regions can be
+    mapped here, else RDMA where both sides have it, else TCP. "rdma" falls back to TCP as well, with a warning; "shm"
+    and "tcp" are taken as they are. `rdma_device` empty is the first that can be used. Raises DataPlaneError where the
+    node cannot be reached, or does not accept the secret.
+    """
+    return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    node: int
+    host: str
+    port: int
+    secret: bytes
+    limits: PlaneLimits
+    rdma_device: str
+
+    def open(self, transport: Transport) -> native.Plane:
+        tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
+        tcp.directory(self.node)  # whatever is wrong with node or secret is an error, and not a reason to fall back
+        if transport == "shm":
+            return self._shared()
+        if transport == "auto" and tcp.is_on_this_machine():
+            try:
+                return self._shared()
+            except DataPlaneError as error:
+                self._say(logging.INFO, f"not in place: {error}")
+        if transport == "rdma" or (transport == "auto" and tcp.offers_rdma()):
+            try:
+                return self._rdma()
+            except DataPlaneError as error:
+                self._say(logging.WARNING, f"reads go over TCP: {error}")
+        return tcp
+
+    def _shared(self) -> native.Plane:
+        plane = native.SharedPlane(self.node, self.host, self.port, self.secret, **self._options())
+        plane.directory(self.node)
+        return plane
+
+    def _rdma(self) -> native.Plane:
+        plane = native.rdma_plane(self.node, self.host, self.port, self.secret, self.rdma_device, **self._options())
+        plane.directory(self.node)
+        if remark := plane.remark(self.node):
+            self._say(logging.WARNING, f"some reads go over TCP: {remark}")
+        return plane
+
+    def _options(self) -> dict[str, int]:
+        return asdict(self.limits)
+
+    def _say(self, level: int, what: str) -> None:
+        _log.log(level, "data plane to node %d at %s:%d: %s", self.node, self.host, self.port, what)

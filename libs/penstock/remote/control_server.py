@@ -1,0 +1,159 @@
+"""A node's control server: a thread for each engine that is connected, all over one `StoreNode`."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from penstock.remote import Server
+from penstock.errors import PenstockError
+from penstock.node.checkpoints import Checkpoints
+from penstock.remote.control_connection import Address, Connection, ControlError
+from penstock.node.store_node import StoreNode
+from penstock.private_files import make_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.remote.control_connection import Columns
+    from penstock.remote.fragments import Fragments
+
+MAX_CONNECTIONS = 256
+_HANDSHAKE_S = 5.0
+_EXPIRE_EVERY_S = 1.0
+_PAUSE_S = 0.1  # where none can be taken
+
+_log = logging.getLogger(__name__)
+
+
+def start_node(
+    directory: Path,
+    shards: int,
+    own: Sequence[int],
+    secret: bytes,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    data_port: int = 0,
+    slice_mb: int = 0,
+    rdma_device: str = "",
+    checkpoints: Path | None = None,
+) -> NodeServer:
+    """Make a node in this process: its data plane answers from now on, the control server once it runs.
+
+    With `checkpoints`, a folder on a disk, it keeps checkpoints there and begins with the last one.
+    """
+    make_directory(directory)
+    data = Server(host, data_port, secret, rdma_device=rdma_device)
+    kept = None if checkpoints is None else Checkpoints(checkpoints)
+    node = StoreNode(directory, shards, own, data, slice_mb=slice_mb, checkpoints=kept)
+    return NodeServer(node, host, port, secret, data.port)
+
+
+class Served(Protocol):
+    """Whom a control server speaks for."""
+
+    def expire(self) -> None:
+        """Let go of leases that have run out."""
+
+    def fragments_at(self, place: int) -> Fragments:
+        """Return what runs the part of a fork that is for a place (`Forking`). StorageError: it is not here."""
+
+
+N = TypeVar("N", bound=Served)
+
+
+class ControlServer(Generic[N]):
+    """Listens until `close`. Errors of one request are its answer; a connection that sends garbage is cut."""
+
+    def __init__(self, node: N, host: str, port: int, secret: bytes, data_port: int) -> None:
+        self._node = node
+        self._secret = secret
+        self.data_port = data_port
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._listener = socket.create_server((host, port))
+        self._listener.settimeout(_EXPIRE_EVERY_S)
+        self.address = Address(host, self._listener.getsockname()[1])
+
+    def run(self) -> None:
+        """Serve, in this thread, until `close` is called from another or from a signal's handler."""
+        while self._listener.fileno() >= 0:
+            try:
+                stream, _ = self._listener.accept()
+            except TimeoutError:
+                self._node.expire()
+                continue
+            except OSError as error:
+                if self._listener.fileno() < 0:
+                    return  # closed
+                _log.warning("no connection could be taken: %s", error)  # no descriptor is left, perhaps
+                time.sleep(_PAUSE_S)
+                continue
+            if not self._places.acquire(blocking=False):
+                stream.close()
+                continue
+            threading.Thread(target=self._serve, args=(stream,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._listener.close()
+
+    def _serve(self, stream: socket.socket) -> None:
+        try:
+            stream.settimeout(None)
+            connection = Connection(stream, self._secret, calling=False, handshake_s=_HANDSHAKE_S)
+            while True:
+                connection.send(*self._answer(*connection.receive()))
+        except ControlError as error:
+            _log.info("an engine has gone: %s", error)
+        finally:
+            stream.close()
+            self._places.release()
+
+    def _answer(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        try:
+            return self._do_with_columns(message, columns)
+        except PenstockError as error:
+            return {"error": str(error), "kind": type(error).__name__}, {}
+        except MemoryError:
+            return {"error": "the node ran out of memory", "kind": "LimitError"}, {}
+        except (KeyError, TypeError, ValueError) as error:
+            return {"error": f"not a request: {error!r}", "kind": "DataError"}, {}
+
+    def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
+        if message["do"] == "fork":
+            fragments = self._node.fragments_at(int(message["place"]))
+            return {}, {"rows": fragments.run(message, columns["excluded"], columns["rows"])}
+        return self._do(message, columns), {}
+
+    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class NodeServer(ControlServer[StoreNode]):
+    """Speaks for a node."""
+
+    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        match message["do"]:
+            case "hello":
+                self._node.follow(str(message["log"]))
+                return {**self._node.status(), "data_port": self.data_port}
+            case "apply":
+                return {"position": self._node.apply(int(message["position"]), message["entry"], columns)}
+            case "checkpoint":
+                return {"position": self._node.checkpoint()}
+            case "lease":
+                released = {int(stream): (int(b), int(s)) for stream, (b, s) in message["released"].items()}
+                granted = self._node.lease(
+                    str(message["engine"]), int(message["snapshot"]), int(message["lease_ms"]), released
+                )
+                return {"snapshot": granted, "released": self._node.released()}
+            case "leave":
+                self._node.leave(str(message["engine"]))
+                return {}
+            case request:
+                raise ValueError(request)

@@ -1,0 +1,179 @@
+"""Fork-join (ADR 18): steps of a plan go to the nodes that own their keys, with the rows that they extend.
+
+The engine's side, over nodes of its own and over a cluster's stores.
+
+Rows travel as Arrow IPC streams of one record batch: a uint64 column for each slot, named by its number.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import DataError, LimitError, StorageError
+from penstock.remote.control_connection import Connection, ControlError
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.remote.control_connection import Address, Columns
+    from penstock.core._native import ForkPart, Ids
+
+MAX_ROWS_BYTES = 1 << 30
+"""Of one record batch, there or back."""
+_PAUSE_S = 0.05  # between attempts to reach a node
+_GRACE_S = 1.0  # for a node to say itself that an evaluation's time is over
+
+
+def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.uint8]:
+    """Columns of equal length as the bytes of an Arrow stream. LimitError beyond MAX_ROWS_BYTES."""
+    if sum(column.nbytes for column in columns) > MAX_ROWS_BYTES:
+        raise LimitError(f"the rows of a fork take more than {MAX_ROWS_BYTES} bytes")
+    arrays = [_array(column) for column in columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[str(slot) for slot in slots])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
+    """Return slots and columns of such a stream; DataError where it is none."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+            batch = reader.read_next_batch()
+        batch.validate(full=True)
+        slots = [int(name) for name in batch.schema.names]
+    except (pa.ArrowException, StopIteration, ValueError) as error:
+        raise DataError(f"not rows of a fork: {error}") from error
+    if any(array.type != pa.uint64() or array.null_count for array in batch.columns):
+        raise DataError("the columns of a fork are not ids")
+    return slots, [_column(array) for array in batch.columns]
+
+
+# pyarrow's own conversions import pandas where that is installed: seconds, in every process.
+def _array(column: Ids) -> pa.Array:
+    return pa.Array.from_buffers(pa.uint64(), len(column), [None, pa.py_buffer(np.ascontiguousarray(column))])
+
+
+def _column(array: pa.Array) -> Ids:
+    data = array.buffers()[1]
+    return np.frombuffer(data, np.uint64, len(array), array.offset * 8) if len(array) else np.empty(0, np.uint64)
+
+
+class Forking:
+    """The engine's side. One connection to each place, made when it is first needed; one evaluation at a time.
+
+    A place is who takes a part: a node, or a shard in whichever store has it now. owners: of each shard its place.
+    address_of: where a place is; raises DataPlaneError where nobody knows. timeout_s: how long a fork may take.
+    """
+
+    def __init__(
+        self, owners: Sequence[int], address_of: Callable[[int], Address], secret: bytes, timeout_s: float
+    ) -> None:
+        self._owners = list(owners)
+        self._address_of = address_of
+        self._secret = secret
+        self._timeout_s = timeout_s
+        self._connections: dict[int, tuple[Address, Connection]] = {}
+        self._using = threading.Lock()
+        self.rows = 0  # that were shipped so far
+        self.forks = 0
+
+    @property
+    def places(self) -> int:
+        """Among how many places a fork's rows are divided."""
+        return max(self._owners) + 1
+
+    def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
+        """What runs the forks of one plan over a view of the graph; None where the plan has none."""
+        if not fragments:
+            return None
+        snapshot, commits = native.visible_in(view)
+        excluded = np.array(commits, np.uint32)
+
+        def run(fork: int, parts: list[ForkPart], seconds_left: float, bytes_left: int) -> list[ForkPart]:
+            asked = {"do": "fork", "plan": fragments[fork], "snapshot": snapshot}
+            asked |= {"timeout_s": seconds_left, "memory": bytes_left}
+            with self._using:
+                return self._run(asked, excluded, parts, min(seconds_left or self._timeout_s, self._timeout_s))
+
+        return native.Forker(self._owners, run)
+
+    def interrupt(self, address: Address) -> None:
+        """Let the fork that waits for whoever is there fail now: it is gone. Any thread."""
+        for reached, connection in list(self._connections.values()):
+            if reached == address:
+                connection.interrupt()
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._using:
+            self._drop(list(self._connections))
+
+    def _run(
+        self, asked: dict[str, Any], excluded: NDArray[np.uint32], parts: Sequence[ForkPart], seconds: float
+    ) -> list[ForkPart]:
+        deadline = time.monotonic() + seconds + _GRACE_S
+        waiting = [place for place, part in enumerate(parts) if part is not None]
+        found: list[ForkPart] = [None] * len(parts)
+        try:
+            for place, part in enumerate(parts):
+                if part is not None:
+                    columns: Columns = {"excluded": excluded, "rows": rows_to_arrow(*part)}
+                    self._connection(place, deadline).send({**asked, "place": place}, columns)
+                    self.rows += len(part[1][0])
+            for place in list(waiting):
+                found[place] = self._receive(place, deadline)
+                waiting.remove(place)
+        finally:
+            self._drop(waiting)  # whatever they still answer, nobody waits for it
+        self.forks += 1
+        return found
+
+    def _connection(self, place: int, deadline: float) -> Connection:
+        address = self._address_of(place)
+        if place in self._connections and self._connections[place][0] != address:
+            self._drop([place])  # a shard has moved
+        if place not in self._connections:
+            self._connections[place] = self._connected(place, deadline)
+        _, connection = self._connections[place]
+        connection.expire_at(deadline)
+        return connection
+
+    def _connected(self, place: int, deadline: float) -> tuple[Address, Connection]:
+        """A new connection. A node that was killed is waited for, as long as the evaluation has time."""
+        while True:
+            address = self._address_of(place)
+            try:
+                return address, Connection.to(address, self._secret, self._timeout_s)
+            except ControlError as error:
+                if error.fault == "refused" or time.monotonic() + _PAUSE_S > deadline - _GRACE_S:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _receive(self, place: int, deadline: float) -> ForkPart:
+        address, connection = self._connections[place]
+        connection.expire_at(deadline)
+        answer, columns = connection.receive()
+        match answer.get("kind"):
+            case None:
+                return rows_from_arrow(columns["rows"])
+            case "LimitError":
+                raise LimitError(answer["error"])
+            case "StorageError":  # it is behind, was started anew, or let the shard go: the evaluation begins again
+                raise ControlError(answer["error"], "retired")
+            case _:
+                raise StorageError(f"{address} refuses a fork: {answer['error']}")
+
+    def _drop(self, places: Sequence[int]) -> None:
+        for place in places:
+            if (reached := self._connections.pop(place, None)) is not None:
+                reached[1].close()

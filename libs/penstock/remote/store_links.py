@@ -1,0 +1,277 @@
+"""An engine's links to the stores that the placement names: its leases there, and the planes by which it reads them.
+
+A lease is of regions, by epoch: a shard that came to a store after the lease was given may not go back so far. So a
+shard is attached only where the lease names one epoch of it before and after its place was asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.remote import PlaneLimits, connect
+from penstock.errors import DataPlaneError, PenstockError
+from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
+from penstock.remote.fork_join import Forking
+from penstock.query.planning import placement as planning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.remote.stores_graph import StoresGraph
+    from penstock.remote import Transport
+    from penstock.core import _native as native
+    from penstock.wire import Placement
+
+LEASE_MS = 10_000
+_TIMEOUT_S = 1.0  # of a question to a store: an engine that waits longer is taken for dead itself
+_FORK_S = 30.0  # of a fork: a store that stands still is found out by its lease, which interrupts it
+_LIMITS = PlaneLimits(connect_timeout_ms=500, read_timeout_ms=1_000)
+_MEND_EVERY_S = 0.1
+
+
+class StoreLink(Protocol):
+    """One store as an engine speaks to it. DataPlaneError where it does not answer."""
+
+    def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
+        """Ask for a lease (`Leases.grant`): the snapshot that it begins at, and the epochs of the store's shards."""
+
+    def plane(self) -> native.Plane:
+        """Return a new plane to its regions."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Reach(Protocol):
+    """How stores are reached."""
+
+    def __call__(self, node: int, address: str) -> StoreLink:
+        """Return a link; `node` is the number by which its plane is to know the store."""
+
+
+class ControlLink:
+    """A store in another process: its control connection and its data plane."""
+
+    def __init__(self, node: int, address: str, secret: bytes, transport: Transport, rdma_device: str) -> None:
+        at = Address.of(address)
+        self._node, self._host, self._secret = node, at.host, secret
+        self._transport: Transport = transport
+        self._rdma_device = rdma_device
+        self._connection = Connection.to(at, secret, _TIMEOUT_S)
+        self._data_port = int(self._ask({"do": "hello"})["data_port"])
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._connection.expire_at(time.monotonic() + _TIMEOUT_S)
+        answer = self._connection.ask(message)
+        if "error" in answer:
+            raise ControlError(f"{self._host}: {answer['error']}", "refused")
+        return answer
+
+    def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
+        """Ask for a lease."""
+        answer = self._ask({"do": "lease", "engine": engine, "snapshot": snapshot, "lease_ms": lease_ms})
+        return int(answer["snapshot"]), {int(shard): int(epoch) for shard, epoch in answer["epochs"].items()}
+
+    def plane(self) -> native.Plane:
+        """Return a new plane to its regions."""
+        reach = (self._node, self._host, self._data_port, self._secret, self._transport)
+        return connect(*reach, limits=_LIMITS, rdma_device=self._rdma_device)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+
+@dataclass(slots=True)
+class _Held:
+    """One store: the link to it, the lease there, and the epochs of its shards that are attached."""
+
+    node: int
+    address: str
+    link: StoreLink
+    granted: int = 0
+    until: float = 0.0
+    transport: str = ""
+    epochs: dict[int, int] = field(default_factory=dict)
+
+
+class StoreLinks:
+    """All links of one engine. Any thread.
+
+    `place` tells the placement; `mend` and `renew` bring links and leases up to it. `clock` gives seconds of a
+    monotonic clock. `secret`: with it, steps may be taken to the stores by fork-join, which `execution` decides.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        shards: int,
+        reach: Reach,
+        *,
+        lease_ms: int = LEASE_MS,
+        clock: Callable[[], float] = time.monotonic,
+        secret: bytes | None = None,
+        execution: planning.Execution = "auto",
+    ) -> None:
+        self._engine, self._shards, self._reach = engine, shards, reach
+        self.forking = None if secret is None else Forking(range(shards), self._address_of, secret, _FORK_S)
+        self._execution: planning.Execution = execution
+        self._lease_ms, self._clock = lease_ms, clock
+        self._placement: Placement | None = None
+        self._lock = threading.Lock()  # all below
+        self._held: dict[str, _Held] = {}
+        self._nodes: dict[str, int] = {}  # numbers of stores, which a store keeps
+        self._until = 0.0
+        self._mended = -1.0
+        self._doubtful = False
+        self.last_error: str | None = "no store was reached yet"
+
+    def place(self, placement: Placement | None) -> None:
+        """Take over who has which shards."""
+        self._placement = placement
+
+    def execution(self) -> planning.Placement | None:
+        """Return how steps may be executed over the stores; None where nothing takes them there.
+
+        By costs of reading as it is reached now, or by TCP where it is yet to be reached.
+        """
+        if self.forking is None:
+            return None
+        transports = tuple(held.transport for held in self._held.copy().values() if held.transport)
+        return planning.Placement(self._execution, transports or ("tcp",), self.forking.places)
+
+    @property
+    def valid(self) -> bool:
+        """Whether there are leases, by this clock."""
+        return self._clock() < self._until
+
+    def check(self) -> None:
+        """DataPlaneError where there are none."""
+        if not self.valid:
+            raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
+
+    def mend(self, graph: StoresGraph, *, doubtful: bool) -> None:
+        """Renew after a read has failed, unless that was done a moment ago. `doubtful`: planes may be broken."""
+        self._doubtful |= doubtful
+        if self._clock() >= self._mended + _MEND_EVERY_S:
+            self.renew(graph)
+
+    def renew(self, graph: StoresGraph) -> None:
+        """Renew the leases, and attach shards that have moved; `trouble` says what is missing then."""
+        with self._lock:
+            if self._doubtful:
+                self._doubtful = False
+                for held in self._held.values():
+                    held.epochs.clear()  # every shard is attached anew
+            self.last_error = self._renew_all(graph)
+            self._mended = self._clock()
+
+    def _renew_all(self, graph: StoresGraph) -> str | None:
+        try:
+            wanted = self._wanted()
+        except DataPlaneError as error:
+            return str(error)
+        for name in self._held.keys() - wanted.keys():
+            self._drop(name, graph)
+        last_error = None
+        for name, (address, shards) in wanted.items():
+            try:
+                self._renew_one(graph, name, address, shards)
+            except PenstockError as error:
+                last_error = f"store {name} at {address}: {error}"
+                if not isinstance(error, DataPlaneError) or error.fault != "refused":
+                    self._drop(name, graph)
+        if last_error is None:
+            self._until = min(held.until for held in self._held.values())
+            left = self._until - self._clock()
+            graph.lease(max(held.granted for held in self._held.values()), time.monotonic() + left)
+        return last_error
+
+    def _wanted(self) -> dict[str, tuple[str, set[int]]]:
+        """Return each store's address and shards."""
+        found: dict[str, tuple[str, set[int]]] = {}
+        for shard in range(self._shards):
+            name, address = self._store_of(shard)
+            found.setdefault(name, (address, set()))[1].add(shard)
+        return found
+
+    def _store_of(self, shard: int) -> tuple[str, str]:
+        """Return the name and address of the store that has a shard."""
+        placement = self._placement
+        name = None if placement is None else placement.shards.get(str(shard))
+        address = None if placement is None or name is None else placement.stores.get(name)
+        if name is None or address is None:
+            raise DataPlaneError(f"no store has shard {shard}", "disconnected")
+        return name, address
+
+    def _address_of(self, shard: int) -> Address:
+        return Address.of(self._store_of(shard)[1])
+
+    def _renew_one(self, graph: StoresGraph, name: str, address: str, shards: set[int]) -> None:
+        held = self._held.get(name)
+        if held is not None and held.address != address:
+            self._drop(name, graph)
+            held = None
+        if held is None:
+            node = self._nodes.setdefault(name, len(self._nodes))
+            held = self._held[name] = _Held(node, address, self._reach(node, address))
+        epochs = self._lease(graph, held)
+        if any(shard not in epochs for shard in shards):
+            raise DataPlaneError(f"it has not all of shards {sorted(shards)} yet", "refused")
+        if any(epochs[shard] != held.epochs.get(shard) for shard in shards):
+            plane = held.link.plane()
+            held.transport = plane.transport(held.node)
+            graph.attach(held.node, plane, sorted(shards))
+            again = self._lease(graph, held)
+            if any(again.get(shard) != epochs[shard] for shard in shards):
+                raise DataPlaneError("its shards have changed meanwhile", "retired")
+            held.epochs = {shard: epochs[shard] for shard in shards}
+
+    def _lease(self, graph: StoresGraph, held: _Held) -> dict[int, int]:
+        """Ask for a lease that covers what is read here, or will be."""
+        began = self._clock()
+        snapshot = graph.snapshot
+        needed = min(snapshot, graph.oldest_needed(snapshot))
+        held.granted, epochs = held.link.lease(self._engine, needed, self._lease_ms)
+        held.until = lease_end(began, self._lease_ms / 1000)
+        return epochs
+
+    def _drop(self, name: str, graph: StoresGraph) -> None:
+        held = self._held.pop(name, None)
+        if held is not None:
+            held.link.close()
+            graph.detach(held.node)
+            if self.forking is not None:
+                self.forking.interrupt(Address.of(held.address))
+
+    def close(self) -> None:
+        """Hang up; leases end by themselves."""
+        with self._lock:
+            for held in self._held.values():
+                held.link.close()
+            self._held.clear()
+            self._until = 0.0
+        if self.forking is not None:
+            self.forking.close()
+
+
+class Keeper:
+    """A thread that renews an engine's leases while the engine is busy with something else."""
+
+    def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:
+        self._graph, self._every_s = graph, lease_ms / 4000
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="penstock-leases")
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            self._graph.links.renew(self._graph)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        self._thread.join()

@@ -1,0 +1,132 @@
+"""Heartbeats: every process says in the log, once in a while, that it lives; the coordinator listens.
+
+A service sends them from a thread of its own, so that they do not depend on how much there is to do: only on whether
+its loop makes progress at all. A process that ends in order says that it leaves, and its shares are placed anew at
+once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.log import END, LogError, Partition, Record, TransientError
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import HEARTBEATS
+from penstock.wire import Heartbeat, encode
+
+if TYPE_CHECKING:
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.log import Log
+    from penstock.log.clock import Clock
+
+BEAT_MS = 500
+SILENT_MS = 3_000
+"""A process that was not heard of for so long is taken for dead."""
+STALL_S = 30.0
+"""A process whose loop makes no progress for so long sends no heartbeats: longer than any evaluation may take."""
+
+
+class HeartbeatSender:
+    """The process's own heartbeat. `beat` sends it where it is time, unless `start` has begun a thread that does."""
+
+    def __init__(
+        self, log: Log, topics: ClusterTopics, clock: Clock, service: str, instance: str, url: str | None = None
+    ) -> None:
+        self._log = log
+        self._writer = log.writer()
+        self._topic = topics.heartbeats
+        self._clock = clock
+        self._who = service, instance, secrets.token_hex(4)
+        self.url = url
+        self._next_ms: int | None = None
+        self._holds: tuple[int, ...] = ()
+        self._vts: dict[str, int] = {}
+        self._leaves = False
+        self._progressed = time.monotonic()
+        self._due = threading.Event()  # set: the thread sends at once
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None) -> None:
+        """Note what the process serves; send it where it is time and no thread does."""
+        self._holds, self._vts = holds, vts or {}
+        self.progress()
+        now_ms = self._clock.now_ms()
+        if self._thread is not None or (self._next_ms is not None and now_ms < self._next_ms):
+            return
+        self._next_ms = now_ms + BEAT_MS
+        with suppress(TransientError):
+            self._send()
+
+    def progress(self) -> None:
+        """Note that the loop makes progress."""
+        self._progressed = time.monotonic()
+
+    def _send(self) -> None:
+        beat = Heartbeat(*self._who, self._clock.now_ms(), self.url, self._holds, self._vts, self._leaves)
+        self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
+
+    def leave(self) -> None:
+        """Say that the process ends: what it serves is to be placed elsewhere."""
+        self._leaves, self._next_ms = True, None
+        self._due.set()
+
+    # ---- the thread
+    def start(self) -> None:
+        """Send heartbeats from a thread until `close`."""
+        self._thread = threading.Thread(target=self._run, daemon=True, name="penstock-heartbeats")
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            if time.monotonic() - self._progressed < STALL_S:
+                self._send_or_reopen()
+            self._due.wait(BEAT_MS / 1000)
+            self._due.clear()
+
+    def _send_or_reopen(self) -> None:
+        """Failures of heartbeats end no service: the loop's own failures do, after `give_up_s`."""
+        try:
+            self._send()
+        except TransientError:
+            return
+        except LogError:
+            self._writer.close()
+            self._writer = self._log.writer()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join(BEAT_MS / 1000)
+
+
+class FailureDetector:
+    """Who was heard of lately, by this process's clock."""
+
+    def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
+        self.records = InternalRecords(log, topics.names)
+        self._reader = log.reader({Partition(topics.heartbeats): END})
+        self._clock = clock
+        self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
+
+    def listen(self) -> None:
+        """Take in what was said. A record that cannot be read is ignored: it must not stop the coordinators."""
+        now_ms = self._clock.now_ms()
+        while messages := self._reader.poll():
+            for message in messages:
+                if message.value is not None:
+                    beat: Heartbeat | None = self.records.read_or_ignore(message, HEARTBEATS)
+                    if beat is not None:
+                        self._heard[beat.service, beat.instance] = now_ms, beat
+        self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= SILENT_MS}
+
+    def alive(self, service: str) -> dict[str, Heartbeat]:
+        """Return the living instances of a service, without those that leave."""
+        heard = ((instance, beat) for (kind, instance), (_, beat) in self._heard.items() if kind == service)
+        return {instance: beat for instance, beat in heard if not beat.leaves}

@@ -1,0 +1,159 @@
+"""A load's files as the log names them: Parquet under a folder that all stores and engines can read (ADR 49).
+
+The log has names and checksums only. A file that is not there is waited for, as its file system may be away; one that
+is another than the log says can never be taken in, and nothing behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs
+
+from penstock.engine.intake.bulk_intake import bin_columns
+from penstock.errors import UnavailableError, DataError, LimitError, StorageError
+from penstock.json_text import parse_json
+from penstock.wire import ShardLoad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.intake.bulk_intake import BinColumns
+
+MAX_FILES = 100_000
+MAX_LABELS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFile:
+    """One bin in one direction."""
+
+    direction: int
+    bin: int
+    folder: str
+    name: str
+    digest: str
+
+    def read(self) -> BinColumns:
+        """Return its columns. AwayError: it is not there now. StorageError: it is not what the log says."""
+        place = f"{self.folder}/{self.name}"
+        data = read_file(self.folder, self.name)
+        if hashlib.sha256(data).hexdigest() != self.digest:
+            raise StorageError(f"{place} is not the file that was loaded: its checksum differs")
+        try:
+            return bin_columns(pa.BufferReader(data))
+        except (pa.ArrowException, KeyError) as error:
+            raise StorageError(f"{place} is no file of a load: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """A prepared load, as whoever prepared it tells the coordinator. `triples`: those stored before included.
+
+    `folder`: a path that means the same to all stores and engines, or an address of Arrow's file systems.
+    """
+
+    folder: str
+    pieces: int
+    triples: int
+    graphs: Ids
+    predicates: Ids
+    files: tuple[LoadFile, ...]
+
+    @classmethod
+    def of_json(cls, data: bytes) -> Manifest:
+        """Read what `to_json` wrote; DataError for anything else."""
+        try:
+            found = parse_json(data, "the manifest of a load")
+            folder = str(found["folder"])
+            files = tuple(LoadFile(int(d), int(b), folder, str(n), str(h)) for d, b, n, h in found["files"])
+            labels = np.array(found["labels"], np.uint64).reshape(-1, 2)
+            return cls(folder, int(found["pieces"]), int(found["triples"]), labels[:, 0], labels[:, 1], files)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise DataError(f"not the manifest of a load: {error!r}") from error
+
+    def to_json(self) -> bytes:
+        """Return it as bytes."""
+        labels = np.stack([self.graphs, self.predicates], axis=1).tolist()
+        files = [[file.direction, file.bin, file.name, file.digest] for file in self.files]
+        found = {"folder": self.folder, "pieces": self.pieces, "triples": self.triples, "labels": labels}
+        return json.dumps(found | {"files": files}).encode()
+
+    def check(self, shards: int) -> None:
+        """DataError where it is not whole, or its files cannot be read here; LimitError where it is too large."""
+        if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
+            raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")
+        bins = {(file.direction, file.bin) for file in self.files}
+        if len(bins) < len(self.files):
+            raise DataError("two files of a load are for the same bin")
+        if any(direction not in (0, 1) or not 0 <= bin_ < shards * self.pieces for direction, bin_ in bins):
+            raise DataError(f"the load was not made for {shards} shards")
+        system, path = file_system(self.folder)
+        for file in self.files:
+            if system.get_file_info(f"{path}/{file.name}").type != fs.FileType.File:
+                where = f"{self.folder}/{file.name}"
+                raise DataError(f"{where}: not there for the coordinator; loads lie on shared folders")
+
+    def records(self, number: int, shards: int) -> Iterator[ShardLoad]:
+        """Yield each shard's part of the load as the log has it."""
+        by_shard: list[list[LoadFile]] = [[] for _ in range(shards)]
+        for file in self.files:
+            by_shard[file.bin // self.pieces].append(file)
+        whole = number, self.triples, self.pieces, self.folder, self.graphs, self.predicates
+        for mine in by_shard:
+            names, digests = tuple(file.name for file in mine), tuple(file.digest for file in mine)
+            bins, directions = (np.array([getattr(f, name) for f in mine], np.int64) for name in ("bin", "direction"))
+            yield ShardLoad(*whole, names, digests, bins, directions)
+
+
+class LoadFiles:
+    """All files of a load, by the records of all shards."""
+
+    def __init__(self, parts: Sequence[ShardLoad]) -> None:
+        self._parts = parts
+
+    @property
+    def shards(self) -> int:
+        """Shards of the cluster."""
+        return len(self._parts)
+
+    @property
+    def pieces(self) -> int:
+        """Bins of a shard."""
+        return self._parts[0].pieces
+
+    @property
+    def labels(self) -> tuple[Ids, Ids]:
+        """Graphs and predicates of the edge labels, in order of their numbers."""
+        return self._parts[0].graphs, self._parts[0].predicates
+
+    def files(self, shard: int | None = None) -> Iterator[LoadFile]:
+        """Yield the bins of a shard, or all."""
+        for part in self._parts if shard is None else [self._parts[shard]]:
+            columns = part.directions.tolist(), part.bins.tolist(), part.files, part.digests
+            for direction, bin_, name, digest in zip(*columns, strict=True):
+                yield LoadFile(direction, bin_, part.folder, name, digest)
+
+
+def file_system(folder: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a folder, and its path there; DataError where Arrow knows none."""
+    try:
+        return fs.FileSystem.from_uri(folder)  # type: ignore[no-any-return]
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{folder}: not a folder that loads can be read from: {error}") from error
+
+
+def read_file(folder: str, name: str) -> bytes:
+    """Return a file's bytes; AwayError where it is not there."""
+    system, path = file_system(folder)
+    try:
+        with system.open_input_file(f"{path}/{name}") as file:
+            return bytes(file.read())
+    except OSError as error:
+        raise UnavailableError(f"{folder}/{name} cannot be read: {error}") from error

@@ -1,0 +1,352 @@
+"""The cluster's streams and stored graph as one process knows them: a function of the spine's steps, and nothing else.
+
+What steps are applied to is a `World`: an engine's runtime, which fires what a batch makes due (which queries stand in
+it is the caller's choice), or a store's shards.
+Everything else about a query that all must know (its registration point above all) is noted here for every query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from penstock.replication.history import FOR_EVER, INSERTIONS, History
+from penstock.replication.leaps import MAX_GAPS, gap_of, stable
+from penstock.replication.load_files import LoadFiles
+from penstock.replication.sequencer import Sequencer
+from penstock.replication.state_machine import StateMachine
+from penstock.engine.intake.declaration import Declaration
+from penstock.engine.runtime import Runtime
+from penstock.errors import UnavailableError, StorageError
+from penstock.rdf.terms import IRI
+from penstock.wire import (
+    QueryRegistration,
+    QueryStop,
+    ShardBatch,
+    ShardInsertion,
+    ShardLoad,
+    StreamDeclaration,
+    StreamDrop,
+    StreamEnd,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.replication.sequencer import SequencedRecord, Step
+    from penstock.term_ids.cluster_terms import TermCache
+    from penstock.replication.state_machine import FollowedStream
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.event_time.gaps import Gap
+
+
+@dataclass(slots=True)
+class Registration:
+    """A standing query as everybody notes it; `point` is P, None until one of its streams has progress.
+
+    A query that was stopped stays noted, until its bucket has committed what was due before: instants up to `until`.
+    """
+
+    record: QueryRegistration
+    point: int | None
+    step: int
+    stopped: int | None = None  # step
+    until: int | None = None
+    pointed: int | None = None  # step at which `point` became known
+    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time have passed over
+    leapt: int | None = None  # step of the last gap
+
+
+W = TypeVar("W", bound=StateMachine)
+
+
+class Replica(Generic[W]):
+    """Streams, stored graph and registrations after the steps applied so far."""
+
+    def __init__(self, runtime: W, partitions: int) -> None:
+        self.runtime = runtime
+        self.sequencer = Sequencer(partitions, self._stale)
+        self.registrations: dict[int, Registration] = {}
+        self.history = History()
+        self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
+        self.omit: Callable[[Registration, Gap], None] = lambda _, __: None  # called for each new gap
+        self.max_catch_up: int | None = None  # instants of a query that one step may make due; None: no bound
+        self.commands = 0
+        self.insertions = 0
+        self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
+        self.ended: dict[str, int | None] = {}  # derived streams that have ended, and where
+        self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
+        self.held: Step | None = None  # taken from the spine, and not applied to its end
+        self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is half taken in: only then may a checkpoint be made."""
+        return self.held is None and not self._parts
+
+    # ---- once only
+    def _stale(self, record: SequencedRecord) -> bool:
+        """A batch is applied iff its number follows the last one closed; commands and insertions likewise
+        (ADR 26). What is stale stays so: everybody counts the same steps, however far ahead he reads.
+        """
+        if isinstance(record, ShardBatch | StreamEnd):
+            declared = self.declared.get(record.stream, 0)
+            if record.declared and record.declared != declared:
+                return record.declared <= self.commands  # it was dropped; else it is yet to be declared
+            if record.stream in self.ended or isinstance(record, StreamEnd):
+                return record.stream in self.ended
+            if record.stream not in self.runtime.streams:
+                return False
+            stream = self.runtime.streams.get(record.stream)
+            return stream.closed_ms is not None and (record.last + 1) * stream.batch_ms <= stream.closed_ms
+        if isinstance(record, ShardInsertion | ShardLoad):
+            return record.number <= self.insertions
+        return record.number <= self.commands
+
+    # ---- steps
+    def ready(self, step: Step) -> bool:
+        """Whether a step may be applied: a stream goes once what stopped queries still had of it is committed."""
+        first = step[0]
+        if not isinstance(first, StreamDrop | StreamDeclaration):
+            return True
+        return first.iri not in self.runtime.streams or not self._read(first.iri)
+
+    def _read(self, iri: str) -> bool:
+        """Whether a query still reads or publishes a stream, standing or stopped."""
+        records = (registration.record for registration in self.registrations.values())
+        return any(iri in record.streams or iri == record.publishes for record in records)
+
+    def apply(self, step: Step) -> Iterator[UnavailableError | None]:
+        """Apply a step, yielding wherever all that is due has fired and results may be committed.
+
+        An error is yielded where an evaluation has to wait for whoever is away: what comes next tries it again.
+        """
+        first = step[0]
+        self.history.step += 1
+        match first:
+            case ShardBatch():
+                if self._in_force(first):
+                    yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)])
+                    return
+            case ShardInsertion():
+                self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
+            case ShardLoad():
+                yield from self._load(first, [part for part in step if isinstance(part, ShardLoad)])
+            case StreamDeclaration():
+                self._command(first.number)
+                self._declare(first)
+            case StreamDrop():
+                self._command(first.number)
+                self._drop(first.iri)
+            case StreamEnd():
+                if self._in_force(first):
+                    yield from self._end(first.stream)
+            case QueryRegistration():
+                self._command(first.number)
+                point = self._point(first)
+                pointed = None if point is None else self.history.step
+                made = Registration(first, point, self.history.step, pointed=pointed)
+                self.registrations[first.number] = made
+                self.news.append(made)
+                self.hold()
+            case QueryStop():
+                self._command(first.number)
+                self._stopped(first)
+        yield None
+
+    # ---- streams that come and go
+    def _declare(self, record: StreamDeclaration) -> None:
+        """A stream that is there was ended, or was declared to be published by a query: the new one takes its place."""
+        if record.iri in self.runtime.streams:
+            self._drop(record.iri)
+        stream = self.runtime.streams.declare(declaration_of(record))
+        stream.publisher = record.publisher
+        self.declared[stream.iri] = record.number
+        self.history.add(stream.iri, stream.number, stream.batch_ms)
+
+    def _drop(self, iri: str) -> None:
+        self.runtime.streams.drop(iri)
+        del self.declared[iri]
+        self.ended.pop(iri, None)
+        self.history.drop(iri)
+
+    def _moved(self, iri: str) -> Iterator[UnavailableError]:
+        """Fire what a stream has made due."""
+        while True:
+            try:
+                self.runtime.moved(iri)
+            except UnavailableError as error:
+                yield error
+            else:
+                return
+
+    def _end(self, iri: str) -> Iterator[UnavailableError]:
+        """A derived stream has its last batch; what waited only for it becomes due."""
+        stream = self.runtime.streams.get(iri)
+        self._leap(iri, stream.closed_ms, None)
+        self.ended[iri] = stream.closed_ms
+        stream.ended = True
+        self.history.note(iri, FOR_EVER)
+        yield from self._moved(iri)
+
+    def tidy(self) -> None:
+        """Forget derived streams that have ended and that no query reads any more: nothing depends on when."""
+        for iri in [iri for iri in self.ended if not self._read(iri)]:
+            self._drop(iri)
+
+    def _point(self, record: QueryRegistration) -> int | None:
+        """P: the latest closed batch boundary, of ended streams the one at their end; later where adaptors had
+        discarded what the query looks at.
+        """
+        streams = [self.runtime.streams.get(iri) for iri in record.streams]
+        closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]
+        return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
+
+    def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
+        """Whether a batch's stream is still there: the dispatcher hears of a drop a little later than the log."""
+        return (
+            batch.stream in self.declared
+            and batch.stream not in self.ended
+            and batch.declared in (0, self.declared[batch.stream])
+        )
+
+    def standing(self, name: str) -> Registration | None:
+        """Return the query that has a name now."""
+        return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
+
+    def _stopped(self, stop: QueryStop) -> None:
+        registration = self.standing(stop.name)
+        if registration is None:
+            return
+        live = [iri for iri in registration.record.streams if iri not in self.ended]
+        closed = [self.runtime.streams.get(iri).closed_ms for iri in live]
+        registration.stopped = self.history.step
+        registration.until = None if None in closed else min((e for e in closed if e is not None), default=FOR_EVER)
+        if registration.point is None or registration.until is None:
+            del self.registrations[registration.record.number]  # nothing was ever due
+
+    def _command(self, number: int) -> None:
+        if number != self.commands + 1:
+            raise StorageError(f"the log goes from command {self.commands} to command {number}")
+        self.commands = number
+
+    def _batch(self, first: ShardBatch, parts: list[ShardBatch]) -> Iterator[UnavailableError | None]:
+        stream = self.runtime.streams.get(first.stream)
+        closed = first.first * stream.batch_ms if stream.closed_ms is None else stream.closed_ms
+        if first.first * stream.batch_ms > closed:
+            begin = first.first * stream.batch_ms
+            raise StorageError(f"the log of <{first.stream}> has no batches between {closed} ms and {begin} ms")
+        self._append(stream, parts)
+        if stream.closed_ms is None:
+            self._begin(stream, closed if first.begin_ms is None else first.begin_ms)
+        end = (first.last + 1) * stream.batch_ms
+        self._leap(stream.iri, stream.closed_ms, end - stream.batch_ms)  # batches without tuples
+        self._leap(stream.iri, end - stream.batch_ms, end)
+        stream.move(end)
+        self.history.note(stream.iri, end)
+        yield from self._moved(stream.iri)
+        yield None
+
+    def _leap(self, iri: str, before: int | None, after: int | None) -> None:
+        """Record a gap for each query that a move of a stream gives more than `max_catch_up` instants. None: the stream
+        has not begun (`before`), or has ended (`after`).
+        """
+        most = self.max_catch_up
+        if most is None or (before is not None and after is not None and after - before <= most):
+            return  # two instants are at least 1 ms apart
+        closed = {name: self.runtime.streams.get(name).closed_ms for name in self.declared} | {iri: before}
+        moved, ended = closed | {iri: after}, self.ended if after is not None else self.ended | {iri: before}
+        for registration in self.registrations.values():
+            record = registration.record
+            if registration.stopped is not None or iri not in record.streams:
+                continue
+            then = stable(record.streams, closed, self.ended)
+            gap = gap_of(record, registration.point, then, stable(record.streams, moved, ended), most)
+            if gap is not None:
+                registration.gaps = (*registration.gaps, gap)[-MAX_GAPS:]
+                registration.leapt = self.history.step
+                self.news.append(registration)
+                self.omit(registration, gap)
+
+    def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
+        order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
+        if len(order) == 0:
+            return
+        times = np.concatenate([part.times for part in parts])[order]
+        columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
+        stream.append(times, *(column[order] for column in columns))
+
+    def _begin(self, stream: FollowedStream, point: int) -> None:
+        """Give a registration point to the queries that waited for the first progress of any of their streams."""
+        for registration in self.registrations.values():
+            if registration.point is None and stream.iri in registration.record.streams:
+                registration.point, registration.pointed = point, self.history.step
+                self.news.append(registration)
+        self.hold()
+        self.runtime.begin(stream.iri, point)
+
+    def _insertion(self, first: ShardInsertion, parts: list[ShardInsertion]) -> None:
+        if first.number != self.insertions + 1 or first.part != len(self._parts):
+            raise StorageError(f"the log goes from insertion {self.insertions} to {first.number}, part {first.part}")
+        names = ("subjects", "predicates", "objects", "graphs")
+        s, p, o, g = (np.concatenate([getattr(part, n) for part in parts]) for n in names)
+        self._parts.append((s, p, o, g))
+        if first.part + 1 == first.parts:
+            columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)]
+            s, p, o, g = columns
+            self.runtime.insert(s, p, o, g, INSERTIONS, first.number)
+            self.insertions, self._parts = first.number, []
+            self.history.note("", first.number)
+
+    def _load(self, first: ShardLoad, parts: list[ShardLoad]) -> Iterator[UnavailableError | None]:
+        if first.number != self.insertions + 1 or self._parts:
+            raise StorageError(f"the log goes from insertion {self.insertions} to load {first.number}")
+        yield from self.runtime.load(LoadFiles(parts), INSERTIONS, first.number)
+        self.insertions = first.number
+        self.history.note("", first.number)
+
+
+class EngineReplica(Replica[Runtime]):
+    """The replica of a query engine."""
+
+    def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
+        super().__init__(runtime, partitions)
+        runtime.streams.releases = False
+        self.max_catch_up = runtime.core.limits.max_catch_up
+        self.terms = terms
+        self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
+
+    def prepare(self, step: Step) -> None:
+        """Learn what a step names by text. AwayError where the dictionary cannot tell now; nothing has changed then."""
+        first = step[0]
+        if isinstance(first, StreamDeclaration):
+            self._name(first.timing, first.absorb_into)
+
+    def forget_names(self) -> None:
+        """Let go of what only streams named that were dropped."""
+        declarations = [stream.declaration for stream in self.runtime.streams]
+        used = {iri for d in declarations for iri in (*(d.timing if d.timing != "all" else ()), d.absorb_into)}
+        self.named = {iri: number for iri, number in self.named.items() if iri in used}
+
+    def _name(self, timing: Iterable[str], absorb_into: str | None) -> None:
+        for iri in (*timing, *([absorb_into] if absorb_into else [])):
+            self.named[iri] = self.terms.constant((IRI, iri, "", ""))
+
+
+def declaration_of(record: StreamDeclaration) -> Declaration:
+    """Return the declaration that a command carries. The memory budget of slices is the dispatcher's to keep."""
+    timing = "all" if record.timing_all else record.timing
+    found = Declaration.checked(
+        record.iri,
+        batch_ms=record.batch_ms,
+        lateness_ms=record.lateness_ms,
+        timing=timing,
+        absorb_into=record.absorb_into,
+        retention_ms=record.retention_ms,
+        idle_timeout_ms=record.idle_timeout_ms,
+        max_ahead_ms=record.max_ahead_ms,
+        slice_mb=record.slice_mb,
+    )
+    return replace(found, slice_mb=None)

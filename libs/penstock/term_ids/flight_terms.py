@@ -1,0 +1,154 @@
+"""The dictionary's client over the network: batched look-ups in columns, by Arrow Flight.
+
+One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
+keep their class.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import flight
+
+from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
+from penstock.errors import DataError, LimitError, PenstockError
+from penstock.log import TransientError
+from penstock.rdf.terms import BLANK
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import TermTuple
+
+_ANSWER_S = 10.0
+_ASKED_BYTES = 16 << 20
+"""Bytes of terms that a client asks for at once, where that is more than one."""
+_MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
+_FATES: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
+
+
+class FlightTerms:
+    """A client: asks the instances in turn until the active one answers. TransientError where none does."""
+
+    def __init__(self, locations: Sequence[str]) -> None:
+        self._clients = {location: flight.FlightClient(location) for location in locations}
+        self._order = list(locations)
+        self._cache = _Cache()
+        self._lock = Lock()
+
+    def encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of terms, made where they are new; blank nodes: one fresh node per label and call."""
+        with self._lock:
+            return self._cache.encode(terms, self._encode)
+
+    def _encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Ask in parts. Equal terms go in one part: two parts would give a blank node's label two nodes."""
+        distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
+        asked = list(distinct)
+        parts = [self._ids(ENCODE, terms_table(asked[rows])) for rows in _pieces(list(map(_size, asked)))]
+        ids = np.concatenate([np.empty(0, np.uint64), *parts])
+        return ids[[distinct[term] for term in terms]]
+
+    def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
+        """Return the ids of terms in columns, past the cache: for those who see each term once."""
+        table = pa.table([kinds, lexicals, datatypes, langs], schema=TERMS)
+        lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
+        with self._lock:
+            pieces = _pieces(np.sum(lengths, axis=0).tolist())
+            parts = [self._ids(ENCODE, table.slice(rows.start, rows.stop - rows.start)) for rows in pieces]
+            return np.concatenate([np.empty(0, np.uint64), *parts])
+
+    def find(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
+        with self._lock:
+            parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
+            return np.concatenate([np.empty(0, np.uint64), *parts])
+
+    def _ids(self, verb: str, table: pa.Table) -> Ids:
+        found: Ids = self._ask(verb, table).column("id").to_numpy()
+        return found
+
+    def decode(self, ids: Ids) -> list[TermTuple]:
+        """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
+        with self._lock:
+            return [term for first in range(0, len(ids), MAX_TERMS) for term in self._decode(ids[first:][:MAX_TERMS])]
+
+    def _decode(self, ids: Ids) -> list[TermTuple]:
+        """Ask for terms, in halves where they are too large for one answer."""
+        try:
+            return table_terms(self._ask(DECODE, pa.table([pa.array(ids)], schema=IDS)))
+        except LimitError:
+            if len(ids) < 2:
+                raise
+        half = len(ids) // 2
+        return [*self._decode(ids[:half]), *self._decode(ids[half:])]
+
+    def _ask(self, verb: str, table: pa.Table) -> pa.Table:
+        failed = ""
+        for location in list(self._order):
+            try:
+                return self._exchange(location, verb, table)
+            except flight.FlightServerError as error:
+                name, _, message = str(error).partition(": ")
+                raise _FATES.get(name, PenstockError)(message.split(". Detail:")[0]) from error
+            except (flight.FlightUnavailableError, flight.FlightTimedOutError, pa.ArrowException) as error:
+                failed = f"{location}: {error}"
+                self._order = [*self._order[1:], self._order[0]]
+        raise TransientError(f"no dictionary answers: {failed}")
+
+    def _exchange(self, location: str, verb: str, table: pa.Table) -> pa.Table:
+        options = flight.FlightCallOptions(timeout=_ANSWER_S)
+        descriptor = flight.FlightDescriptor.for_command(verb.encode())
+        writer, reader = self._clients[location].do_exchange(descriptor, options)
+        with writer:
+            writer.begin(table.schema)
+            writer.write_table(table)
+            writer.done_writing()
+            return reader.read_all()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            client.close()
+
+
+def _size(term: TermTuple) -> int:
+    """At least the bytes of a term, of which UTF-8 gives a character four at most."""
+    return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
+
+
+def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
+    """Cut rows of so many bytes into requests."""
+    first = held = 0
+    for row, size in enumerate(sizes):
+        if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):
+            yield slice(first, row)
+            first, held = row, 0
+        held += size
+    if first < len(sizes):
+        yield slice(first, len(sizes))
+
+
+class _Cache:
+    """Ids that were asked for before: a native dictionary, and the cluster's id of each of its slots. Bounded."""
+
+    def __init__(self) -> None:
+        self._own = native.Dictionary()
+        self._ids: dict[int, int] = {}
+
+    def encode(self, terms: Sequence[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> Ids:
+        if len(self._ids) > _MAX_CACHED or self._own.bytes() > _MAX_CACHED_BYTES:
+            self._own, self._ids = native.Dictionary(), {}
+        if any(term[0] == BLANK for term in terms):
+            return ask(terms)
+        own = self._own.intern_many(terms).tolist()
+        fresh = {id_: term for id_, term in zip(own, terms, strict=True) if id_ not in self._ids}
+        if fresh:
+            self._ids.update(zip(fresh, ask(list(fresh.values())).tolist(), strict=True))
+        return np.array([self._ids[id_] for id_ in own], np.uint64)

@@ -1,0 +1,95 @@
+"""Ids that parsing gave, in a dictionary of this process, to ids of the cluster; those met before without asking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from penstock.errors import DataError
+from penstock.rdf.terms import check_term_size
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import TermTuple
+
+_TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
+_IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp); those above are inline: the same everywhere
+MAX_TERMS = 1_000_000
+"""Terms kept before the cache begins anew."""
+MAX_BYTES = 256 << 20
+"""Their bytes."""
+_REQUEST = 50_000  # terms asked for at once
+_LOOKED_AT = 16  # terms whose sizes are looked at together: each may be as large as an event
+_NO_TERM = (0, "", "", "")
+
+
+class TermEncoder(Protocol):
+    """The part of the dictionary service that an adaptor needs."""
+
+    def encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return ids, durable by now; a fresh node for each blank node. TransientError: try again."""
+        ...
+
+
+class OutgoingTerms:
+    """A cache in front of the dictionary service. `dictionary` is what events are parsed into."""
+
+    def __init__(self, service: TermEncoder, max_terms: int = MAX_TERMS) -> None:
+        self._service = service
+        self._max_terms = max_terms
+        self._begin()
+
+    def _begin(self) -> None:
+        self.dictionary = native.Dictionary()
+        self._decoder = native.LocalTerms(self.dictionary)
+        self._known = np.zeros(1024, np.uint64)  # by the slot here; 0 = not asked for yet
+
+    def trim(self) -> bool:
+        """Begin anew where the cache is full; then ids of before mean nothing. Returns whether it did."""
+        full = self.dictionary.size() > self._max_terms or self.dictionary.bytes() > MAX_BYTES
+        if full:
+            self._begin()
+        return full
+
+    def cluster_ids(self, ids: Ids) -> Ids:
+        """Return the same terms' ids in the cluster."""
+        tags = ids >> _TAG_SHIFT
+        entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
+        blanks = tags == _BLANK
+        slots = (ids[entries] & _PAYLOAD).astype(np.int64)
+        self._reach(int(slots.max(initial=0)))
+        unknown = np.unique(ids[entries][self._known[slots] == 0])
+        nodes, places = np.unique(ids[blanks], return_inverse=True)
+        given = self._ask(np.concatenate([unknown, nodes]))
+        self._known[(unknown & _PAYLOAD).astype(np.int64)] = given[: len(unknown)]
+        out = ids.copy()
+        out[entries] = self._known[slots]
+        out[blanks] = given[len(unknown) :][places]
+        return out
+
+    def oversized(self, ids: Ids) -> str | None:
+        """Return why the dictionary would refuse one of these terms, None where it takes them all."""
+        for first in range(0, len(ids), _LOOKED_AT):
+            for term in self._decoder.decode(ids[first : first + _LOOKED_AT]):
+                try:
+                    check_term_size(term or _NO_TERM)
+                except DataError as error:
+                    return str(error)
+        return None
+
+    def _ask(self, ids: Ids) -> Ids:
+        parts = [np.empty(0, np.uint64)]
+        for first in range(0, len(ids), _REQUEST):
+            terms = self._decoder.decode(ids[first : first + _REQUEST])
+            parts.append(self._service.encode([term for term in terms if term is not None]))
+        return np.concatenate(parts)
+
+    def _reach(self, slot: int) -> None:
+        if slot >= len(self._known):
+            grown = np.zeros(max(slot + 1, 2 * len(self._known)), np.uint64)
+            grown[: len(self._known)] = self._known
+            self._known = grown

@@ -1,0 +1,29 @@
+"""Tables of terms and of ids, as the dictionary's client and server exchange them; and the verbs of a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core._native import TermTuple
+
+TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
+IDS = pa.schema([("id", pa.uint64())])
+MAX_TERMS = 100_000
+"""Terms that one request may carry."""
+ENCODE, FIND, DECODE = "encode", "find", "decode"
+
+
+def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
+    """Return terms as a table."""
+    columns = list(zip(*terms, strict=True)) or [(), (), (), ()]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, TERMS, strict=True)], schema=TERMS)
+
+
+def table_terms(table: pa.Table) -> list[TermTuple]:
+    """Return a table's rows as terms."""
+    return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))

@@ -1,0 +1,1 @@
+"""The adaptor: events to tuples of term ids. `python -m penstock.services.adaptor` runs it."""

@@ -1,0 +1,188 @@
+"""The plain adaptor: users' events to tuples of term ids (ADR 23). Stateless: all it knows is in the log.
+
+Tuples of timing predicates that no query wants are discarded. Where any may have been, the coordinator's log is read to
+its end before progress is told: where something else is wanted by now, the step's records are written again (ADR 45).
+
+Tuples are durable before the group's progress is. So after a crash, or when a partition moves to another member, they
+may be written again; each record says from which source offsets it comes, and the dispatcher drops what it has seen.
+Dead letters may come twice too: their key says where they come from.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.ingest.event_adapter import EventAdapter
+from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.ingest.predicate_filter import discards, marker, versions
+from penstock.log import Partition, RebalancedError, Record
+from penstock.log.view import records_behind
+from penstock.rdf.limits import PARSE_LIMITS
+from penstock.wire import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.engine.limits import Limits
+    from penstock.term_ids.outgoing_terms import TermEncoder
+    from penstock.log import Log, Message
+    from penstock.log.topics import TopicNames
+
+POLL_RECORDS = 2_000
+"""Events that one step takes in."""
+STEP_S = 5.0
+"""How long a step takes new portions of its events. Parsers may need seconds for each (ADR 52), and a service is taken
+for dead when its step does not end.
+"""
+PORTION_CPU_S = 20.0
+"""CPU time that the parsers of a portion may take together."""
+OPENING_S = 60.0
+"""How long opening may read the log before it is a TransientError."""
+
+
+class Adaptor:
+    """One member of the adaptors' group."""
+
+    def __init__(
+        self,
+        log: Log,
+        names: TopicNames,
+        terms: TermEncoder,
+        group: str,
+        limits: Limits | None = None,
+        opening_s: float = OPENING_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log, self._names, self._now = log, names, now
+        self.adapting = EventAdapter(names, terms, limits)
+        self._declared = DeclaredStreams(log, names, opening_s)
+        self._writer = log.writer()
+        self._reader = log.join(group, [])
+        self._work: list[Message] = []
+        self._committed: dict[Partition, int] = {}
+        self._partitions: dict[str, int] = {}  # of events topics, as far as those of tuples have as many
+        self._marked: dict[Partition, int] = {}
+        self._seen: tuple[int, frozenset[Partition]] = -1, frozenset()  # what was known of streams when it last marked
+        self._followed = -1
+        self._follow()
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Take in what has come within the time, and write it as tuples. Returns whether there was anything.
+
+        TransientError: the log or the dictionary is away; nothing is lost, call again.
+        """
+        self._declared.refresh()
+        self._follow()
+        if not self._work:
+            self._work = self._reader.poll(POLL_RECORDS, timeout_s)
+        self._mark()
+        worked = bool(self._work)
+        if worked:
+            self._make_room((message.topic, message.partition) for message in self._work)
+        deadline = self._now() + STEP_S
+        while self._work:
+            portion = _portion(self._work)
+            self._write(portion)
+            self._work = self._work[len(portion) :]
+            if self._now() > deadline:
+                break
+        self._commit()
+        return worked
+
+    def _make_room(self, sources: Iterable[tuple[str, int]]) -> None:
+        """Give tuples topics the partitions that their events topics have gained."""
+        wanted: dict[str, int] = {}
+        for topic, number in sources:
+            if number >= self._partitions.get(topic, 0):
+                wanted[topic] = max(number + 1, wanted.get(topic, 0))
+        if not wanted:
+            return
+        topics, declared = self._log.topics(), self._declared.by_topic()
+        for topic in wanted.keys() & declared.keys():
+            count = max(wanted[topic], topics.get(topic, 0))
+            tuples = self._names.tuples(declared[topic].name)
+            if topics.get(tuples, 0) < count:
+                self._log.grow(tuples, count)
+            self._partitions[topic] = count
+
+    def lag(self) -> dict[str, int]:
+        """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""
+        return records_behind(self._log, dict(self._committed))
+
+    def _follow(self) -> None:
+        if self._declared.changes == self._followed:
+            return
+        by_topic = self._declared.by_topic()
+        self.adapting.follow(by_topic, self._declared.wanted)
+        self._reader.subscribe(sorted(by_topic))
+        self._followed = self._declared.changes
+
+    def _write(self, work: Sequence[Message]) -> None:
+        """Write some messages; what is discarded of them, by what was wanted when they had become durable."""
+        by_topic, wanted = self._declared.by_topic(), self._declared.wanted
+        topics = sorted({message.topic for message in work} & by_topic.keys())
+        while True:
+            before = versions(by_topic, wanted, topics)
+            cut = any(discards(by_topic[topic], wanted.get(by_topic[topic].iri)) for topic in topics)
+            self._writer.append(self.adapting.records(work))
+            if not cut:
+                return
+            self._declared.catch_up()
+            if versions(by_topic, wanted, topics) == before:
+                return
+            self.adapting.follow(by_topic, wanted)
+
+    def _mark(self) -> None:
+        """Say in each partition what it is cut by, also where no event comes."""
+        seen = self._declared.changes, self._reader.assigned()
+        if seen == self._seen:
+            return
+        by_topic = self._declared.by_topic()
+        assigned = {partition for partition in seen[1] if partition.topic in by_topic}
+        due, marked = [], {}
+        for partition in sorted(assigned):
+            [version] = versions(by_topic, self._declared.wanted, [partition.topic])
+            if version > self._marked.get(partition, 0):
+                stream = by_topic[partition.topic]
+                value = encode(marker(stream, partition.number, version))
+                due.append(Record(self._names.tuples(stream.name), value, None, partition.number))
+                marked[partition] = version
+        if due:
+            self._make_room((partition.topic, partition.number) for partition in marked)
+            self._writer.append(due)
+        self._marked = {name: v for name, v in (self._marked | marked).items() if name in assigned}
+        self._seen = seen
+
+    def _commit(self) -> None:
+        positions = self._reader.positions()
+        for message in reversed(self._work):  # not written yet
+            source = Partition(message.topic, message.partition)
+            if source in positions:
+                positions[source] = message.offset
+        moved = {name: at for name, at in positions.items() if self._committed.get(name) != at}
+        if not moved:
+            return
+        try:
+            self._reader.commit(moved)
+            self._committed = positions
+        except RebalancedError:
+            self._committed = {}  # another member does these again; what comes twice is dropped
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._reader.close()
+        self._writer.close()
+        self._declared.close()
+
+
+def _portion(work: Sequence[Message]) -> Sequence[Message]:
+    """Return the first messages, as many as parsers may take PORTION_CPU_S for; all of them where they are small."""
+    cpu_s = 0.0
+    for i, message in enumerate(work):
+        size = 0 if message.value is None else len(message.value)
+        if size > PARSE_LIMITS.small_document_bytes:
+            cpu_s += PARSE_LIMITS.cpu_s(size)
+            if cpu_s > PORTION_CPU_S and i:
+                return work[:i]
+    return work

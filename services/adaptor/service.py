@@ -1,0 +1,68 @@
+"""The plain adaptor's process: users' events to tuples of term ids."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import Field
+
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
+from penstock.runtime.cluster_settings import ClientSettings, GroupSettings, topics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.runtime.metrics import Metrics
+
+
+class AdaptorSettings(ClientSettings, GroupSettings):
+    """Settings of an adaptor."""
+
+    poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+
+
+class Counting(Protocol):
+    """What an adaptor tells about itself. Asked from another thread: reads only."""
+
+    events: int
+    tuples: int
+    dead: int
+    discarded: int
+
+
+def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Metrics) -> Callable[[], None]:
+    """Return what brings an adaptor's metrics up to date."""
+    events, tuples, dead = Tally(metrics.events), Tally(metrics.tuples), Tally(metrics.dead_letters)
+    discarded = Tally(metrics.discarded)
+
+    def observe() -> None:
+        events.reach(adaptor.events)
+        tuples.reach(adaptor.tuples)
+        dead.reach(adaptor.dead)
+        discarded.reach(adaptor.discarded)
+        for topic, records in lag().items():
+            metrics.lag.labels(topic).set(records)
+
+    return observe
+
+
+def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
+    """Open the core: one member of the adaptors' group."""
+    topics_of(context)
+    terms = FlightTerms(context.settings.dictionaries.split(","))
+    adaptor = Adaptor(context.log, context.names, terms, context.settings.group)
+    context.observers.append(gauges(adaptor.adapting, adaptor.lag, context.metrics))
+    return adaptor
+
+
+def main() -> int:
+    """Run the service."""
+    return run("adaptor", AdaptorSettings, open_adaptor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

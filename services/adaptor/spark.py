@@ -1,0 +1,84 @@
+"""The process of the adaptor on Spark: the driver of its streaming query."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from penstock.runtime import Context, run
+from penstock.services.adaptor.service import AdaptorSettings, gauges
+from penstock.runtime.cluster_settings import topics_of
+from penstock.spark.session import open_session
+from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVA_KAFKA = "PENSTOCK_SPARK_KAFKA_"
+
+
+class SparkAdaptorSettings(AdaptorSettings):
+    """Settings of an adaptor on Spark."""
+
+    poll_ms: int = Field(200, ge=1, le=10_000, description="how often the query is looked after")
+    checkpoint: str = Field(min_length=1, description="folder of the query's checkpoint, of any Hadoop file system")
+    checkpoint_ms: int = Field(1_000, ge=0, description="pace of the checkpoint; 0 = with every micro-batch")
+    trigger_ms: int = Field(0, ge=0, description="pace of micro-batches; 0 = as soon as there is something")
+    max_events: int = Field(200_000, ge=1, description="events of a micro-batch")
+    spark_master: str | None = Field(None, description="local[*] where spark-submit says nothing else")
+    spark_memory: str = Field("1g", description="memory of the driver")
+
+
+class SparkAdaptor:
+    """A stream adaptor with a session of its own."""
+
+    def __init__(self, context: Context[SparkAdaptorSettings]) -> None:
+        settings = context.settings
+        topics_of(context)
+        self._spark: SparkSession = open_session(
+            "penstock adaptor", settings.spark_master, settings.spark_memory, kafka=True
+        )
+        context.stopping.listen()  # pyspark has taken SIGINT
+        given = StreamSettings(
+            bootstrap_servers=settings.bootstrap_servers,
+            dictionaries=tuple(settings.dictionaries.split(",")),
+            checkpoint=settings.checkpoint,
+            group=settings.group,
+            trigger_ms=settings.trigger_ms,
+            max_events=settings.max_events,
+            checkpoint_ms=settings.checkpoint_ms,
+            give_up_s=settings.give_up_s,
+            kafka=java_kafka_properties(),
+        )
+        self._adaptor = StreamAdaptor(self._spark, context.log, context.names, given)
+        context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))
+
+    def step(self, timeout_s: float) -> bool:
+        """Look after the query."""
+        return self._adaptor.step(timeout_s)
+
+    def close(self) -> None:
+        """End query and session."""
+        self._adaptor.close()
+        self._spark.stop()
+
+
+def java_kafka_properties() -> dict[str, str]:
+    """Return what PENSTOCK_SPARK_KAFKA_* sets: properties of Kafka's Java clients, which differ from librdkafka's."""
+    return {
+        name.removeprefix(_JAVA_KAFKA).lower().replace("_", "."): value
+        for name, value in os.environ.items()
+        if name.startswith(_JAVA_KAFKA) and name != f"{_JAVA_KAFKA}JARS"
+    }
+
+
+def main() -> int:
+    """Run the service."""
+    return run("adaptor", SparkAdaptorSettings, SparkAdaptor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

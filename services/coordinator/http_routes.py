@@ -1,0 +1,211 @@
+"""The coordinator's verbs over HTTP; a standby answers 503.
+
+PUT, GET, DELETE /streams/NAME (JSON: iri and settings) · POST /streams (many: JSON, by name) ·
+PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
+GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
+POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=). Both may be asked for again with
+the same `idempotency-key` header: they are stored once ·
+GET /loads (what whoever prepares a load must know), POST /loads (a prepared load's manifest).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from penstock.services.coordinator.insertion import Insertion
+from penstock.replication.load_files import Manifest
+from penstock.services.coordinator.topic_requests import declaration_of_json, declarations_of_json
+from penstock.engine.intake.declaration import warnings_of
+from penstock.errors import DataError, NotYetError, UnknownStreamError
+from penstock.http.errors import body_of, told
+from penstock.rdf.formats import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from threading import Lock
+    from typing import Any
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from penstock.services.coordinator.coordinator import Coordinator
+    from penstock.replication.status_topic import Standing
+    from penstock.wire import QueryRegistration
+
+WAIT_S = 2.0
+"""How long an answer to a registration waits for the query's registration point, where the asker does not say."""
+ADAPTORS_WAIT_S = 20.0
+"""How long it waits at least for adaptors that discard what the query looks at (ADR 45)."""
+READ_AT_ONCE = 4
+"""Documents and updates that are read at the same time; others wait, and take no thread from other requests."""
+_MAX_WAIT_S = 60.0
+_MAX_NAME = 200
+_LOOK_S = 0.02
+
+
+def routes(coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str] = ()) -> list[BaseRoute]:
+    """Return the routes; `lock` keeps their verbs and the service's own steps apart.
+
+    `dictionaries`: where they answer, for those who prepare loads.
+    """
+    handler = _Handler(coordinator, lock, dictionaries)
+    return [
+        Route("/streams", told(handler.streams)),
+        Route("/streams", told(handler.declare), methods=["POST"]),
+        Route("/streams/{name:path}", told(handler.stream), methods=["PUT", "GET", "DELETE"]),
+        Route("/queries", told(handler.queries)),
+        Route("/queries/{name:path}", told(handler.query), methods=["PUT", "GET", "DELETE"]),
+        Route("/engines", told(handler.engines)),
+        Route("/update", told(handler.update), methods=["POST"]),
+        Route("/data", told(handler.data), methods=["POST"]),
+        Route("/loads", told(handler.loads), methods=["GET", "POST"]),
+    ]
+
+
+class _Handler:
+    def __init__(self, coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str]) -> None:
+        self._coordinator = coordinator
+        self._lock = lock
+        self._dictionaries = dictionaries
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
+
+    async def _do(self, verb: Callable[[Coordinator], Any]) -> Any:
+        def locked() -> Any:
+            with self._lock:
+                return verb(self._coordinator)
+
+        return await run_in_threadpool(locked)
+
+    # ---- streams
+    async def streams(self, _: Request) -> Response:
+        found = await self._do(lambda c: c.streams)
+        return JSONResponse({iri: asdict(record) for iri, record in found.items()})
+
+    async def declare(self, request: Request) -> Response:
+        wanted = declarations_of_json(await body_of(request))
+        made = await self._do(lambda c: c.declare_all(wanted))
+        return JSONResponse({record.name: asdict(record) for record in made})
+
+    async def stream(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if request.method == "PUT":
+            iri, settings = declaration_of_json(await body_of(request))
+            made = asdict(await self._do(lambda c: c.declare(iri, name, **settings)))
+            return JSONResponse(made | {"warnings": warnings_of(iri, settings)})
+        known = (await self._do(lambda c: c.streams)).values()
+        record = next((record for record in known if name in (record.name, record.iri)), None)
+        if record is None:
+            raise UnknownStreamError(f"there is no stream {name!r}")
+        if request.method == "DELETE":
+            await self._do(lambda c: c.drop(record.iri))
+            return Response(status_code=204)
+        return JSONResponse(asdict(record))
+
+    # ---- queries
+    async def queries(self, _: Request) -> Response:
+        found = await self._do(lambda c: [(record, c.standing(name)) for name, record in c.queries.items()])
+        return JSONResponse({record.name: _told(record, standing) for record, standing in found})
+
+    async def query(self, request: Request) -> Response:
+        name, asked = request.path_params["name"], request.query_params
+        if request.method == "PUT":
+            text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
+            base, topic = asked.get("base"), asked.get("topic")
+            record = await self._registered(lambda c: c.register(name, text, base, topic), max(wait_s, ADAPTORS_WAIT_S))
+            return JSONResponse(_told(record, await self._standing(name, wait_s)))
+        if request.method == "DELETE":
+            stopped = await self._do(lambda c: c.stop(name))
+            return Response(status_code=204) if stopped else _missing(name)
+        record = (await self._do(lambda c: c.queries)).get(name)
+        return _missing(name) if record is None else JSONResponse(_told(record, await self._standing(name)))
+
+    async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
+        """Register, waiting for adaptors; NotYetError (503), and no query, where they take longer."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                record: QueryRegistration = await self._do(verb)
+            except NotYetError:
+                if time.monotonic() >= deadline:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+            else:
+                return record
+
+    async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
+        """What engines have said of a query, within a time."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            found: Standing | None = await self._do(lambda c: c.standing(name))
+            if found is not None or time.monotonic() >= deadline:
+                return found
+            await asyncio.sleep(_LOOK_S)
+
+    async def engines(self, _: Request) -> Response:
+        """The addresses of the query engines that live, by instance; a standby knows them too."""
+        return JSONResponse(await self._do(lambda c: c.engines))
+
+    # ---- stored data
+    async def update(self, request: Request) -> Response:
+        text, base, name = (await body_of(request)).decode(), request.query_params.get("base"), _request_name(request)
+        insertion = await self._read(Insertion.of_update, text, base)
+        return JSONResponse({"triples": await self._do(lambda c: c.insert(insertion, name))})
+
+    async def data(self, request: Request) -> Response:
+        body, asked, name = await body_of(request), request.query_params, _request_name(request)
+        content_type = request.headers.get("content-type", "application/n-triples").partition(";")[0].strip()
+        syntax = Format.named(content_type).value
+        insertion = await self._read(Insertion.of_document, body, syntax, asked.get("graph"), asked.get("base"))
+        triples = await self._do(lambda c: c.insert(insertion, name))
+        return JSONResponse({"triples": triples, "terms": insertion.terms})
+
+    async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
+        """Read what is to be stored, outside of the lock. Only the active instance does."""
+        await self._do(lambda c: c.streams)  # NotActiveError on standby
+        async with self._reading:
+            return await run_in_threadpool(reading, self._coordinator.terms, *what)
+
+    async def loads(self, request: Request) -> Response:
+        if request.method == "GET":
+            shards = await self._do(lambda c: c.topics.shards)
+            return JSONResponse({"shards": shards, "dictionaries": list(self._dictionaries)})
+        manifest = Manifest.of_json(await body_of(request))
+        return JSONResponse({"triples": await self._do(lambda c: c.load_files(manifest))})
+
+
+def _request_name(request: Request) -> str | None:
+    """By which a request that may be made again is known; None where its asker gave none."""
+    name: str | None = request.headers.get("idempotency-key")
+    if name is not None and len(name) > _MAX_NAME:
+        raise DataError(f"an idempotency-key of {len(name)} characters (at most {_MAX_NAME})")
+    return name
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        found = WAIT_S if text is None else float(text)
+    except ValueError as error:
+        raise DataError(f"wait is no number of seconds: {text!r}") from error
+    if not 0 <= found <= _MAX_WAIT_S:
+        raise DataError(f"wait lies between 0 and {_MAX_WAIT_S:g} seconds, not {text}")
+    return found
+
+
+def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
+    """A registration as JSON. `point`: P in ms, null where it is not known yet; `gaps`: instants that leaps of event
+    time have passed over; `error`: why its topic refuses its answers.
+    """
+    gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
+    point, error = (None, None) if standing is None else (standing.point_ms, standing.error)
+    return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps, "error": error}
+
+
+def _missing(name: str) -> Response:
+    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)

@@ -1,0 +1,71 @@
+"""Quads to store, read from a document or an update: made before the coordinator is asked, so that nothing waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.term_ids.reencoding import to_cluster
+from penstock.engine.intake.graph_loading import quads_of
+from penstock.errors import LimitError, QueryError
+from penstock.query.ir import ContinuousQuery
+from penstock.query.parser import parse
+from penstock.rdf.parsing import parse as parse_document
+from penstock.rdf.terms import IRI, check_iri
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.term_ids.cluster_terms import TermService
+    from penstock.engine.answers.answer_values import Ids
+
+MAX_INSERTION = 1_000_000
+"""Triples that one insertion may store: it is one transaction."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insertion:
+    """Columns s, p, o, g in the cluster's ids, which are durable; the named graphs among g; terms that were read."""
+
+    columns: Sequence[Ids]
+    graphs: tuple[str, ...]
+    terms: int
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    @classmethod
+    def of_document(
+        cls, service: TermService, data: bytes, syntax: str, graph: str | None = None, base: str | None = None
+    ) -> Insertion:
+        """Read a document. `graph` takes the statements that name none.
+
+        DataError at the first bad line; LimitError beyond MAX_INSERTION. TransientError: `service` is away.
+        """
+        dictionary = native.Dictionary()
+        quads = parse_document(dictionary, data, syntax, base)
+        graphs = quads.graphs
+        if graph is not None:
+            graphs = np.where(graphs == 0, np.uint64(dictionary.intern(IRI, check_iri(graph))), graphs)
+        return cls._encoded(service, dictionary, (quads.subjects, quads.predicates, quads.objects, graphs))
+
+    @classmethod
+    def of_update(cls, service: TermService, text: str, base: str | None = None) -> Insertion:
+        """Read an `INSERT DATA`; QueryError for anything else."""
+        statement = parse(text, base)
+        if isinstance(statement, ContinuousQuery):
+            raise QueryError("a query is no update", 1, 1, text=text)
+        dictionary = native.Dictionary()
+        return cls._encoded(service, dictionary, quads_of(dictionary, statement))
+
+    @classmethod
+    def _encoded(cls, service: TermService, dictionary: native.Dictionary, columns: Sequence[Ids]) -> Insertion:
+        rows = len(columns[0])
+        if rows > MAX_INSERTION:
+            raise LimitError(f"{rows} triples in one insertion (MAX_INSERTION is {MAX_INSERTION})")
+        named = native.LocalTerms(dictionary).decode(np.unique(columns[3]))
+        graphs = tuple(term[1] for term in named if term is not None)
+        return cls(to_cluster(dictionary, columns, service), graphs, dictionary.size())

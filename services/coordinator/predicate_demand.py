@@ -1,0 +1,186 @@
+"""What adaptors must let through, and when they all do: the coordinator's part in discarding (ADR 45).
+
+A stream's timing tuples are there for queries alone, so those of predicates that none looks at may be discarded at the
+first step. A query that looks at more than is let through now is registered once the dispatcher says that whatever
+comes from then on is cut by a set that has it; its registration point is behind the batches that are open then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.intake.streams import NEVER
+from penstock.log import Partition
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DISPATCHER
+from penstock.query.ir import ContinuousQuery
+from penstock.query.predicates import predicates_of
+from penstock.wire import StreamWanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from penstock.log import Log
+    from penstock.log.topics import TopicNames
+    from penstock.log.view import CompactedView
+    from penstock.query.ir import Statement
+    from penstock.wire import DispatcherState, StreamDeclaration
+
+Needs = dict[str, frozenset[str] | None]
+"""Predicates by stream; None = all."""
+
+
+_NEVER_MS = 1 << 62
+ASKED_MS = 60_000
+"""How long adaptors let through what somebody who is not registered yet has asked for."""
+
+
+def needs_of(statement: Statement) -> Needs:
+    """Return what a standing query looks at in each stream that it names."""
+    if not isinstance(statement, ContinuousQuery):
+        return {}
+    predicates = predicates_of(statement)
+    return {window.stream: predicates for window in statement.windows}
+
+
+def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
+    """Return what of it could be discarded: timeless tuples are absorbed, and go through whoever needs them."""
+    if stream.timing_all:
+        return needed
+    timing = frozenset(stream.timing)
+    return timing if needed is None else needed & timing
+
+
+def version_of(wanted: StreamWanted | None, needed: frozenset[str] | None) -> int | None:
+    """Return the version since which a set has all that is needed; None where it has not."""
+    if wanted is None:
+        return 0
+    if wanted.all_since is not None:
+        return wanted.all_since
+    since = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+    if needed is None or not needed <= since.keys():
+        return None
+    return max((since[predicate] for predicate in needed), default=0)
+
+
+def grown(stream: str, wanted: StreamWanted, needed: frozenset[str] | None) -> StreamWanted:
+    """Return the next version, with more."""
+    version = wanted.version + 1
+    if needed is None:
+        return StreamWanted(stream, version, (), np.empty(0, np.int64), version)
+    since = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+    since |= dict.fromkeys(needed - since.keys(), version)
+    return _listed(stream, version, since)
+
+
+def narrowed(stream: str, wanted: StreamWanted | None, needed: frozenset[str] | None) -> StreamWanted | None:
+    """Return the next version with only what is needed; None where nothing is there that could go."""
+    if needed is None:
+        return None
+    if wanted is None or wanted.all_since is not None:
+        before = 0 if wanted is None or wanted.all_since is None else wanted.all_since
+        since = dict.fromkeys(needed, before)
+    else:
+        known = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+        if known.keys() <= needed:
+            return None
+        since = {predicate: known[predicate] for predicate in needed & known.keys()}
+    return _listed(stream, 1 if wanted is None else wanted.version + 1, since)
+
+
+def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamWanted:
+    names = tuple(sorted(since))
+    return StreamWanted(stream, version, names, np.array([since[name] for name in names], np.int64))
+
+
+class KnownVersions:
+    """What the dispatcher has said of each stream: what has come, and what is open, was cut by which versions."""
+
+    def __init__(self, log: Log, names: TopicNames) -> None:
+        self._log, self._names = log, names
+        self._records = InternalRecords(log, names)
+        self._view: CompactedView | None = None
+        self._states: dict[str, DispatcherState] = {}
+
+    def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
+        """Return the end of the last batch that may be cut by an older version than this, NEVER where none may be; None
+        while such tuples may still come.
+        """
+        if version == 0:
+            return NEVER
+        self._refresh()
+        state = self._states.get(stream.iri)
+        if state is None or state.known < version:
+            return None
+        cut = state.cut_batches[state.cut_wanted < version]
+        return (int(cut.max()) + 1) * stream.batch_ms if len(cut) else NEVER
+
+    def _refresh(self) -> None:
+        if self._view is None:
+            if self._names.dispatcher not in self._log.topics():
+                return
+            self._view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
+        for message in self._view.refresh():
+            if message.value is not None:
+                record: DispatcherState = self._records.read(message, DISPATCHER)
+                self._states[record.stream] = record
+
+    def close(self) -> None:
+        """Let go."""
+        if self._view is not None:
+            self._view.close()
+
+
+class PredicatePushdown:
+    """When to let less through: once nothing has been asked for, of a stream, for a while.
+
+    `next_ms`: when something may be due though nothing has changed.
+    """
+
+    def __init__(self, after_ms: int) -> None:
+        self.next_ms = 0
+        self._after_ms = after_ms
+        self._since: dict[str, tuple[frozenset[str], int]] = {}
+        self._asked: dict[tuple[str, frozenset[str] | None], int | None] = {}
+
+    def due(
+        self,
+        streams: Iterable[StreamDeclaration],
+        wanted: Mapping[str, StreamWanted],
+        needs: Mapping[str, Iterable[frozenset[str] | None]],
+        now_ms: int,
+    ) -> list[StreamWanted]:
+        """Return the next versions of streams that have let through more than is needed, the same, for so long."""
+        found = []
+        self._forget(now_ms)
+        self.next_ms = min((at + ASKED_MS for at in self._asked.values() if at is not None), default=_NEVER_MS)
+        since: dict[str, tuple[frozenset[str], int]] = {}
+        for stream in (each for each in streams if each.may_discard):
+            sets = [*needs.get(stream.iri, ()), *(needed for iri, needed in self._asked if iri == stream.iri)]
+            every = None if None in sets else frozenset().union(*(each for each in sets if each is not None))
+            needed = timing_of(stream, every)
+            if needed is None or (not stream.timing_all and needed.issuperset(stream.timing)):
+                continue
+            record = narrowed(stream.iri, wanted.get(stream.iri), needed)
+            if record is None:
+                continue
+            known, since_ms = self._since.get(stream.iri, (None, now_ms))
+            since[stream.iri] = needed, since_ms if known == needed else now_ms
+            due_ms = since[stream.iri][1] + self._after_ms
+            if now_ms >= due_ms:
+                found.append(record)
+            self.next_ms = min(self.next_ms, max(due_ms, now_ms))
+        self._since = since
+        return found
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget who has waited for too long."""
+        asked = {ask: now_ms if at is None else at for ask, at in self._asked.items()}
+        self._asked = {ask: at for ask, at in asked.items() if now_ms - at < ASKED_MS}
+
+    def asked(self, stream: str, needed: frozenset[str] | None) -> None:
+        """Note that somebody waits for so much."""
+        self._asked[stream, needed] = None
+        self.next_ms = 0

@@ -1,0 +1,318 @@
+"""What may be declared and registered: the embedded engine's own checks, run on an engine without data.
+
+It holds every declaration and query, so that names, graphs, limits and groups are judged by the same code that will
+evaluate the query. A graph that users stored something in is stood for by one triple.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from penstock.replication.replica import declaration_of
+from penstock.services.coordinator.predicate_demand import needs_of
+from penstock.engine.engine_core import EngineCore
+from penstock.engine.intake.declaration import Declaration
+from penstock.engine.limits import Limits
+from penstock.engine.runtime import Runtime
+from penstock.errors import DataError, PenstockError, QueryError
+from penstock.query import functions
+from penstock.query.budget import planning
+from penstock.query.ir import ContinuousQuery
+from penstock.query.parser import parse
+from penstock.rdf.terms import IRI
+from penstock.core import _native as native
+from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from random import Random
+
+    from penstock.services.coordinator.predicate_demand import Needs
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.member import Member
+    from penstock.query.budget import Budget
+    from penstock.query.ir import Statement
+
+Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
+Wanted: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
+"""A stream's IRI, name, settings."""
+Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
+
+
+class Beginning(NamedTuple):
+    """What a stream begins with that may have been declared before: the version of wanted predicates, and how far its
+    topics went (`StreamDeclaration`).
+    """
+
+    wanted: int = 0
+    events_before: tuple[int, ...] = ()
+    tuples_before: tuple[int, ...] = ()
+
+
+class Parsed(NamedTuple):
+    """A parsed text, and the budget that parsing has spent from: planning goes on with it."""
+
+    statement: Statement
+    budget: Budget
+
+
+@dataclass(slots=True)
+class Change:
+    """What a verb changes: `commands` for the spine, in their order; `kept`, by key, for the control topic."""
+
+    commands: list[Command] = field(default_factory=list)
+    kept: dict[str, Kept] = field(default_factory=dict)
+    stopped: list[QueryRegistration] = field(default_factory=list)
+
+    def add(self, other: Change) -> None:
+        """Let another change follow."""
+        self.commands += other.commands
+        self.kept |= other.kept
+        self.stopped += other.stopped
+
+
+def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
+    """Return a runtime without streams and data."""
+    store = native.Store("", 1)
+    return Runtime(EngineCore(store, native.Dictionary(), limits, clock, rng, functions.call))
+
+
+class Registrar:
+    """The declarations and queries in force. Every verb takes its change in and returns it, or raises."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._runtime = empty_runtime(limits or Limits(), lambda: 0, random.Random(0))  # noqa: S311
+        self._groups: dict[Group, int] = {}
+        self.commands = 0
+        self.streams: dict[str, StreamDeclaration] = {}
+        self.queries: dict[str, QueryRegistration] = {}
+        self.needs: dict[str, Needs] = {}  # of queries, by name
+        self.graphs: set[str] = set()
+        self.new_graphs: list[str] = []  # noted since the control topic was last written
+
+    # ---- streams
+    def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
+        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by, `begin`
+        from where on what they hold is its own.
+        """
+        checked = Declaration.checked(iri, **settings)
+        known = self.streams.get(iri)
+        number = self.commands + 1
+        if known is not None:
+            number, begin = known.number, Beginning(known.wanted, known.events_before, known.tuples_before)
+        record = _declaration(number, name or iri, checked, begin=begin)
+        if known is not None:
+            if known != record:
+                raise DataError(f"stream <{iri}> is already declared, otherwise")
+            return Change()
+        if any(other.name == record.name for other in self.streams.values()):
+            raise DataError(f"another stream has the name {record.name!r}")
+        self.restore(record)
+        return Change([record], {f"stream:{iri}": record})
+
+    def declare_all(self, wanted: Iterable[Wanted], begins: Mapping[str, Beginning]) -> Change:
+        """Declare streams; all of them, or none where one cannot be. `begins`: from where on what the topics of streams
+        hold is their own, by IRI.
+        """
+        change, before = Change(), self.commands
+        try:
+            for iri, name, settings in wanted:
+                change.add(self.declare(iri, name, begins.get(iri), **settings))
+        except PenstockError:
+            for command in change.commands:
+                assert isinstance(command, StreamDeclaration)
+                self._runtime.drop_stream(command.iri)
+                del self.streams[command.iri]
+            self.commands = before
+            raise
+        return change
+
+    def drop(self, iri: str) -> Change:
+        """Drop a stream that no query reads. What it has absorbed stays, and may be named."""
+        absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
+        self._runtime.drop_stream(iri)
+        del self.streams[iri]
+        if absorb_into is not None:
+            self.note_graph(absorb_into)
+        return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
+
+    # ---- queries
+    def parse(self, text: str, base: str | None = None) -> Parsed:
+        """Parse a query's text; QueryError where it is none."""
+        limits = self._runtime.core.limits
+        with planning(limits, text) as budget:
+            return Parsed(parse(text, base, limits=limits), budget)
+
+    def register(
+        self,
+        name: str,
+        text: str,
+        base: str | None = None,
+        topic: str | None = None,
+        not_before_ms: int | None = None,
+        *,
+        parsed: Parsed | None = None,
+    ) -> Change:
+        """Register a query; nothing where it stands so already. QueryError where it cannot be one. `parsed`: the text,
+        where `parse` has parsed it.
+        """
+        if self.stands(name, text, base, topic):
+            return Change()
+        parsed = parsed or self.parse(text, base)
+        with planning(self._runtime.core.limits, text, budget=parsed.budget):
+            return self._register(name, parsed.statement, base, topic, not_before_ms)
+
+    def _register(
+        self, name: str, statement: Statement, base: str | None, topic: str | None, not_before_ms: int | None
+    ) -> Change:
+        self._check_derived(statement)
+        member = self._runtime.registry.register(statement, name, base)
+        change = self._publish(member)
+        number = self._number()
+        group = self._groups.setdefault(member.group, number)
+        streams = tuple(stream.iri for stream in member.group.streams)
+        publishes = None if member.group.publishes is None else member.group.publishes.iri
+        grid = member.group.grid
+        record = QueryRegistration(
+            number,
+            name,
+            statement.text,
+            group,
+            streams,
+            base,
+            topic,
+            publishes,
+            not_before_ms,
+            steps=() if grid is None else grid.steps,
+            starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
+        )
+        self.queries[name], self.needs[name] = record, needs_of(statement)
+        change.add(Change([record], {f"query:{name}": record}))
+        return change
+
+    def _check_derived(self, statement: Statement) -> None:
+        """A declared stream that queries read cannot become another one under them."""
+        if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
+            return
+        stream = self._runtime.streams.get(statement.name)
+        if stream.publisher is None and stream.readers:
+            message = f"stream <{statement.name}> has readers already: register the query that publishes it first"
+            raise QueryError(message, 1, 1, statement.name, statement.text)
+
+    def _publish(self, member: Member) -> Change:
+        """Declare the stream that a query publishes; its batch is the query's, the rest may have been declared."""
+        stream = member.group.publishes
+        if stream is None:
+            return Change()
+        record = _declaration(self._number(), stream.iri, stream.declaration, member.name)
+        self.streams[stream.iri] = record
+        return Change([record], {f"stream:{stream.iri}": record})
+
+    def replace(
+        self,
+        name: str,
+        text: str,
+        base: str | None = None,
+        topic: str | None = None,
+        not_before_ms: int | None = None,
+        *,
+        parsed: Parsed | None = None,
+    ) -> Change:
+        """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
+        known, before = self.queries.get(name), self.commands
+        if known is None or self.stands(name, text, base, topic):
+            return self.register(name, text, base, topic, not_before_ms, parsed=parsed)
+        if known.publishes is not None:
+            message = f"query {name} publishes a stream: stop it before another takes its name"
+            raise QueryError(message, 1, 1, name, text)
+        change = self.stop(name)
+        try:
+            change.add(self.register(name, text, base, topic, not_before_ms, parsed=parsed))
+        except PenstockError:
+            self.commands = before
+            self.restore(known)
+            raise
+        return change
+
+    def stop(self, name: str) -> Change:
+        """Stop a query; nothing where there is none of that name."""
+        if name not in self.queries:
+            return Change()
+        member = self._runtime.registry.members[name]
+        group = member.group
+        self._runtime.stop(member)
+        stopped = self.queries.pop(name)
+        del self.needs[name]
+        if not any(True for _ in group.cohorts):
+            self._groups.pop(group, None)
+        gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
+        for iri in gone:
+            del self.streams[iri]
+        kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
+        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept}, [stopped])
+
+    def stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
+        """Whether a query stands just so."""
+        known = self.queries.get(name)
+        return known is not None and (known.text, known.base, known.topic) == (text, base, topic)
+
+    def _number(self) -> int:
+        self.commands += 1
+        return self.commands
+
+    def note_graph(self, iri: str) -> None:
+        """Note that something is stored in a named graph."""
+        if iri in self.graphs:
+            return
+        self.graphs.add(iri)
+        self.new_graphs.append(iri)
+        core = self._runtime.core
+        term = np.array([core.dictionary.intern(IRI, iri)], np.uint64)
+        core.dictionary.keep(term)
+        core.store.commit(term, term, term, term)
+
+    # ---- commands of before
+    def restore(self, record: StreamDeclaration | QueryRegistration) -> None:
+        """Take in a command that is in the log. Call in the order of their numbers."""
+        self.commands = max(self.commands, record.number)
+        if isinstance(record, StreamDeclaration):
+            self._runtime.streams.declare(declaration_of(record))
+            self.streams[record.iri] = record
+            return
+        statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
+        member = self._runtime.registry.register(statement, record.name, record.base, stands=True)
+        self._groups[member.group] = record.group
+        self.queries[record.name], self.needs[record.name] = record, needs_of(statement)
+
+    def restored(self) -> None:
+        """End the derived streams whose queries were stopped before. Call once all commands are restored."""
+        published = {record.publishes for record in self.queries.values()}
+        for iri, record in self.streams.items():
+            if record.publisher is not None and iri not in published:
+                stream = self._runtime.streams.get(iri)
+                stream.publisher, stream.ended = record.publisher, True
+
+
+def _declaration(
+    number: int, name: str, checked: Declaration, publisher: str | None = None, begin: Beginning | None = None
+) -> StreamDeclaration:
+    return StreamDeclaration(
+        number,
+        checked.iri,
+        name,
+        checked.batch_ms,
+        checked.lateness_ms,
+        checked.timing == "all",
+        () if checked.timing == "all" else checked.timing,
+        checked.retention_ms,
+        checked.idle_timeout_ms,
+        checked.max_ahead_ms,
+        checked.absorb_into,
+        checked.slice_mb,
+        publisher,
+        *(begin or Beginning()),
+    )

@@ -1,0 +1,84 @@
+"""The coordinator's process: its verbs over HTTP, beside health and metrics."""
+
+from __future__ import annotations
+
+import sys
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.errors import NotActiveError
+from penstock.services.coordinator.http_routes import routes
+from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
+from penstock.runtime.cluster_settings import ClientSettings, topics_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.metrics import Metrics
+
+
+class CoordinatorSettings(ClientSettings):
+    """Settings of a coordinator."""
+
+    discard_after_s: float = Field(
+        60.0, ge=0, description="adaptors discard timing predicates that no query has looked at for so long; 0 = none"
+    )
+
+
+class LockedCoordinator:
+    """A coordinator whose steps and verbs keep out of each other's way."""
+
+    def __init__(self, coordinator: Coordinator, lock: Lock) -> None:
+        self._coordinator = coordinator
+        self._lock = lock
+
+    def step(self, timeout_s: float) -> bool:
+        """Step; the wait is outside of verbs' way as far as the lock is free between steps."""
+        with self._lock:
+            return self._coordinator.step(timeout_s)
+
+    def close(self) -> None:
+        """Step back for good."""
+        self._coordinator.close()
+
+
+def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
+    """Open the core: on standby until it is elected."""
+    settings, lock = context.settings, Lock()
+    dictionaries = settings.dictionaries.split(",")
+    terms = FlightTerms(dictionaries)
+    coordinator = Coordinator(
+        context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
+    )
+    context.routes.extend(routes(coordinator, lock, dictionaries))
+    ignored = Tally(context.metrics.ignored)
+    context.observers.append(lambda: ignored.reach(coordinator.ignored))
+    context.observers.append(lambda: _observe(coordinator, context.metrics))
+    return LockedCoordinator(coordinator, lock)
+
+
+def _observe(coordinator: Coordinator, metrics: Metrics) -> None:
+    try:
+        queries, streams = len(coordinator.queries), len(coordinator.streams)
+    except NotActiveError:
+        metrics.active.set(0)
+        return
+    metrics.active.set(1)
+    metrics.queries.set(queries)
+    metrics.streams.set(streams)
+
+
+def _discard_after_ms(settings: CoordinatorSettings) -> int | None:
+    return round(settings.discard_after_s * 1000) or None
+
+
+def main() -> int:
+    """Run the service."""
+    return run("coordinator", CoordinatorSettings, open_coordinator)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Registration by topic: users' records in the streams and queries topics become the coordinator's verbs.
+
+| topic | key | value | headers |
+| --- | --- | --- | --- |
+| streams | the stream's name | JSON: `iri` and settings; none: drop it | |
+| queries | the query's name | its text; none: stop it | `base`, `topic` |
+
+A record of a query that stands with another text takes its place: compaction may have removed what was in between.
+Each record is processed once: the coordinator's state in the control topic has the positions, written in the
+transaction of what came of the record. (Brokers forget a consumer group's offsets after some days without members.)
+A refused record changes nothing; the status topic says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.services.coordinator.active_state import MAX_NAME_BYTES, MAX_REQUEST_BYTES
+from penstock.replication.status_topic import accepted_record, refused_record
+from penstock.engine.intake.declaration import check_settings
+from penstock.errors import DataError, LimitError, NotYetError, QueryError, UnknownStreamError
+from penstock.json_text import parse_json
+from penstock.log import START, Partition, Record, TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.services.coordinator.active_state import Active
+    from penstock.services.coordinator.registrar import Wanted
+    from penstock.replication.status_topic import StatusView
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.log import Log, Message, Reader
+
+REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
+"""What is the asker's fault."""
+_POLL = 200  # requests of one step
+_CATCH_UP_S = 0.05
+
+
+def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
+    """Return a declaration's IRI and settings; DataError where the text is none."""
+    return _declaration(parse_json(body, "the declaration"))
+
+
+def declarations_of_json(body: bytes) -> list[Wanted]:
+    """Return the declarations of an object that has them by streams' names; DataError where the text is none."""
+    found = parse_json(body, "the declaration")
+    if not isinstance(found, dict):
+        raise DataError("declarations are a JSON object, by streams' names")
+    return [(iri, name, settings) for name, value in found.items() for iri, settings in [_declaration(value)]]
+
+
+def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(found, dict) or not isinstance(found.get("iri"), str):
+        raise DataError('a declaration is a JSON object with "iri"')
+    settings = {name: value for name, value in found.items() if name != "iri"}
+    check_settings(settings)
+    return found["iri"], settings
+
+
+class Requests:
+    """What users have asked for by topic, as the active coordinator reads it. `positions`: from where on, by topic."""
+
+    def __init__(self, log: Log, topics: ClusterTopics, status: StatusView, positions: Mapping[str, int]) -> None:
+        self._log = log
+        self._names = topics.names
+        self._status = status
+        self._positions = positions
+        self._held: list[Message] = []  # queries whose turn has not come: the first waits for adaptors
+        self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
+
+    def _reader(self, topic: str) -> Reader:
+        return self._log.reader({Partition(topic): self._positions.get(topic, START)})
+
+    def step(self, active: Active) -> bool:
+        """Do what was asked for; a query after the streams that were declared before it, and once adaptors let through
+        what it looks at: those behind it wait. LogError: begin anew.
+        """
+        streams, queries = self._streams.poll(_POLL), [] if self._held else self._queries.poll(_POLL)
+        self._declare(active, streams)
+        if queries:
+            partition = Partition(self._names.streams)
+            end = self._log.spans([partition])[partition].end
+            while self._streams.positions()[partition] < end and not self._streams.caught_up():
+                self._declare(active, self._streams.poll(_POLL, _CATCH_UP_S))
+        self._held += queries
+        while self._held:
+            try:
+                self._take(active, self._held[0], "query", lambda name, m: _register(active, name, m))
+            except NotYetError:
+                break
+            del self._held[0]
+        return bool(streams or queries)
+
+    def _declare(self, active: Active, messages: list[Message]) -> None:
+        if self._declared_together(active, messages):
+            return
+        for message in messages:
+            self._take(active, message, "stream", lambda name, m: _declare(active, name, m))
+
+    def _declared_together(self, active: Active, messages: list[Message]) -> bool:
+        """Take many declarations in one transaction; False, and nothing done, where they have to be told apart."""
+        wanted = []
+        for message in messages:
+            name = (message.key or b"").decode("utf-8", "replace")
+            if not name or len(message.key or b"") > MAX_NAME_BYTES:
+                return False
+            if message.value is None or len(message.value) > MAX_REQUEST_BYTES:
+                return False
+            if self._status.refused("stream", name):
+                return False
+            try:
+                iri, settings = declaration_of_json(message.value)
+            except DataError:
+                return False
+            wanted.append((iri, name, settings))
+        if len(wanted) < 2:
+            return False
+        try:
+            with active.riding([], {messages[-1].topic: messages[-1].offset + 1}):
+                active.declare(wanted)
+        except REFUSALS:
+            _check_ahead(active)
+            return False
+        return True
+
+    def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
+        """Run one request, in a transaction with its offset."""
+        source = f"{message.topic}/{message.partition}/{message.offset}"
+        consumed = {message.topic: message.offset + 1}
+        key = message.key or b""
+        name = key.decode("utf-8", "replace") if 0 < len(key) <= MAX_NAME_BYTES else source
+        cleared = [accepted_record(self._names, kind, name)] if self._status.refused(kind, name) else []
+        try:
+            with active.riding(cleared, consumed):
+                if not key:
+                    raise DataError(f"a {kind} without a name: the record has no key")
+                if len(key) > MAX_NAME_BYTES:
+                    raise LimitError(f"a {kind}'s name of {len(key)} bytes (MAX_NAME_BYTES is {MAX_NAME_BYTES})")
+                if message.value is not None and len(message.value) > MAX_REQUEST_BYTES:
+                    raise LimitError(f"{len(message.value)} bytes (MAX_REQUEST_BYTES is {MAX_REQUEST_BYTES})")
+                verb(name, message)
+        except REFUSALS as error:
+            refused: list[Record] = [refused_record(self._names, kind, name, source, error), *self._status.surplus()]
+            with active.riding(refused, consumed):
+                pass
+            _check_ahead(active)
+
+    def close(self) -> None:
+        """Let go."""
+        self._streams.close()
+        self._queries.close()
+
+
+def _check_ahead(active: Active) -> None:
+    """TransientError where a refused request has changed what is in memory: that is read again."""
+    if active.ahead:
+        raise TransientError("the coordinator's state is ahead of the log: it is read again")
+
+
+def _declare(active: Active, name: str, message: Message) -> None:
+    if message.value is not None:
+        iri, settings = declaration_of_json(message.value)
+        active.declare([(iri, name, settings)])
+        return
+    for record in list(active.registrar.streams.values()):
+        if record.name == name:
+            active.drop(record.iri)
+
+
+def _register(active: Active, name: str, message: Message) -> None:
+    if message.value is None:
+        active.stop(name)
+        return
+    headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
+    text = _text("the query", message.value)
+    active.register(name, text, headers.get("base"), headers.get("topic"), replace=True)
+
+
+def _text(what: str, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{what} is no UTF-8: {error}") from error

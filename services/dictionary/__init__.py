@@ -1,0 +1,1 @@
+"""The dictionary: durable ids of terms over Arrow Flight. `python -m penstock.services.dictionary` runs it."""

@@ -1,0 +1,191 @@
+"""The dictionary service: gives ids to terms, and every id is durable in the dictionary topic before anybody sees it.
+
+The native dictionary is its store; `known_terms` reads the topic.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.term_ids.term_tables import MAX_TERMS
+from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.errors import DataError, LimitError, StorageError
+from penstock.log import Record, TransientError
+from penstock.rdf.terms import BLANK, check_term_size, term_bytes
+from penstock.core import _native as native
+from penstock.wire import DictionaryEntry, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.log import Log
+    from penstock.core._native import TermTuple
+
+MAX_REQUEST_BYTES = 64 << 20
+"""Bytes of terms that one request may carry, and one answer."""
+_DECODED_AT_ONCE = 16  # terms of an answer that are made before its size is looked at again
+_KEY_BYTES = 32
+_BLANKS = 4_096  # blank nodes are reserved in the topic so many at a time
+_BLANK_KEY = b"blank nodes"
+_TRIES = 5
+
+
+class DictionaryService:
+    """The active instance. Opening it fences the one before; every call of that one raises FencedError from then on.
+
+    `known`: what this process has read of the topic already; it is the service's from here on.
+    """
+
+    def __init__(
+        self, log: Log, topics: ClusterTopics, timeout_s: float = 300.0, known: KnownTerms | None = None
+    ) -> None:
+        self._topic = topics.names.dictionary
+        self._writer = log.transactional(f"{topics.names.prefix}.dictionary")
+        self.known = known or KnownTerms(log, topics.names)
+        self._catch_up(timeout_s)
+        self._terms = self.known.terms
+        self._decoder = native.LocalTerms(self._terms)
+        self._terms.reserve_blanks(self.known.reserved)
+        self._broken = False  # it may hold terms that are not durable
+
+    def _catch_up(self, timeout_s: float) -> None:
+        """Read all that is durable; from here on this process knows what is added. StorageError where terms are lost.
+
+        Brokers that crashed may show less than they had promised until somebody writes; and what is written tells
+        where the topic ends.
+        """
+        self.known.finish(timeout_s)
+        if self.known.position < self.known.promised:
+            self._writer.commit([self._reservation(self.known.reserved)])
+            self.known.finish(timeout_s)
+        if self.known.position < self.known.promised:
+            raise StorageError(
+                f"a snapshot of the dictionary reflects offset {self.known.promised} of {self._topic}, which ends "
+                f"at {self.known.position}: it lost terms, or is another one"
+            )
+        self.known.close()
+
+    def _reservation(self, reserved: int) -> Record:
+        entry = DictionaryEntry(reserved, BLANK, "", "", "")
+        return Record(self._topic, encode(entry), _BLANK_KEY)
+
+    def __len__(self) -> int:
+        return self._terms.size()
+
+    def encode(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of terms, durable by now. TransientError, and nothing is given out, where the log is away."""
+        self._check_whole()
+        _check_number(terms)
+        fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))
+        _check_terms(fresh)
+        if native.next_slot(self._terms) + len(fresh) > native.PRIVATE_SLOTS:
+            raise LimitError(f"the cluster has used up its ids: {native.PRIVATE_SLOTS - 1} terms")
+        blanks = len({term[1] for term in terms if term[0] == BLANK})
+        self._make_durable(fresh, blanks)
+        return self._terms.intern_many(terms)
+
+    def find(self, terms: Sequence[TermTuple]) -> Ids:
+        """Return the ids of IRIs and literals, 0 where they have none yet. Makes nothing."""
+        self._check_whole()
+        _check_number(terms)
+        return self._terms.find_many(terms)
+
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise StorageError("this dictionary could not write its log, and is over")
+
+    def snapshot(self, folder: Path) -> None:
+        """Write the files of a snapshot into a folder."""
+        self._check_whole()
+        self.known.write(folder)
+
+    def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
+        """Intern new terms and write them. An id that is interned and not durable must not be seen: where the write
+        fails after some tries, or anything else does, the instance is over.
+        """
+        needed = self._terms.blank_count() + blanks
+        reserves = needed > self.known.reserved
+        if reserves and needed + _BLANKS > OWN_BLANKS:
+            raise LimitError("the cluster has used up its blank nodes")
+        if not fresh and not reserves:
+            return
+        self._broken = True
+        records = [self._entry(term) for term in fresh]
+        if reserves:
+            self.known.reserved = needed + _BLANKS
+            records.append(self._reservation(self.known.reserved))
+        self._terms.keep(np.array([self._terms.find(*term) for term in fresh], np.uint64))
+        self._commit(records)
+        self._broken = False
+
+    def _entry(self, term: TermTuple) -> Record:
+        """Intern a term; return its record."""
+        signed = int(np.uint64(self._terms.intern(*term)).astype(np.int64))
+        return Record(self._topic, encode(DictionaryEntry(signed, *term)), record_key(term))
+
+    def _commit(self, records: Sequence[Record]) -> None:
+        for attempt in range(_TRIES):
+            try:
+                offsets = self._writer.commit(records)
+            except TransientError as error:
+                if attempt + 1 == _TRIES:
+                    raise StorageError(f"the dictionary cannot write its log: {error}") from error
+            else:
+                self.known.wrote(offsets)
+                return
+
+    def decode(self, ids: Ids) -> list[TermTuple]:
+        """Return the terms of ids; DataError for one that names nothing, LimitError where the answer is too large."""
+        self._check_whole()
+        _check_number(ids)
+        self._terms.check(ids)
+        found: list[TermTuple] = []
+        size = 0
+        for first in range(0, len(ids), _DECODED_AT_ONCE):
+            part = [term for term in self._decoder.decode(ids[first : first + _DECODED_AT_ONCE]) if term is not None]
+            size += sum(map(term_bytes, part))
+            if size > MAX_REQUEST_BYTES:
+                raise LimitError(f"an answer of more than {MAX_REQUEST_BYTES} bytes (MAX_REQUEST_BYTES): ask for less")
+            found += part
+        if len(found) != len(ids):
+            raise DataError("id 0 is no term")
+        return found
+
+    def close(self) -> None:
+        """Release the writer."""
+        self._writer.close()
+
+
+def record_key(term: TermTuple) -> bytes:
+    """Return the key of a term's record: of fixed size, and unequal for unequal terms, since compaction keeps one
+    record for each key.
+    """
+    digest = blake2b(digest_size=_KEY_BYTES)
+    for part in term:
+        data = str(part).encode()
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()
+
+
+def _check_number(terms: Sequence[TermTuple] | Ids) -> None:
+    if len(terms) > MAX_TERMS:
+        raise LimitError(f"{len(terms)} terms in one request (MAX_TERMS is {MAX_TERMS})")
+
+
+def _check_terms(terms: Sequence[TermTuple]) -> None:
+    """DataError for a term that is none or too large, LimitError where all are together."""
+    size = 0
+    for term in terms:
+        check_term_size(term)
+        native.check_term(*term)
+        size += term_bytes(term)
+    if size > MAX_REQUEST_BYTES:
+        raise LimitError(f"{size} bytes of terms in one request (MAX_REQUEST_BYTES is {MAX_REQUEST_BYTES})")

@@ -1,0 +1,147 @@
+"""A dictionary instance as a process: on standby, reading along, until it is elected; then it serves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.replication.election import Election
+from penstock.services.dictionary.flight_server import DictionaryServer
+from penstock.replication.heartbeats import HeartbeatSender
+from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.errors import StorageError
+from penstock.log import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.engine.checkpoint.data_directory import DataDirectory
+    from penstock.errors import PenstockError
+    from penstock.log import Log
+    from penstock.log.clock import Clock
+
+
+_log = logging.getLogger("penstock.dictionary")
+
+
+class DictionaryNode:
+    """One instance. `location`: where it answers, as `grpc://host:port` (port 0 = any; `port` says which).
+
+    `directory`: for snapshots, one every `every_s` seconds in which something was added; None = every start reads the
+    whole topic.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        instance: str,
+        location: str,
+        clock: Clock,
+        directory: DataDirectory | None = None,
+        every_s: float = 60.0,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._directory = directory
+        self._every_s = every_s
+        self._now = now
+        self._due = now() + every_s
+        self.unsaved: str | None = None  # why the last snapshot could not be written
+        self._election = Election(log, topics, "dictionary")
+        self._known = self._open()
+        self._saved = self._known.position
+        self._service: DictionaryService | None = None
+        self._server = DictionaryServer(location, lambda: self._service)
+        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "dictionary", instance)
+        self.last_error: str | None = None  # why this instance last stepped back, or could not take over
+
+    def _open(self) -> KnownTerms:
+        snapshot = None if self._directory is None else self._directory.current()
+        return KnownTerms(self._log, self._topics.names, snapshot)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.port)
+
+    @property
+    def active(self) -> bool:
+        """Whether this instance serves."""
+        return self._service is not None
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the terms that it knows."""
+        return int(self._known.terms.bytes())
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Take over or step back where that is due; read along on standby; make a snapshot where it is time."""
+        self._heartbeat_sender.beat()
+        if (broken := self._server.broken) is not None:
+            self._failed("steps back", broken)
+            self._step_back()
+        try:
+            read = self._service is None and self._known.read()
+            leads = self._election.leads(0.0 if read else timeout_s)
+            if leads and self._service is None:
+                service = DictionaryService(self._log, self._topics, known=self._known)
+                with self._server.lock:
+                    self._service = service
+                self.last_error = None
+                return True
+        except TransientError as error:
+            self._failed("waits for the log", error)
+            return False
+        if not leads and self._service is not None:
+            self._step_back()
+        self._save_if_due()
+        return read
+
+    def _failed(self, what: str, error: PenstockError) -> None:
+        """Log a failure, once for as long as it stays the same."""
+        reason = f"{type(error).__name__}: {error}"
+        if reason != self.last_error:
+            _log.error("the dictionary %s: %s", what, reason)
+        self.last_error = reason
+
+    def _save_if_due(self) -> None:
+        if self._directory is None or self._now() < self._due or self._known.position == self._saved:
+            return
+        self._due = self._now() + self._every_s
+        try:
+            folder = self._directory.begin()
+            with self._server.lock:  # nothing is given out meanwhile
+                if self._service is not None:
+                    self._service.snapshot(folder)
+                else:
+                    self._known.write(folder)
+                saved = self._known.position
+            self._directory.publish(folder)
+        except (OSError, StorageError) as error:  # the one before stays in force: a restart reads more of the topic
+            self.unsaved = f"{self._directory.path}: no snapshot could be written: {error}"
+            return
+        self._saved, self.unsaved = saved, None
+
+    def _step_back(self) -> None:
+        """What this instance has interned may not be durable: read again what is."""
+        with self._server.lock:
+            service, self._service, self._server.broken = self._service, None, None
+        if service is not None:
+            service.close()
+            self._known = self._open()
+            self._saved = self._known.position
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        with self._server.lock:
+            service, self._service = self._service, None
+        if service is not None:
+            service.close()
+        self._known.close()
+        self._election.close()

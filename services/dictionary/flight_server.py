@@ -1,0 +1,85 @@
+"""The dictionary's Flight server: answers batched look-ups in columns.
+
+One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
+keep their class. Requests are not authenticated: the port belongs in the cluster's own network. The server checks every
+request as it reads it (`flight_requests`).
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import flight
+
+from penstock.services.dictionary.flight_requests import Requests
+from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, TERMS, table_terms, terms_table
+from penstock.errors import DataError, LimitError, PenstockError
+from penstock.log import TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.services.dictionary.dictionary import DictionaryService
+
+_VERB_BYTES = 16
+
+
+class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
+    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer."""
+
+    def __init__(self, location: str, active: Callable[[], DictionaryService | None]) -> None:
+        super().__init__(location)
+        self._active = active
+        self._requests = Requests()
+        self.lock = Lock()
+        self.broken: PenstockError | None = None
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,  # noqa: ARG002
+        descriptor: flight.FlightDescriptor,
+        reader: flight.MetadataRecordBatchReader,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        """Answer one request."""
+        verb = descriptor.command[:_VERB_BYTES].decode("utf-8", "replace")
+        if verb not in (ENCODE, FIND, DECODE):
+            raise _refused(DataError(f"unknown verb {verb!r}"))
+        try:
+            with self._requests.reading() as intake:
+                found = self._found(verb, intake.table(reader, IDS if verb == DECODE else TERMS))
+        except (DataError, LimitError) as error:
+            raise _refused(error) from error
+        except TransientError as error:
+            raise flight.FlightUnavailableError(str(error)) from error
+        writer.begin(found.schema)
+        writer.write_table(found)
+
+    def _found(self, verb: str, table: pa.Table) -> pa.Table:
+        """Ask the service. Where its log fails, what it holds may not be durable: it answers no more."""
+        with self.lock:
+            service = self._active()
+            if service is None or self.broken is not None:
+                raise flight.FlightUnavailableError("this dictionary is on standby")
+            try:
+                return self._answer(service, verb, table)
+            except (DataError, LimitError):
+                raise
+            except PenstockError as error:  # fenced; or the write failed
+                self.broken = error
+                raise flight.FlightUnavailableError(f"this dictionary ends: {error}") from error
+
+    @staticmethod
+    def _answer(service: DictionaryService, verb: str, table: pa.Table) -> pa.Table:
+        if verb == ENCODE:
+            return pa.table([pa.array(service.encode(table_terms(table)))], schema=IDS)
+        if verb == FIND:
+            return pa.table([pa.array(service.find(table_terms(table)))], schema=IDS)
+        return terms_table(service.decode(table.column("id").to_numpy().astype(np.uint64)))
+
+
+def _refused(error: PenstockError) -> flight.FlightServerError:
+    return flight.FlightServerError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,112 @@
+"""The dictionary topic as a process has read it: what a standby keeps warm, and what snapshots hold.
+
+Ids are slots in order of arrival, so reading the topic from its start gives every term its id again; that this is so
+is checked entry by entry. A snapshot is the native dictionary's file with the offset that it reflects.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.checkpoint.data_directory import read_json
+from penstock.errors import StorageError
+from penstock.log import START, Partition, TransientError
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DICTIONARY
+from penstock.rdf.terms import BLANK
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.log import Log, Message
+    from penstock.log.topics import TopicNames
+    from penstock.wire import DictionaryEntry
+
+_POLL = 10_000
+_VERSION = 1
+_FILE, _STATE = "dictionary.bin", "dictionary.json"
+
+
+class KnownTerms:
+    """`terms` after everything before `position`; blank nodes below `reserved` may be in use.
+
+    `promised`: a snapshot of this process reflected the topic up to there. The brokers may show less after a crash of
+    theirs, until they have settled the last transactions: then all is read from the topic, which has the last word.
+    """
+
+    def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
+        self.terms = native.Dictionary()
+        self.reserved = 0
+        self.position = START
+        self.promised = START
+        self._records = InternalRecords(log, names)
+        self._partition = Partition(names.dictionary)
+        if snapshot is not None:
+            self._load(log, snapshot)
+        self._reader = log.reader({self._partition: self.position})
+
+    def _load(self, log: Log, snapshot: Path) -> None:
+        state = read_json(snapshot / _STATE)
+        if state.get("version") != _VERSION or state.get("topic") != self._partition.topic:
+            raise StorageError(f"{snapshot}: of another version of the format, or of another cluster")
+        self.promised = state["position"]
+        if self.promised > log.spans([self._partition])[self._partition].end:
+            return
+        self.terms.load(str(snapshot / _FILE))
+        if self.terms.size() != state["terms"]:
+            raise StorageError(f"{snapshot}: {self.terms.size()} terms in place of {state['terms']}")
+        self.reserved, self.position = state["reserved"], state["position"]
+
+    def read(self, timeout_s: float = 0.0) -> bool:
+        """Take in what has come; returns whether there was anything."""
+        messages = self._reader.poll(_POLL, timeout_s)
+        read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
+        entries: list[tuple[Message, DictionaryEntry]] = [
+            (message, entry) for message, entry in read if entry is not None
+        ]
+        self.reserved = max([self.reserved, *(entry.id for _, entry in entries if entry.kind == BLANK)])
+        named = [(message, entry) for message, entry in entries if entry.kind != BLANK]
+        found = self.terms.intern_many([(e.kind, e.lexical, e.datatype, e.lang) for _, e in named])
+        said = np.array([entry.id for _, entry in named], np.int64).astype(np.uint64)
+        for i in np.flatnonzero(found != said).tolist():
+            message, entry = named[i]
+            where = f"{message.topic}, offset {message.offset}"
+            raise StorageError(f"{where}: {entry.lexical!r} has id {entry.id}, not {int(found[i])}")
+        if messages:
+            self.position = messages[-1].offset + 1
+        return bool(messages)
+
+    def finish(self, timeout_s: float) -> None:
+        """Read to the end as it is now."""
+        self._reader.assign({self._partition: self.position})
+        deadline = time.monotonic() + timeout_s
+        while not self._reader.caught_up():
+            self.read(min(timeout_s, 0.05))
+            if time.monotonic() > deadline and not self._reader.caught_up():
+                raise TransientError(f"the dictionary's log was not read to its end within {timeout_s} s")
+
+    def wrote(self, offsets: Sequence[int]) -> None:
+        """Note what this process has added itself, which it need not read."""
+        self.position = max(offsets) + 1
+
+    def write(self, folder: Path) -> None:
+        """Write a snapshot's files. Everything known must be durable in the topic."""
+        state = {
+            "version": _VERSION,
+            "topic": self._partition.topic,
+            "position": self.position,
+            "reserved": self.reserved,
+            "terms": self.terms.size(),
+        }
+        self.terms.save(str(folder / _FILE))
+        (folder / _STATE).write_text(json.dumps(state), encoding="utf-8")
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()

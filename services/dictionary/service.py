@@ -1,0 +1,62 @@
+"""The dictionary's process. Of several, one is active and answers; the others wait."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # noqa: TC003 - pydantic reads it
+
+from pydantic import Field
+
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.engine.checkpoint.data_directory import DataDirectory
+from penstock.runtime import Context, run
+from penstock.runtime.cluster_settings import ClusterSettings, topics_of
+
+
+class DictionarySettings(ClusterSettings):
+    """Settings of a dictionary."""
+
+    data_dir: Path | None = Field(None, description="for snapshots; none = every start reads the whole topic")
+    checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
+    listen: str = Field("127.0.0.1:0", description="host:port where look-ups are answered; port 0 = any")
+
+
+class SnapshotDictionary:
+    """A node and its directory."""
+
+    def __init__(self, context: Context[DictionarySettings]) -> None:
+        settings, topics = context.settings, topics_of(context)
+        location = f"grpc://{settings.listen}"
+        self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
+        self.node = DictionaryNode(
+            context.log, topics, settings.instance, location, context.clock, self._directory, settings.checkpoint_s
+        )
+
+    def step(self, timeout_s: float) -> bool:
+        """Step."""
+        return self.node.step(timeout_s)
+
+    def close(self) -> None:
+        """Let go; what no snapshot has is in the log."""
+        self.node.close()
+        if self._directory is not None:
+            self._directory.close(clean=True)
+
+
+def open_dictionary(context: Context[DictionarySettings]) -> SnapshotDictionary:
+    """Open the core: on standby until it is elected."""
+    made = SnapshotDictionary(context)
+    context.observers.append(lambda: context.metrics.active.set(made.node.active))
+    context.observers.append(lambda: context.metrics.memory.labels("terms").set(made.node.bytes))
+    context.health.check("snapshot", lambda: made.node.unsaved)
+    context.logger.info("answering", port=made.node.port)
+    return made
+
+
+def main() -> int:
+    """Run the service."""
+    return run("dictionary", DictionarySettings, open_dictionary)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

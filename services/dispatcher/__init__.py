@@ -1,0 +1,1 @@
+"""The dispatcher: event time, closed batches. Run: `python -m penstock.services.dispatcher`."""

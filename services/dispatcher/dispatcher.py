@@ -1,0 +1,338 @@
+"""The dispatcher: owns event time, and writes closed batches to all shards (ADR 22).
+
+One transaction a step holds all batches that closed, for all shards, what was refused, and the dispatcher's own state:
+how far each tuples topic is read is part of that state. So a restart, from the compacted topic of states, finds itself
+where the last transaction left it, and neither closes a batch twice nor takes anything for late that was not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.engine.intake.streams import NEVER
+from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.services.dispatcher.output_records import batch_records, refused_records
+from penstock.services.dispatcher.idle_partitions import IdlePartitions
+from penstock.services.dispatcher.stream_time import MAX_BATCH_TUPLES, StreamTime, Tallies
+from penstock.log import LogError, Partition, Record, Topic, TransientError
+from penstock.log.sizes import wire_bytes
+from penstock.log.view import Lookup, records_behind
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import DISPATCHER, TUPLES
+from penstock.wire import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.services.dispatcher.stream_time import Refused
+    from penstock.log import Log, Message, Reader
+    from penstock.log.clock import Clock
+    from penstock.log.topics import TopicNames
+    from penstock.wire import DispatcherState, StreamDeclaration, Tuples
+
+POLL_RECORDS = 1_000
+"""Records of tuples that one step takes in at most."""
+TRANSACTION_BYTES = 64 << 20
+"""A transaction ends behind the batch, or the refused events, with which it comes to more: a batch is in one alone."""
+OPEN_BYTES = 256 << 20
+"""Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
+GROWTH_MS = 5_000
+"""How often it is asked whether a topic has gained partitions."""
+OPENING_S = 60.0
+"""How long opening may read each of its topics before it is a TransientError."""
+
+
+class Dispatcher:
+    """The active instance. Opening it fences the one before, which gets FencedError from its next transaction.
+
+    `adaptor_group`: whose progress tells whether a silent partition has anything on the way.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        names: TopicNames,
+        shards: int,
+        clock: Clock,
+        adaptor_group: str,
+        opening_s: float = OPENING_S,
+        max_batch_tuples: int = MAX_BATCH_TUPLES,
+    ) -> None:
+        self._max_batch_tuples = max_batch_tuples
+        self._log, self._names, self._shards, self._clock = log, names, shards, clock
+        self._opening_s = opening_s
+        log.create([Topic(names.dispatcher, 1, "compact")])
+        self._writer = log.transactional(f"{names.prefix}.dispatcher")
+        self._declared = DeclaredStreams(log, names, opening_s)
+        self._reader: Reader = log.reader()
+        self._lookup = Lookup(log)
+        self._records = InternalRecords(log, names)
+        self._streams: dict[str, StreamTime] = {}
+        self._by_topic: dict[str, StreamTime] = {}
+        self._idle_partitions = IdlePartitions(log, names, adaptor_group)
+        self._next_growth_ms = 0
+        self._touched: dict[str, StreamTime] = {}  # since what they closed was last collected
+        self._highest_ms = NEVER  # watermark of all streams
+        self._fresh: dict[Partition, int] = {}  # from where tuples of new streams are to be read
+        self._saved = self._read_states()
+        self._unread: deque[Message] = deque()  # that were polled, and not taken yet
+        self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
+        self._refused_bytes = 0  # at most
+        self._copies: dict[str, list[Record]] = {}  # of refused events, by stream, that are not in the outbox
+        self._outbox: list[Record] = []
+        self._outbox_bytes = 0
+        self.batches = self.late = self.dead = self.transactions = 0
+        self._gone = Tallies()
+        self._follow()
+
+    @property
+    def streams(self) -> dict[str, StreamTime]:
+        """Event time of each declared stream, by IRI."""
+        return self._streams
+
+    def tallies(self) -> Tallies:
+        """Return what was taken in, of all streams since the start; may be asked from another thread."""
+        return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
+
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Take in what has come within the time, and write what is due. Returns whether there was anything.
+
+        TransientError: nothing was written; call again. Any other LogError: this instance is over.
+        """
+        if self._outbox or self._touched:  # of a step that was not finished
+            self._write()
+        if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
+            self._follow()
+        wall_ms = self._clock.now_ms()
+        self._look_for_growth(wall_ms)
+        self._read_on()
+        if not self._unread:
+            self._unread += self._reader.poll(POLL_RECORDS, timeout_s)
+        wall_ms, worked = self._clock.now_ms(), bool(self._unread)
+        while self._unread and self._refused_bytes < TRANSACTION_BYTES:
+            self._take(self._unread[0], wall_ms)
+            self._unread.popleft()
+        if not self._unread:  # else a partition is not silent, though its topic has been read to its end
+            for stream in self._idle_partitions.look(self._streams, self._reader, wall_ms):
+                self._note(stream)
+        for stream in self._idle_partitions.heartbeats(self._highest_ms, wall_ms):
+            self._note(stream)
+        self._write()
+        return worked
+
+    def lag(self) -> dict[str, int]:
+        """Return how many records of each tuples topic are still to be read: a question to the brokers."""
+        positions = {
+            name: part.position
+            for stream in list(self._streams.values())
+            for name, part in zip(self._partitions(stream), stream.partitions, strict=True)
+        }
+        return records_behind(self._log, positions)
+
+    # ---- input
+    def _take(self, message: Message, wall_ms: int) -> None:
+        """Take in one record. TransientError: nothing of it was."""
+        stream = self._by_topic.get(message.topic)
+        if stream is None:
+            return  # dropped while it was on the way
+        tuples: Tuples | None = self._records.read(message, TUPLES)
+        if tuples is None:
+            return
+        if tuples.wanted > stream.known:  # all partitions must have come so far: also those that nobody has counted yet
+            self._next_growth_ms = wall_ms
+            self._look_for_growth(wall_ms)
+        refused = stream.take(message.partition, tuples, message.offset, wall_ms)
+        self._idle_partitions.over(stream)
+        self._note(stream)
+        if refused:
+            self._refused.append((stream.declaration, refused))
+            self._refused_bytes += tuples.event_bytes
+        if stream.open.bytes > (stream.declaration.slice_mb << 20 if stream.declaration.slice_mb else OPEN_BYTES):
+            self._reader.pause(self._partitions(stream, stream.leading()))
+
+    def _note(self, stream: StreamTime) -> None:
+        """Take note that a stream has come further, or might have."""
+        self._touched[stream.declaration.iri] = stream
+        self._highest_ms = max(self._highest_ms, stream.watermark_ms)
+
+    def _partitions(self, stream: StreamTime, numbers: list[int] | None = None) -> list[Partition]:
+        topic = self._names.tuples(stream.declaration.name)
+        return [Partition(topic, i) for i in (range(len(stream.partitions)) if numbers is None else numbers)]
+
+    # ---- output
+    def _write(self) -> None:
+        """Write what has closed, what was refused, and changed states. After a TransientError the next call continues.
+
+        A transaction ends where its records come to `TRANSACTION_BYTES`, and always with a state that says what it has:
+        copies of refused events that a restart did not know of would be written again.
+        """
+        self._commit()
+        self._copy_refused()
+        while self._touched:
+            iri, stream = next(iter(self._touched.items()))
+            self._put(self._copies.pop(iri, []))
+            for batch in stream.close():
+                self.batches += batch.last - batch.first + 1
+                self._put(batch_records(self._names, self._shards, stream.declaration, batch))
+                if self._outbox_bytes >= TRANSACTION_BYTES:
+                    self._put([self._state_record(stream)])
+                    self._commit()
+            if stream.changed:
+                self._put([self._state_record(stream)])
+                self._reader.resume(self._partitions(stream))
+            del self._touched[iri]
+            if self._outbox_bytes >= TRANSACTION_BYTES:
+                self._commit()
+        self._commit()
+
+    def _copy_refused(self) -> None:
+        """Read the bytes of refused events again. TransientError: nothing has changed."""
+        if not self._refused:
+            return
+        self._copies = refused_records(self._names, self._lookup, self._refused)
+        late = [event.late for _, refused in self._refused for event in refused]
+        self.late += sum(late)
+        self.dead += len(late) - sum(late)
+        self._refused, self._refused_bytes = [], 0
+
+    def _put(self, records: Sequence[Record]) -> None:
+        self._outbox += records
+        self._outbox_bytes += sum(map(wire_bytes, records))
+
+    def _state_record(self, stream: StreamTime) -> Record:
+        return Record(self._names.dispatcher, encode(stream.state()), _key(stream.declaration))
+
+    def _commit(self) -> None:
+        """Write the outbox. TransientError: it stays."""
+        if self._outbox:
+            self._writer.commit(self._outbox)
+            self.transactions += 1
+            self._outbox, self._outbox_bytes = [], 0
+
+    # ---- streams that come and go
+    def _follow(self) -> None:
+        declared = self._declared.by_iri
+        for iri, stream in list(self._streams.items()):
+            if iri not in declared or declared[iri].number != stream.declaration.number:
+                self._drop(iri, stream)
+        topics = self._log.topics()
+        for iri, declaration in declared.items():
+            if iri in self._streams:
+                continue
+            partitions = topics.get(self._names.tuples(declaration.name), 0)
+            state = self._state_of(declaration)
+            taken = 1 if state is None else len(state.positions)  # brokers may tell of fewer for a moment
+            if partitions >= taken:
+                self._add(declaration, partitions)
+        self._read_on()
+
+    def _look_for_growth(self, wall_ms: int) -> None:
+        """Take in the partitions that a stream has gained. What they get before this counts as any event does."""
+        if wall_ms < self._next_growth_ms:
+            return
+        self._next_growth_ms = wall_ms + GROWTH_MS
+        topics = self._log.topics()
+        for topic, stream in self._by_topic.items():
+            if topics.get(topic, 0) > (before := len(stream.partitions)):
+                stream.grow(topics[topic], wall_ms)
+                self._fresh |= dict.fromkeys(self._partitions(stream)[before:], 0)
+                self._idle_partitions.over(stream)
+
+    def _read_on(self) -> None:
+        """Read the tuples of streams that are new."""
+        if self._fresh:
+            self._reader.assign(self._fresh)
+            self._fresh = {}
+
+    def _drop(self, iri: str, stream: StreamTime) -> None:
+        """Let a stream go. Its state stays: a stream of its topics that is declared later begins behind it."""
+        names = self._partitions(stream)
+        self._reader.unassign(names)
+        self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
+        self._idle_partitions.over(stream)
+        self._touched.pop(iri, None)
+        self._gone += stream.tallies
+        del self._streams[iri]
+        del self._by_topic[self._names.tuples(stream.declaration.name)]
+        key = _key(stream.declaration)
+        self._saved[key] = state = stream.state()
+        self._put([Record(self._names.dispatcher, encode(state), key)])
+        self._highest_ms = max((other.watermark_ms for other in self._streams.values()), default=NEVER)
+
+    def _add(self, declaration: StreamDeclaration, partitions: int) -> None:
+        stream = StreamTime(declaration, partitions, self._clock.now_ms(), self._max_batch_tuples)
+        state = self._state_of(declaration)
+        if state is not None and state.number == declaration.number:
+            stream.restore(state)
+            self._replay(stream, state)
+            stream.replayed(state)
+        elif state is not None:
+            stream.begin_after(state)
+        if state is None or state.number != declaration.number:
+            # What was cut for an earlier stream of that name is not this one's. Not what is wanted by now: adaptors may
+            # have cut this one's events by less since it was declared, and have told that they are done.
+            stream.demand(declaration.wanted)
+        self._saved.pop(_key(declaration), None)
+        self._streams[declaration.iri] = stream
+        self._by_topic[self._names.tuples(declaration.name)] = stream
+        self._note(stream)
+        names = self._partitions(stream)
+        self._fresh |= {name: part.position for name, part in zip(names, stream.partitions, strict=True)}
+
+    # ---- restart
+    def _read_states(self) -> dict[bytes, DispatcherState]:
+        view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
+        try:
+            latest = view.catch_up(self._opening_s)
+            return {key: self._records.read(message, DISPATCHER) for key, message in latest.items()}
+        finally:
+            view.close()
+
+    def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
+        """Return what was taken of a stream's topics, by it or by the one that had them before."""
+        found, older = self._saved.get(_key(declaration)), self._saved.get(declaration.iri.encode())
+        if found is None and older is not None and older.number == declaration.number:
+            return older  # written when states were kept by IRI
+        return found
+
+    def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
+        """Read again what open batches hold."""
+        for name, start, end in zip(
+            self._partitions(stream), state.replay_positions.tolist(), state.positions.tolist(), strict=False
+        ):
+            if start == end:
+                continue
+            if self._log.spans([name])[name].start > start:
+                raise LogError(
+                    f"{name.topic}[{name.number}]: retention has removed tuples of open batches from {start} on"
+                )
+            self._replay_partition(stream, name, start, end)
+            stream.partitions[name.number].position = end
+
+    def _replay_partition(self, stream: StreamTime, name: Partition, start: int, end: int) -> None:
+        reader = self._log.reader({name: start})
+        deadline = time.monotonic() + self._opening_s
+        try:
+            while reader.positions()[name] < end:
+                for message in reader.poll(POLL_RECORDS, min(0.1, self._opening_s)):
+                    tuples = self._records.read(message, TUPLES) if message.offset < end else None
+                    if tuples is not None:
+                        stream.replay(name.number, tuples, message.offset)
+                if time.monotonic() > deadline and reader.positions()[name] < end:
+                    raise TransientError(f"{name.topic}[{name.number}] was not read up to {end} in time")
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        """Let go of readers and writer; what was not written is done again by the next instance."""
+        self._writer.close()
+        self._reader.close()
+        self._declared.close()
+        self._lookup.close()
+
+
+def _key(declaration: StreamDeclaration) -> bytes:
+    """Return the key of a state: it is of the topics that a stream is read from, whoever had them before."""
+    return f"topics {declaration.name}".encode()

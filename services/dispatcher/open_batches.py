@@ -1,0 +1,108 @@
+"""Tuples of one stream that wait for their batches to close."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.event_time.grid import batch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.wire.records import Ids, Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Tuples in order of arrival."""
+
+    times: Numbers
+    subjects: Ids
+    predicates: Ids
+    objects: Ids
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
+        """Return some of them: by a mask, or by their places."""
+        return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
+
+    def after(self, first: int) -> Rows:
+        """Return those behind the first ones."""
+        return Rows(self.times[first:], self.subjects[first:], self.predicates[first:], self.objects[first:])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """One after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        none = np.empty(0, np.uint64)
+        return cls(
+            np.concatenate([np.empty(0, np.int64), *(part.times for part in parts)]),
+            np.concatenate([none, *(part.subjects for part in parts)]),
+            np.concatenate([none, *(part.predicates for part in parts)]),
+            np.concatenate([none, *(part.objects for part in parts)]),
+        )
+
+
+class Origin(NamedTuple):
+    """The record of the tuples topic that tuples came with; the next source offset that was expected before it, and
+    the version of wanted predicates that was reached.
+    """
+
+    partition: int
+    position: int
+    next_offset: int
+    wanted: int
+
+
+class OpenBatches:
+    """Open batches by number."""
+
+    def __init__(self, batch_ms: int) -> None:
+        self._batch_ms = batch_ms
+        self._batches: dict[int, list[tuple[Origin, Rows]]] = {}
+        self._held: dict[int, int] = {}
+        self.tuples = 0
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the columns: four numbers a tuple."""
+        return 32 * self.tuples
+
+    def add(self, rows: Rows, origin: Origin) -> None:
+        """Put tuples into their batches."""
+        if len(rows) == 0:
+            return
+        numbers = batch_of(rows.times, self._batch_ms)  # type: ignore[arg-type]  # the formula holds for columns too
+        for number in np.unique(numbers).tolist():
+            own = rows.where(numbers == number)
+            self._batches.setdefault(number, []).append((origin, own))
+            self._held[number] = self.held(number) + len(own)
+        self.tuples += len(rows)
+
+    def held(self, number: int) -> int:
+        """Return how many tuples a batch holds."""
+        return self._held.get(number, 0)
+
+    def until(self, last: int) -> list[int]:
+        """Return the numbers of batches that hold tuples, up to `last`, in order."""
+        return sorted(number for number in self._batches if number <= last)
+
+    def take(self, number: int) -> Rows:
+        """Return a batch's tuples in order of arrival, and forget it."""
+        rows = Rows.joined([rows for _, rows in self._batches.pop(number, [])])
+        self.tuples -= len(rows)
+        self._held.pop(number, None)
+        return rows
+
+    def oldest(self, partition: int) -> Origin | None:
+        """Return the oldest record of a partition that an open batch has tuples of."""
+        origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)
+        return min(origins, default=None)

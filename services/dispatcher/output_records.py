@@ -1,0 +1,94 @@
+"""Records that the dispatcher writes: closed batches to all shards, refused events with their original bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.ingest.refused_records import DeadLetter, LateEvent, dead_letter_record, late_record
+from penstock.log import Partition, Record
+from penstock.core import _native as native
+from penstock.wire import ShardBatch, encode, parts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.services.dispatcher.stream_time import ClosedBatch, Refused
+    from penstock.log import Message
+    from penstock.log.topics import TopicNames
+    from penstock.log.view import Lookup
+    from penstock.wire import StreamDeclaration
+
+_NOWHERE = np.empty(0, np.int64)
+
+
+def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
+    """Return the records of a batch: each tuple goes to its subject's shard, every batch to every shard. A large batch
+    has several records in every shard.
+    """
+    owners = native.shard_numbers(batch.rows.subjects, shards)
+    occupied = np.unique(owners).tolist()
+    if len(owners) > parts.PART_TUPLES:
+        whole = [_part(stream, batch, np.flatnonzero(owners == shard)) for shard in range(shards)]
+        split = enumerate(parts.split(whole))
+        return [Record(names.shards, encode(each), None, shard) for shard, records in split for each in records]
+    # Most parts of most batches are empty, and then they are all the same.
+    empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""
+    values = [empty] * shards
+    for shard in occupied:
+        values[shard] = encode(_part(stream, batch, np.flatnonzero(owners == shard)))
+    return [Record(names.shards, value, None, shard) for shard, value in enumerate(values)]
+
+
+def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.int64]) -> ShardBatch:
+    rows = batch.rows.where(positions)
+    return ShardBatch(
+        stream.iri,
+        batch.first,
+        batch.last,
+        positions.astype(np.uint32),
+        rows.times,
+        rows.subjects,
+        rows.predicates,
+        rows.objects,
+        batch.begin_ms,
+        stream.number,
+    )
+
+
+def refused_records(
+    names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
+) -> dict[str, list[Record]]:
+    """Return the late and dead-letter records of some streams, by IRI, in order. The bytes are read again from the
+    events topics, if they are still there. TransientError.
+    """
+    wanted: dict[Partition, list[int]] = {}
+    for stream, events in refused:
+        for event in events:
+            wanted.setdefault(Partition(names.events(stream.name), event.partition), []).append(event.offset)
+    originals = lookup.fetch(wanted)
+    records: dict[str, list[Record]] = {}
+    for stream, events in refused:
+        topic = names.events(stream.name)
+        for event in sorted(events):
+            original = originals[Partition(topic, event.partition)].get(event.offset)
+            records.setdefault(stream.iri, []).append(_refused(names, stream, topic, event, original))
+    return records
+
+
+def _refused(
+    names: TopicNames, stream: StreamDeclaration, topic: str, event: Refused, original: Message | None
+) -> Record:
+    data, headers = ((original.value or b""), original.headers) if original is not None else (b"", ())
+    place = topic, event.partition, event.offset
+    if event.late:
+        return late_record(names, LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data), headers)
+    reason = f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
+    if event.full:
+        reason = (
+            f"its batch is full: {event.full} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
+        )
+    return dead_letter_record(names, DeadLetter(*place, reason, data, stream.iri, event.time_ms), headers)

@@ -1,0 +1,380 @@
+"""Event time of one stream: who is late, how far the stream has come, which batches close (docs/semantics.md §2).
+
+The rules for single events are the core's (`Stream.decide_partition`), those for batches `engine.grid`'s: the embedded
+engine uses the same. Here is what several source partitions and a restart add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from penstock.event_time.grid import batch_of, batch_start, closed_until
+from penstock.event_time.lateness import watermarks_met
+from penstock.engine.intake.streams import NEVER
+from penstock.services.dispatcher.open_batches import OpenBatches, Origin, Rows
+from penstock.core import _native as native
+from penstock.wire import DispatcherState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.wire import StreamDeclaration, Tuples
+
+_ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+_LAST = (1 << 63) - 1
+MAX_BATCH_TUPLES = 1 << 22
+"""Tuples that an open batch may hold: a batch is one transaction, and one commit of the stored graph."""
+
+
+class Refused(NamedTuple):
+    """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be.
+    `full`: the tuples that its batch may hold, where it would hold more.
+    """
+
+    partition: int
+    offset: int
+    time_ms: int
+    late: bool
+    bound_ms: int
+    full: int = 0
+
+
+class ClosedBatch(NamedTuple):
+    """Batches that close together: those before `last` are empty. `begin_ms` comes with a stream's first one."""
+
+    first: int
+    last: int
+    rows: Rows
+    begin_ms: int | None
+
+
+@dataclass(slots=True)
+class Tallies:
+    """What was taken in. `far_advances`: heartbeats not believed; `outdated`: records passed over (ADR 45)."""
+
+    events: int = 0
+    duplicates: int = 0
+    far_advances: int = 0
+    outdated: int = 0
+
+    def __add__(self, other: Tallies) -> Tallies:
+        return Tallies(
+            self.events + other.events,
+            self.duplicates + other.duplicates,
+            self.far_advances + other.far_advances,
+            self.outdated + other.outdated,
+        )
+
+
+@dataclass(slots=True)
+class SourcePartition:
+    """One partition of the stream's events. `heard_ms`: wall clock when it last spoke. `wanted`: the version of wanted
+    predicates that its tuples are cut by (ADR 45).
+    """
+
+    own_ms: int = NEVER
+    next_offset: int = 0
+    position: int = 0
+    heard_ms: int = 0
+    idle: bool = False
+    wanted: int = 0
+    refused: dict[int, tuple[int, int]] = field(default_factory=dict)  # source offset: (position, time)
+
+    def outdated(self, tuples: Tuples) -> bool:
+        """Whether a record was cut by an older set: whoever wrote it writes it again before its progress (ADR 45).
+
+        One of which nothing was discarded never is.
+        """
+        return 0 < tuples.wanted < self.wanted
+
+
+class StreamTime:
+    """One stream. `wall_ms` is the wall clock, which the caller reads."""
+
+    def __init__(
+        self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
+    ) -> None:
+        self.declaration = declaration
+        self._max_batch_tuples = max_batch_tuples
+        self.partitions = [SourcePartition(heard_ms=wall_ms) for _ in range(partitions)]
+        self.open = OpenBatches(declaration.batch_ms)
+        self.watermark_ms = NEVER
+        self.closed: int | None = None
+        self.begin_ms: int | None = None
+        self.follows_wall = False
+        self.tallies = Tallies()
+        self.changed = False
+        self.known = 0
+        self._cut: dict[int, int] = {}  # the least version that an open batch's events were cut by
+
+    def grow(self, partitions: int, wall_ms: int) -> None:
+        """Take in partitions that the source has gained: they are waited for like any other.
+
+        What was said to come no more does not come from them either: `known` stays.
+        """
+        more = range(len(self.partitions), partitions)
+        self.partitions += [SourcePartition(heard_ms=wall_ms, wanted=self.known) for _ in more]
+
+    # ---- input
+    def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
+        """Take in one record of the tuples topic; returns the events that are late or too far ahead."""
+        part = self.partitions[number]
+        part.position = position + 1
+        if part.outdated(tuples):
+            self.tallies.outdated += 1
+            return []
+        events = _Events.after(tuples, part.next_offset)
+        self.tallies.duplicates += len(tuples.offsets) - len(events.offsets)
+        origin = Origin(number, position, part.next_offset, part.wanted)
+        if len(tuples.offsets) or tuples.advance_ms is not None:
+            part.heard_ms, part.idle = wall_ms, False
+        part.wanted = max(part.wanted, tuples.wanted)
+        refused = self._decide(part, events, origin, wall_ms)
+        if tuples.advance_ms is not None:
+            self._advance_part(part, tuples.advance_ms, wall_ms)
+        self._raise()
+        self._learn()
+        return refused
+
+    def _decide(self, part: SourcePartition, events: _Events, origin: Origin, wall_ms: int) -> list[Refused]:
+        if len(events.offsets) == 0:
+            return []
+        set_, own_ms = self.declaration, part.own_ms
+        others = min((p.own_ms for p in self.partitions if p is not part and not p.idle), default=_LAST)
+        outcomes, part.own_ms = native.Stream.decide_partition(
+            events.times, self.watermark_ms, part.own_ms, others, set_.lateness_ms, wall_ms, set_.max_ahead_ms
+        )
+        part.next_offset = int(events.offsets[-1]) + 1
+        self.tallies.events += len(outcomes)
+        full = self._overfull(events, outcomes == _ACCEPTED)
+        accepted = (outcomes == _ACCEPTED) & ~full
+        if accepted.any():
+            times = events.times[accepted]
+            self._begin(batch_start(int(times[0]), set_.batch_ms))
+            self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
+            self.open.add(events.rows(accepted), origin)
+            if events.wanted:
+                for number in np.unique(batch_of(times, set_.batch_ms)).tolist():
+                    self._cut[number] = min(self._cut.get(number, events.wanted), events.wanted)
+        if accepted.all():
+            return []
+        self.changed = True
+        own = watermarks_met(events.times, accepted, own_ms, set_.lateness_ms)
+        met = np.maximum(self.watermark_ms, np.minimum(own, others))
+        refused = []
+        for i in np.flatnonzero(~accepted).tolist():
+            offset, time, late = int(events.offsets[i]), int(events.times[i]), bool(outcomes[i] == _LATE)
+            bound = int(met[i]) if late else max(int(met[i]), wall_ms) + set_.max_ahead_ms
+            refused.append(
+                Refused(origin.partition, offset, time, late, bound, self._max_batch_tuples if full[i] else 0)
+            )
+            part.refused[offset] = origin.position, time
+        return refused
+
+    def _overfull(self, events: _Events, accepted: np.ndarray) -> np.ndarray:
+        """Return which accepted events would make their batches hold more tuples than a batch may."""
+        full = np.zeros(len(accepted), np.bool_)
+        if self.open.tuples + len(events.tuples) <= self._max_batch_tuples:
+            return full
+        numbers: np.ndarray = batch_of(events.times, self.declaration.batch_ms)  # type: ignore[arg-type,assignment]
+        for number in np.unique(numbers[accepted]).tolist():
+            rows = np.flatnonzero(accepted & (numbers == number))
+            full[rows] = self.open.held(number) + np.cumsum(events.counts[rows]) > self._max_batch_tuples
+        return full
+
+    def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
+        if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:
+            self.tallies.far_advances += 1  # one bad clock must not close every window
+            return
+        part.own_ms = max(part.own_ms, time_ms)
+        self._begin(time_ms)
+
+    def _begin(self, point_ms: int) -> None:
+        if self.begin_ms is None:
+            self.begin_ms = point_ms
+
+    # ---- what was discarded
+    def _learn(self) -> None:
+        """Raise `known`: what comes from now on is cut by that version or a later one."""
+        known = min(part.wanted for part in self.partitions)
+        if known != self.known:
+            self.known, self.changed = known, True
+
+    def demand(self, version: int) -> None:
+        """Take nothing any more that was cut by an older version; it is in the coordinator's log."""
+        for part in self.partitions:
+            part.wanted = max(part.wanted, version)
+        self._learn()
+
+    # ---- progress
+    def _raise(self) -> None:
+        least = min((p.own_ms for p in self.partitions if not p.idle), default=NEVER)
+        self.watermark_ms = max(self.watermark_ms, least)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no partition speaks."""
+        return all(part.idle for part in self.partitions)
+
+    def silent(self, wall_ms: int) -> list[int]:
+        """Return the partitions that hold the stream back and have not spoken for the idle timeout."""
+        since = wall_ms - self.declaration.idle_timeout_ms
+        return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
+
+    def leave_out(self, number: int) -> None:
+        """Wait for this partition no more, until it speaks again."""
+        self.partitions[number].idle = True
+        self._raise()
+
+    def advance(self, time_ms: int) -> None:
+        """Move the watermark of a stream that is idle: a heartbeat."""
+        if time_ms > self.watermark_ms:
+            self._begin(time_ms)
+            self.watermark_ms = time_ms
+
+    def would_close(self, time_ms: int) -> bool:
+        """Whether a watermark of this time closes a batch."""
+        batch_ms = self.declaration.batch_ms
+        return time_ms > self.watermark_ms and closed_until(time_ms, batch_ms) > (
+            NEVER if self.closed is None else (self.closed + 1) * batch_ms
+        )
+
+    def leading(self) -> list[int]:
+        """Return the partitions that are ahead of the slowest one: they can wait."""
+        active = [part.own_ms for part in self.partitions if not part.idle]
+        least = min(active, default=NEVER)
+        return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
+
+    def close(self) -> Iterator[ClosedBatch]:
+        """Close every batch that the watermark allows; a run of empty ones is one."""
+        if self.watermark_ms == NEVER:
+            return
+        batch_ms = self.declaration.batch_ms
+        target = closed_until(self.watermark_ms, batch_ms) // batch_ms - 1
+        if self.closed is not None and target <= self.closed:
+            return
+        numbers = self.open.until(target)
+        for number in numbers if numbers and numbers[-1] == target else [*numbers, target]:
+            first, begin = (number, self.begin_ms) if self.closed is None else (self.closed + 1, None)
+            self.closed = number
+            yield ClosedBatch(first, number, self.open.take(number), begin)
+        self.changed = True
+        self._cut = {number: version for number, version in self._cut.items() if number > target}
+
+    # ---- restart
+    def state(self) -> DispatcherState:
+        """Return what a restart needs, and forget refused events that it does not."""
+        closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
+        replay = [
+            self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.wanted) for i, p in enumerate(self.partitions)
+        ]
+        for part, origin in zip(self.partitions, replay, strict=True):
+            again = origin.position
+            part.refused = {o: (at, time) for o, (at, time) in part.refused.items() if at >= again and time > closed_ms}
+        refused = [(i, offset) for i, part in enumerate(self.partitions) for offset in part.refused]
+        self.changed = False
+        return DispatcherState(
+            self.declaration.iri,
+            self.declaration.number,
+            _column(part.own_ms for part in self.partitions),
+            _column(part.next_offset for part in self.partitions),
+            _column(part.position for part in self.partitions),
+            _column(origin.position for origin in replay),
+            _column(origin.next_offset for origin in replay),
+            _column(number for number, _ in refused),
+            _column(offset for _, offset in refused),
+            None if self.watermark_ms == NEVER else self.watermark_ms,
+            self.closed,
+            self.begin_ms,
+            self.follows_wall,
+            _column(part.wanted for part in self.partitions),
+            _column(origin.wanted for origin in replay),
+            _column(iter(self._cut)),
+            _column(iter(self._cut.values())),
+            self.known,
+        )
+
+    def restore(self, state: DispatcherState) -> None:
+        """Take over what `state` returned; `replay` must follow for each partition, then `replayed`."""
+        self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
+        self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
+        for i, part in enumerate(self.partitions[: len(state.own_ms)]):
+            part.own_ms = int(state.own_ms[i])
+            part.next_offset = int(state.replay_offsets[i])
+            part.position = int(state.replay_positions[i])
+        for part in self.partitions:
+            part.wanted = state.known  # of those that were gained since
+        for part, wanted in zip(self.partitions, state.replay_wanted.tolist(), strict=False):
+            part.wanted = wanted
+        self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))
+        self.known = state.known
+        for number, offset in zip(state.refused_partitions.tolist(), state.refused_offsets.tolist(), strict=True):
+            self.partitions[number].refused[offset] = (_LAST, _LAST)
+
+    def begin_after(self, state: DispatcherState) -> None:
+        """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's,
+        unless it came when this one was declared already, and nobody here had heard of that.
+        """
+        declared = self.declaration
+        for i, part in enumerate(self.partitions[: len(state.positions)]):
+            part.next_offset = min((int(state.next_offsets[i]), *declared.events_before[i : i + 1]))
+            part.position = min((int(state.positions[i]), *declared.tuples_before[i : i + 1]))
+
+    def replayed(self, state: DispatcherState) -> None:
+        """End the replay: what versions had been reached."""
+        for part, wanted in zip(self.partitions, state.wanted.tolist(), strict=False):
+            part.wanted = wanted
+
+    def replay(self, number: int, tuples: Tuples, position: int) -> None:
+        """Take in again a record that was taken before the restart: what it had for batches that are open.
+
+        Nothing is decided again: what was refused is known by its offset, what was closed by its time.
+        """
+        part = self.partitions[number]
+        part.position = position + 1
+        if part.outdated(tuples):
+            return
+        events = _Events.after(tuples, part.next_offset)
+        origin = Origin(number, position, part.next_offset, part.wanted)
+        part.wanted = max(part.wanted, tuples.wanted)
+        if len(events.offsets) == 0:
+            return
+        part.next_offset = int(events.offsets[-1]) + 1
+        closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
+        refused = np.isin(events.offsets, np.array(list(part.refused), np.int64))
+        for i in np.flatnonzero(refused).tolist():
+            part.refused[int(events.offsets[i])] = (position, int(events.times[i]))
+        self.open.add(events.rows((events.times > closed_ms) & ~refused), origin)
+
+
+class _Events(NamedTuple):
+    """The events of a record that were not seen before."""
+
+    offsets: np.ndarray
+    times: np.ndarray
+    counts: np.ndarray
+    tuples: Rows
+    wanted: int
+
+    @classmethod
+    def after(cls, record: Tuples, next_offset: int) -> _Events:
+        times = np.repeat(record.times, record.counts)
+        rows = Rows(times, record.subjects, record.predicates, record.objects)
+        # A record is one stretch of its source, so what was seen before is a prefix.
+        fresh = int(np.searchsorted(record.offsets, next_offset))
+        if fresh == 0:
+            return cls(record.offsets, record.times, record.counts, rows, record.wanted)
+        skipped = int(record.counts[:fresh].sum())
+        columns = record.offsets[fresh:], record.times[fresh:], record.counts[fresh:]
+        return cls(*columns, rows.after(skipped), record.wanted)
+
+    def rows(self, chosen: np.ndarray) -> Rows:
+        """Return the tuples of some events."""
+        return self.tuples if chosen.all() else self.tuples.where(np.repeat(chosen, self.counts))
+
+
+def _column(values: Iterator[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)

@@ -1,0 +1,126 @@
+"""What a group of queries must leave behind for whoever continues it: committed together with its results.
+
+Time windows come back from slices; beside the last instant, only count windows and the answers that ISTREAM and DSTREAM
+compare with are state. Answers are kept as terms, since term ids mean something in one process only.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.engine.standing.stream_operator import Predecessor, Rows
+from penstock.engine.standing.membership import Membership
+from penstock.engine.windows.trigger import CountTrigger
+from penstock.engine.windows.slice_release import held_from
+from penstock.rdf.terms import BLANK
+from penstock.core import _native as native
+from penstock.wire import GroupProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.core._native import TermTuple
+
+
+def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupProgress:
+    """Return the state of a group that has fired everything up to `last_ms` (None: nothing yet)."""
+    counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
+    before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
+    return GroupProgress(
+        number,
+        last_ms,
+        needs_of(group),
+        json.dumps(counted) if counted else None,
+        json.dumps(before, ensure_ascii=False) if before else None,
+    )
+
+
+def needs_of(group: Group) -> dict[str, int]:
+    """Return, per stream, from where on the group's windows still look at tuples."""
+    needs: dict[str, int] = {}
+    for cohort in group.cohorts:
+        for window in cohort.windows:
+            closed = window.stream.closed_ms
+            if closed is not None:
+                start = held_from(window, cohort, closed)
+                needs[window.stream.iri] = min(needs.get(window.stream.iri, start), start)
+    return needs
+
+
+def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:
+    assert cohort.predecessor is not None
+    rows = cohort.predecessor.renumbered(cohort.members).published()
+    decode = native.LocalTerms(dictionary).decode
+    names = [member.name for member in cohort]
+    return {"members": [names[n - 1] for n in rows.member.tolist()], "columns": [decode(c) for c in rows.columns]}
+
+
+def restore_counted(cohort: Cohort, saved: GroupProgress) -> None:
+    """Bring a cohort of count windows to where it was, then to what its streams have closed since."""
+    trigger = cohort.trigger
+    if not isinstance(trigger, CountTrigger):
+        return
+    state = json.loads(saved.counted).get(str(cohort.point)) if saved.counted is not None else None
+    if state is not None:
+        trigger.restore(state)
+
+
+def catch_up_counted(cohort: Cohort) -> None:
+    """Take in the reports of batches that were closed before the cohort came to this process."""
+    if isinstance(cohort.trigger, CountTrigger):
+        for stream in cohort.group.streams:
+            if stream.closed_ms is not None:
+                cohort.trigger.closed(stream)
+
+
+def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupProgress, dictionary: native.Dictionary) -> None:
+    """Give each cohort the answers that its members had at the last committed instant."""
+    if saved.predecessor is None:
+        return
+    parts = json.loads(saved.predecessor)
+    for cohort in cohorts:
+        numbers = {member.name: number for number, member in enumerate(cohort, 1)}
+        found = [_rows(part, numbers, dictionary) for part in parts]
+        member = np.concatenate([rows.member for rows in found])
+        columns = zip(*(rows.columns for rows in found), strict=True)
+        every = Rows(member, tuple(map(np.concatenate, columns)), native.LocalTerms(dictionary))
+        cohort.predecessor = Predecessor(Membership(cohort), every.take(np.argsort(member, kind="stable")))
+
+
+def terms_of(saved: GroupProgress) -> Iterator[TermTuple]:
+    """Yield the terms that `restore_predecessors` is going to need: the cluster may know them."""
+    for part in json.loads(saved.predecessor) if saved.predecessor is not None else ():
+        for column in part["columns"]:
+            yield from _tuples(column)
+
+
+def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
+    return [(t[0], t[1], t[2], t[3]) for t in column if t is not None]
+
+
+def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
+    """The rows of the members that are here."""
+    here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
+    kept = here != 0
+    columns = tuple(_ids(column, dictionary)[kept] for column in part["columns"])
+    return Rows(here[kept], columns, None)
+
+
+def _ids(column: list[list[Any] | None], dictionary: native.Dictionary) -> Ids:
+    ids = np.zeros(len(column), np.uint64)
+    terms = _tuples(column)
+    own = np.array([_blank(t, dictionary) if t[0] == BLANK else dictionary.intern(*t) for t in terms], np.uint64)
+    dictionary.keep(own)
+    ids[[t is not None for t in column]] = own
+    return ids
+
+
+def _blank(term: TermTuple, dictionary: native.Dictionary) -> int:
+    dictionary.reserve_blanks(int(term[1].removeprefix("b")) + 1)
+    return dictionary.find(BLANK, term[1])

@@ -1,0 +1,214 @@
+"""Buckets: the shares in which standing queries are dealt out to engines.
+
+A bucket has a transactional writer of its own. Opening it fences the engine that had the bucket before and
+settles what that
+one left half done; what the bucket's progress topic then says is what is committed, and the queries go on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
+from penstock.services.query_engine.bucket_progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
+from penstock.replication.status_topic import standing_record
+from penstock.engine.windows.trigger import GridTrigger
+from penstock.query.ir import ContinuousQuery
+from penstock.wire import BucketProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.replication.replica import Registration
+    from penstock.services.query_engine.result_sinks import ResultSinks
+    from penstock.term_ids.cluster_terms import TermService
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.event_time.gaps import Gap
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.member import Member
+    from penstock.engine.oneshot.one_shot import Texts
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.log import Record, TransactionalWriter
+    from penstock.log.topics import TopicNames
+    from penstock.core import _native as native
+
+
+class Bucket:
+    """One bucket in the hands of this engine. `committed` is what its progress topic says of each group.
+
+    An engine that is behind the one before has yet to see what progress depends on (registration points, stops): its
+    queries come in once it has applied the step `waits_for` of the spine.
+    """
+
+    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketProgress | None, era: int) -> None:
+        self.number = number
+        self.era = era
+        self.epoch = 1 if saved is None else saved.epoch + 1
+        self.writer = writer
+        self.saved = saved
+        self.said = saved or BucketProgress(number, self.epoch, (), 0)  # the last commit
+        self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
+        self.waits_for = 0 if saved is None else saved.step
+        self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
+        self.groups: dict[int, Group] = {}
+        self.derived_sinks: dict[int, DerivedStreamSink] = {}  # of groups that publish
+        self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
+        self.members: dict[str, tuple[Member, Registration]] = {}
+        self.pending: list[Record] = []
+        self.fired: set[int] = set()
+        self.enrolled = False
+        self.finished: set[int] = set()  # stopped queries that were evaluated to their end
+        self.dirty = False
+        self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
+        self._errors_at = self._told_members = -1  # changes and members when they were last told
+        self.opened = 0  # the placement under which this was done
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether there is anything to commit."""
+        derived_sinks = (*self.derived_sinks.values(), *self.ending)
+        return bool(self.fired or self.pending or self.dirty) or any(derived_sink.changed for derived_sink in derived_sinks)
+
+    # ---- members
+    def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
+        """Take queries of this bucket in, each where its group has committed up to, or at its registration point."""
+        fresh: dict[int, list[Cohort]] = {}
+        for registration in registrations:
+            member, cohort = self._join(registration, runtime, texts)
+            self.members[member.name] = member, registration
+            if cohort is not None:
+                fresh.setdefault(registration.record.group, []).append(cohort)
+        for number, cohorts in fresh.items():
+            self._restore(number, cohorts, runtime)
+
+    def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
+        """Put a query into its cohort; returns that where it is new and has a registration point."""
+        record, point = registration.record, registration.point
+        ir = texts.parse(record.text, record.base, accepted=True)
+        assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
+        runtime.registry.era = self.era
+        member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
+        member.point = point
+        member.gaps.extend(registration.gaps)
+        group = self.groups[record.group] = member.group
+        if group.publishes is not None:
+            self._open_derived_sink(registration, group.publishes)
+        cohort = group.apart.get(point)
+        if cohort is not None:
+            cohort.add([member])
+            return member, None
+        last = None if point is None else max(point, self.last_ms.get(record.group, point))
+        cohort = runtime.registry.restore_cohort([member], point, last, main=False)
+        if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
+            runtime.firing.counted(cohort)  # the engine before may have ended before it moved the stream
+        return member, None if point is None else cohort
+
+    def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
+        saved = self.committed.get(number)
+        if saved is not None:
+            restore_predecessors(cohorts, saved, runtime.core.dictionary)
+        for cohort in cohorts:
+            if saved is not None:
+                restore_counted(cohort, saved)
+            catch_up_counted(cohort)
+        self.groups[number].settle(runtime.registry.pool)
+
+    def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
+        """Go on publishing where the last commit left it. A derived stream's declaration is the command before."""
+        record = registration.record
+        derived_sink = DerivedStreamSink(stream.iri, record.number - 1, stream.batch_ms, registration.until)
+        saved = self.committed.get(record.group)
+        if saved is not None and saved.published is not None:
+            derived_sink.restore(saved.published)
+        self.derived_sinks[record.group] = derived_sink
+
+    def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
+        """Leave out the instants of a gap; what the query publishes moves over them."""
+        member, registration = self.members[name]
+        member.gaps.append(gap)
+        cohort, number = member.cohort, registration.record.group
+        if cohort is None or not isinstance(cohort.trigger, GridTrigger):
+            return
+        cohort.trigger.omit(gap)
+        runtime.firing.skipped(cohort)
+        if all(each.next is None or each.next > gap.until for each in member.group.cohorts):
+            self.last_ms[number] = max(gap.until, self.last_ms.get(number, gap.until))
+            self.fired.add(number)
+
+    def end(self, name: str, runtime: Runtime) -> None:
+        """Let a query go that was stopped: the stream that it published ends with the next commit."""
+        number = self.members[name][1].record.group
+        derived_sink = self.derived_sinks.get(number)
+        self.dismiss(name, runtime)
+        self.dirty = True
+        if derived_sink is not None:
+            derived_sink.ends = derived_sink.changed = True
+            self.ending.append(derived_sink)
+
+    def dismiss(self, name: str, runtime: Runtime) -> None:
+        """Let a query go: it is another engine's, or stopped."""
+        member, registration = self.members.pop(name)
+        stream = member.group.publishes
+        ended = stream is not None and stream.ended
+        runtime.registry.remove(member)
+        if stream is not None:
+            stream.ended = ended  # that is a step of the spine
+        number = registration.record.group
+        self.derived_sinks.pop(number, None)
+        if not any(other.record.group == number for _, other in self.members.values()):
+            del self.groups[number]
+            self.committed.pop(number, None)
+            self.last_ms.pop(number, None)
+            self.fired.discard(number)
+
+    # ---- results
+    def tell(self, names: TopicNames, registration: Registration) -> None:
+        """Say, with the next commit, which registration point and which gaps a query has."""
+        self.pending.append(self._standing(names, registration))
+        self.dirty = True
+
+    def outdated(self, sinks: ResultSinks) -> bool:
+        """Whether topics refuse something else by now than what was told."""
+        return self._errors_at not in (-1, sinks.changes)
+
+    def tell_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
+        """Say, with this commit, which queries have topics that refuse their results; and of which that is over.
+
+        A bucket that was opened says it of all queries with a topic of their own: the engine before may have said so.
+        """
+        if self._errors_at == sinks.changes and self._told_members == len(self.members):
+            return
+        self._errors_at, self._told_members = sinks.changes, len(self.members)
+        for _, registration in self.members.values():
+            record = registration.record
+            error = sinks.error_of(record)
+            known = self.errors.get(record.number, "" if record.topic else None)
+            if error != known:
+                self.errors[record.number] = error
+                self.pending.append(self._standing(names, registration))
+
+    def _standing(self, names: TopicNames, registration: Registration) -> Record:
+        record, point, gaps = registration.record, registration.point, registration.gaps
+        return standing_record(names, record, point, gaps, self.errors.get(record.number))
+
+    def publish(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> None:
+        """Add what queries have published to what waits for the commit. TransientError: nothing is lost, ask again."""
+        for number, derived_sink in self.derived_sinks.items():
+            if derived_sink.changed:
+                self.pending += derived_sink.records(topics, dictionary, terms)
+                self.fired.add(number)
+        while self.ending:
+            self.pending += self.ending[0].records(topics, dictionary, terms)
+            del self.ending[0]
+
+    def progress(self, runtime: Runtime, step: int) -> BucketProgress:
+        """Return the progress of all groups, those that have fired since the last commit anew."""
+        for number in self.fired:
+            last, dictionary = self.last_ms.get(number), runtime.core.dictionary
+            progress = progress_of(number, self.groups[number], last, dictionary)
+            derived_sink = self.derived_sinks.get(number)
+            self.committed[number] = progress if derived_sink is None else replace(progress, published=derived_sink.save())
+        return BucketProgress(self.number, self.epoch, tuple(self.committed.values()), step)

@@ -1,0 +1,122 @@
+"""What a query publishes, on its way into the log: batches of a derived stream (docs/semantics.md §5).
+
+An engine does not feed the stream itself: the tuples go to the shards topic in the transaction that commits the
+evaluation, and come back to every engine as steps of the spine. So a derived stream is like any other there, and a
+query that reads it may be anybody's.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.event_time.grid import batch_of, batch_start, closed_until
+from penstock.log import Record
+from penstock.core import _native as native
+from penstock.wire import ShardBatch, StreamEnd, encode
+from penstock.wire.parts import split
+
+if TYPE_CHECKING:
+    from penstock.term_ids.cluster_terms import TermService
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.answers.result_blocks import Block
+
+_NOBODY, _NEVER = np.empty(0, np.uint64), np.empty(0, np.int64)
+_Tuples = tuple["Ids", "Ids", "Ids"]
+
+
+@dataclass(slots=True)
+class DerivedStreamSink:
+    """One derived stream and how much of it is written. `until`: instants after it are not this query's any more."""
+
+    iri: str
+    declared: int
+    batch_ms: int
+    until: int | None = None
+    ends: bool = False  # with what it has now
+    changed: bool = False
+    _watermark: int | None = None
+    _closed: int | None = None
+    _begin: int | None = None
+    _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in this process's ids; the block keeps their terms
+    _open: dict[int, list[tuple[int, _Tuples]]] = field(default_factory=dict)  # by batch, in the cluster's ids
+
+    # ---- from evaluations
+    def take(self, time: int | None, block: Block | None, following: int) -> None:
+        """Take what an evaluation gave (None: none was due), and how far the watermark goes with it."""
+        if self.until is not None and time is not None and time > self.until:
+            return
+        count = len(block.columns[0]) if block is not None and block.columns else 0
+        if self._begin is None:
+            self._begin = batch_start(time, self.batch_ms) if count and time is not None else following
+        if block is not None and count and time is not None:
+            self._fresh.append((time, block))
+        self._watermark = following if self._watermark is None else max(self._watermark, following)
+        self.changed = True
+
+    # ---- to the log
+    def records(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> list[Record]:
+        """Return the records of every batch that the watermark closes. TransientError: nothing is lost, ask again."""
+        self._learn(dictionary, terms)
+        found: list[Record] = []
+        if self._watermark is not None:
+            target = closed_until(self._watermark, self.batch_ms) // self.batch_ms - 1
+            held = sorted(number for number in self._open if number <= target)
+            for number in held if held and held[-1] == target else [*held, target]:
+                if self._closed is None or number > self._closed:
+                    found += self._batch(topics, number)
+        if self.ends:
+            found += _to_all(topics, [encode(StreamEnd(self.iri, self.declared))] * topics.shards)
+        self.changed = False
+        return found
+
+    def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
+        """Turn fresh tuples into the cluster's ids, all together."""
+        columns = [column for _, block in self._fresh for column in block.columns]
+        if columns:
+            ids = to_cluster(dictionary, columns, terms, OWN_BLANKS)
+            for i, (time, _) in enumerate(self._fresh):
+                s, p, o = ids[3 * i : 3 * i + 3]
+                self._open.setdefault(batch_of(time, self.batch_ms), []).append((time, (s, p, o)))
+        self._fresh = []
+
+    def _batch(self, topics: ClusterTopics, number: int) -> list[Record]:
+        parts = self._open.pop(number, [])
+        times = np.concatenate([np.full(len(s), time, np.int64) for time, (s, _, _) in parts] or [_NEVER])
+        s, p, o = (np.concatenate([columns[i] for _, columns in parts] or [_NOBODY]) for i in range(3))
+        first, begin = (number, self._begin) if self._closed is None else (self._closed + 1, None)
+        self._closed = number
+        shards = native.shard_numbers(s, topics.shards)
+        batches = []
+        for shard in range(topics.shards):
+            rows = np.flatnonzero(shards == shard)
+            columns = (rows.astype(np.uint32), times[rows], s[rows], p[rows], o[rows])
+            batches.append(ShardBatch(self.iri, first, number, *columns, begin, self.declared))
+        records = zip(*split(batches), strict=True)
+        return [record for part in records for record in _to_all(topics, [encode(each) for each in part])]
+
+    # ---- for whoever continues
+    def save(self) -> str:
+        """Return what is written, and the tuples of open batches, as JSON. Call after `records`."""
+        assert not self._fresh
+        tuples = [
+            [time, *(column.tolist() for column in columns)] for part in self._open.values() for time, columns in part
+        ]
+        return json.dumps([self._watermark, self._closed, self._begin, tuples])
+
+    def restore(self, saved: str) -> None:
+        """Take over what `save` returned."""
+        self._watermark, self._closed, self._begin, tuples = json.loads(saved)
+        for time, *columns in tuples:
+            s, p, o = (np.array(column, np.uint64) for column in columns)
+            self._open.setdefault(batch_of(time, self.batch_ms), []).append((time, (s, p, o)))
+
+
+def _to_all(topics: ClusterTopics, values: list[bytes]) -> list[Record]:
+    return [Record(topics.names.shards, value, None, shard) for shard, value in enumerate(values)]

@@ -1,0 +1,146 @@
+"""Checkpoints of a replica: its stored graph (or, where stores have that, how many commits it counts), slices and
+registrations, with the place in the log they reflect.
+
+A restart maps the checkpoint and reads the log from there. What queries are due is not in it: that is
+committed in the log.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.replication.replica import EngineReplica
+from penstock.replication.replica_state import ReplicaState, check, restore
+from penstock.remote.stores_graph import StoresGraph
+from penstock.term_ids.cluster_terms import ClusterCore, TermCache
+from penstock.engine.checkpoint.data_directory import read_json
+from penstock.engine.runtime import Runtime
+from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, stream_file
+from penstock.errors import StorageError
+from penstock.query import functions
+from penstock.rdf.terms import IRI
+from penstock.core import _native as native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from random import Random
+
+    from penstock.replication.replica_state import Saved
+    from penstock.remote.store_links import StoreLinks
+    from penstock.term_ids.cluster_terms import TermService
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.checkpoint.data_directory import DataDirectory
+    from penstock.engine.limits import Limits
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.core._native import TermTuple
+
+VERSION = 6
+PATIENCE_S = 0.2
+"""How long an evaluation waits for stores in place; the engine's heartbeats wait as well."""
+
+
+class ReplicaFactory:
+    """Makes replicas, empty or from the checkpoint in force. `directory` None = nothing is ever kept. `links`: to the
+    stores that have the stored graph; None = it lies in this process.
+    """
+
+    def __init__(
+        self,
+        directory: DataDirectory | None,
+        terms: TermService,
+        partitions: int,
+        limits: Limits,
+        clock: Callable[[], int],
+        rng: Random,
+        links: StoreLinks | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._directory = directory
+        self._terms = terms
+        self._partitions = partitions
+        self._limits = limits
+        self._clock = clock
+        self._rng = rng
+        self._links, self._patience_s = links, patience_s
+
+    def make(self) -> tuple[EngineReplica, Sequence[int]]:
+        """Return a replica, and from where each partition of the log is read on. StorageError where the files
+        are bad.
+        """
+        folder = None if self._directory is None else self._directory.current()
+        dictionary = native.Dictionary()
+        terms = TermCache(dictionary, self._terms)
+        replica = EngineReplica(Runtime(self._core(dictionary, terms, folder)), terms, self._partitions)
+        if folder is None:
+            return replica, [0] * self._partitions
+        path = folder / "replica.json"
+        state = read_json(path)
+        check(state, VERSION, self._partitions, path)
+        if state["in_stores"] != (self._links is not None):
+            where = "stores" if state["in_stores"] else "the engine"
+            raise StorageError(
+                f"{path}: the stored graph was kept by {where} (PENSTOCK_GRAPH): remove it to change that"
+            )
+        return replica, _restore(replica, folder, state)
+
+    def _core(self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None) -> ClusterCore:
+        saved = "" if folder is None else str(folder / STORE)
+        store: native.Store | StoresGraph
+        if self._links is not None:
+            store = StoresGraph(self._partitions, self._links, terms, self._patience_s, saved)
+        else:  # without files it is memory of this process (ADR 13)
+            store = native.Store.open(saved, "") if saved else native.Store("", 1)
+        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, functions.call, terms=terms)
+        core.nodes = store if isinstance(store, StoresGraph) else None
+        return core
+
+    def save(self, replica: EngineReplica) -> bool:
+        """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""
+        if self._directory is None or not replica.whole:
+            return False
+        try:
+            folder = self._directory.begin()
+            _write(replica, folder, self._directory.in_force())
+            self._directory.publish(folder)
+        except OSError as error:
+            raise StorageError(f"{self._directory.path}: the checkpoint cannot be written: {error}") from error
+        return True
+
+
+def _write(replica: EngineReplica, folder: Path, previous: Path | None) -> None:
+    runtime = replica.runtime
+    replica.forget_names()
+    for stream in runtime.streams:
+        (folder / stream_file(stream.number)).write_bytes(stream.core.save())
+    dictionary = runtime.core.dictionary
+    graph = {"in_stores": isinstance(runtime.core.store, StoresGraph), "snapshot": runtime.core.store.latest()}
+    extra = {**graph, "named": replica.named, "blanks": dictionary.blank_count(), "tick": dictionary.tick()}
+    state = ReplicaState.of(replica, VERSION, extra, lambda stream: {"watermark": stream.watermark})
+    (folder / "replica.json").write_text(json.dumps(state.as_json()), encoding="utf-8")
+    capture_store(runtime.core.store, folder, previous).write()
+
+
+def _restore(replica: EngineReplica, folder: Path, state: Saved) -> Sequence[int]:
+    runtime = replica.runtime
+    dictionary = runtime.core.dictionary
+
+    def restore_state_machine() -> None:
+        if isinstance(runtime.core.store, StoresGraph):
+            runtime.core.store.snapshot = state["snapshot"]
+        dictionary.set_tick(max(dictionary.tick(), state["tick"]))
+        dictionary.reserve_blanks(state["blanks"])
+        replica.named = state["named"]
+        named: list[TermTuple] = [(IRI, iri, "", "") for iri in replica.named]
+        dictionary.adopt(np.fromiter(replica.named.values(), np.uint64, len(named)), named)
+
+    def add_stream(declaration: Declaration, saved: Saved) -> LiveStream:
+        stream = runtime.streams.add(declaration, saved["number"])
+        stream.core.restore((folder / stream_file(stream.number)).read_bytes())
+        stream.resume(saved["watermark"], saved["closed_ms"])
+        return stream
+
+    return restore(replica, state, folder / "replica.json", restore_state_machine, add_stream)

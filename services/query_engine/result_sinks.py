@@ -1,0 +1,145 @@
+"""Where evaluations go: the records of results, and the topics that refuse them.
+
+A topic that refuses one record makes its whole transaction fail. So the engine learns which topic it was, replaces what
+that topic refuses, and commits again: each evaluation is committed once, as an answer or as an error. An answer beyond
+its topic's `max.message.bytes` becomes an error in that topic. While a topic takes nothing (deleted, not authorized),
+the evaluations of its query become errors in the cluster's results topic, and the topic is tried again now and then.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from penstock.engine.answers.json_lines import json_line
+from penstock.log import Record, RecordTooLargeError
+from penstock.log.sizes import wire_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.engine.answers.result_blocks import Evaluation
+    from penstock.log import Log, RecordRefusedError
+    from penstock.log.clock import Clock
+    from penstock.wire import QueryRegistration
+
+MAX_LINE_BYTES = 60 << 20
+"""An answer as JSON, in any topic."""
+RETRY_MS = 60_000
+"""How long what a topic has refused is believed to hold; then the topic is tried again."""
+_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # of a line, whatever the answer
+
+
+@dataclass(slots=True)
+class _Refusal:
+    """What a topic refuses: records of more than `limit` bytes, or all of them (None). `met`: it has refused some."""
+
+    reason: str
+    limit: int | None
+    until_ms: int
+    met: bool = False
+
+
+class ResultSinks:
+    """The results topics of an engine's queries. `refused`: evaluations whose answers were replaced. `changes`: of what
+    `error_of` returns.
+    """
+
+    def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
+        self._log, self._topics, self._clock = log, topics, clock
+        self._refusals: dict[str, _Refusal] = {}
+        self.refused = self.changes = 0
+
+    def record(self, query: QueryRegistration, evaluation: Evaluation) -> Record:
+        """Return the record of an evaluation."""
+        name = query.name
+        topic, partition = (query.topic, 0) if query.topic else (self._topics.names.results, self._partition(name))
+        key = f"{name}@{evaluation.time}".encode()
+        refusal = self._in_force(topic)
+        if refusal is not None and refusal.limit is None:
+            return self._error(Record(topic, b"", key, partition), refusal, name, partial(json_line, evaluation, name))
+        record = Record(topic, result_line(evaluation, name), key, partition)
+        if refusal is None or refusal.limit is None or wire_bytes(record) <= refusal.limit:
+            return record
+        return self._error(record, refusal, name, partial(json_line, evaluation, name))
+
+    def _partition(self, name: str) -> int:
+        return crc32(name.encode()) % self._topics.result_partitions
+
+    def _in_force(self, topic: str) -> _Refusal | None:
+        refusal = self._refusals.get(topic)
+        return None if refusal is None or refusal.until_ms <= self._clock.now_ms() else refusal
+
+    def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], str]) -> Record:
+        """Return an error in place of a record: in its topic, or where that takes none, in the results topic."""
+        self.refused += 1
+        self.changes += not refusal.met
+        refusal.met = True
+        reason = refusal.reason
+        if refusal.limit is not None:
+            reason = f"the answer is a record of {wire_bytes(record)} bytes; {reason}"
+            found = record._replace(value=line(reason).encode())
+            if wire_bytes(found) <= refusal.limit:
+                return found
+        return Record(self._topics.names.results, line(reason).encode(), record.key, self._partition(name))
+
+    # ---- transactions
+    def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
+        """Learn from a transaction that was refused. False where it was not for a results topic, or nothing is left to
+        replace: then the error is the engine's.
+        """
+        topic = error.topic
+        if not self._topics.takes_results(topic):
+            return False
+        limit = self._log.limits([topic]).get(topic) if isinstance(error, RecordTooLargeError) else None
+        before = self._in_force(topic)
+        if limit is not None and before is not None and before.limit == limit:
+            fits = all(wire_bytes(record) <= limit for record in pending if record.topic == topic)
+            limit = None if fits else limit  # it refuses what its limit allows
+        if limit is None and topic == self._topics.names.results:
+            return False
+        reason = f"topic {topic} takes {limit} bytes (max.message.bytes)"
+        if limit is None:
+            reason = f"topic {topic} cannot be written: {error}"
+        self._refusals[topic] = _Refusal(reason, limit, self._clock.now_ms() + RETRY_MS)
+        return True
+
+    def replaced(self, record: Record) -> Record:
+        """Return an error in place of a record that its topic refuses; others as they are."""
+        refusal = self._in_force(record.topic)
+        if refusal is None or record.value is None:
+            return record
+        if refusal.limit is not None and wire_bytes(record) <= refusal.limit:
+            return record
+        line = json.loads(record.value)
+        head = {name: line[name] for name in _HEAD}
+
+        def error(reason: str) -> str:
+            return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
+
+        return self._error(record, refusal, line["query"], error)
+
+    def committed(self, pending: Sequence[Record]) -> None:
+        """These records are in the log. A topic that was tried again and took one is as others."""
+        for topic in self._refusals.keys() & {record.topic for record in pending}:
+            if self._refusals[topic].until_ms <= self._clock.now_ms():
+                del self._refusals[topic]
+                self.changes += 1
+
+    def error_of(self, query: QueryRegistration) -> str | None:
+        """Return why answers of a query are not what its topic has, None where they are."""
+        refusal = self._refusals.get(query.topic or self._topics.names.results)
+        return refusal.reason if refusal is not None and refusal.met else None
+
+
+def result_line(evaluation: Evaluation, query: str) -> bytes:
+    """Return the line of an evaluation; what is longer than `MAX_LINE_BYTES` is replaced by an error that says so."""
+    line = json_line(evaluation, query).encode()
+    if len(line) <= MAX_LINE_BYTES:
+        return line
+    error = f"the answer has {len(line)} bytes (MAX_LINE_BYTES is {MAX_LINE_BYTES})"
+    return json_line(evaluation, query, error).encode()

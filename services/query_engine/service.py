@@ -1,0 +1,217 @@
+"""The query engine's process: evaluates its buckets, checkpoints its replica, answers one-shot queries at /sparql."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+import time
+from pathlib import Path  # noqa: TC003 - pydantic reads it
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.remote.store_links import ControlLink, Keeper, StoreLinks
+from penstock.engine.checkpoint.data_directory import DataDirectory
+from penstock.engine.limits import Limits
+from penstock.errors import StorageError
+from penstock.http.sparql import routes
+from penstock.log.view import records_behind
+from penstock.query.planning.placement import Execution  # noqa: TC001 - pydantic reads it
+from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
+from penstock.runtime.settings import SettingsError
+from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+
+if TYPE_CHECKING:
+    from penstock.engine.runtime import Runtime
+    from penstock.runtime.metrics import Metrics
+
+_MEASURE_S = 1.0  # between two looks at memory
+_ALONE_S = 1.0  # after which an engine whose buckets nobody else gets ends
+_NAMED = 10  # queries that a log line names
+
+
+class QueryEngineSettings(ClientSettings):
+    """Settings of a query engine."""
+
+    graph: Literal["stores", "engine"] = Field("stores", description="where the stored graph lies: there, or in here")
+    secret_file: Path | None = Field(None, description="what stores and engines share; needed to read stores")
+    transport: Literal["auto", "shm", "tcp", "rdma"] = Field("auto", description="of reads of stores")
+    rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
+    execution: Execution = Field("auto", description="of steps over the stores: there, or in here by reads")
+    lease_ms: int = Field(
+        10_000, ge=1_000, le=600_000, description="for how long stores keep what a silent engine reads"
+    )
+    wait_ms: int = Field(200, ge=0, le=1_000, description="how long an evaluation waits for stores in place")
+    data_dir: Path | None = Field(None, description="for checkpoints; none = every start reads the whole log")
+    checkpoint_s: float = Field(30.0, gt=0, description="seconds between checkpoints")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+
+    def links(self) -> StoreLinks | None:
+        """Return links to the stores, None where the graph lies in the engine; SettingsError without a secret."""
+        if self.graph == "engine":
+            return None
+        if self.secret_file is None:
+            raise SettingsError("PENSTOCK_SECRET_FILE is needed to read stores (without any: PENSTOCK_GRAPH=engine)")
+        secret = read_secret(self.secret_file)
+
+        def reach(node: int, address: str) -> ControlLink:
+            return ControlLink(node, address, secret, self.transport, self.rdma_device)
+
+        name = f"{self.instance}-{secrets.token_hex(4)}"
+        return StoreLinks(name, self.shards, reach, lease_ms=self.lease_ms, secret=secret, execution=self.execution)
+
+
+class CheckpointedEngine:
+    """An engine and its files."""
+
+    def __init__(self, context: Context[QueryEngineSettings]) -> None:
+        settings = context.settings
+        topics = topics_of(context)
+        self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
+        terms = FlightTerms(settings.dictionaries.split(","))
+        rng = random.Random()  # noqa: S311 - RAND and UUID
+        clock, patience_s = context.clock, settings.wait_ms / 1000
+        self._factory = ReplicaFactory(
+            self._directory, terms, topics.shards, Limits(), clock.now_ms, rng, settings.links(), patience_s
+        )
+        self._replica, positions = self._factory.make()
+        self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, clock)
+        graph = self.engine.graph
+        self._keeper = None if graph is None else Keeper(graph, settings.lease_ms)
+        self._every_s = settings.checkpoint_s
+        self._due = time.monotonic() + self._every_s
+        self._stopping, self._logger = context.stopping, context.logger
+        self._told: str | None = None
+        self._asked = 0.0
+        self.unsaved: str | None = None  # why the last checkpoint could not be written
+        self.memory: dict[str, int] = {}  # by region, as this thread found it: others must not look
+        self._measured = -_MEASURE_S
+
+    def step(self, timeout_s: float) -> bool:
+        """Step, and checkpoint where it is time."""
+        worked = self.engine.step(timeout_s)
+        if self.engine.last_error != self._told:
+            self._told = self.engine.last_error
+            self._logger.warning("waiting", reason=self._told or "over")
+        for (after_ms, until_ms), queries in self.engine.told.leaps().items():
+            named = ", ".join(sorted(queries)[:_NAMED])
+            self._logger.warning(
+                "event time leapt: instants are not evaluated (max_catch_up)",
+                after_ms=after_ms,
+                until_ms=until_ms,
+                queries=len(queries),
+                named=named,
+            )
+        if not worked and (self._told is not None or self._replica.held is not None):
+            self._stopping.wait(timeout_s)  # it has not waited for input
+        if self._directory is not None and time.monotonic() >= self._due:
+            self._checkpoint()
+            self._due = time.monotonic() + self._every_s
+        if time.monotonic() >= self._measured + _MEASURE_S:
+            self.memory = memory_of(self._replica.runtime)
+            self._measured = time.monotonic()
+        return worked
+
+    def leave(self) -> None:
+        """Hand the buckets over."""
+        self._asked = time.monotonic()
+        self.engine.leave()
+
+    @property
+    def left(self) -> bool:
+        """Whether the buckets are others', or no other engine takes them."""
+        alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
+        return self.engine.left or alone
+
+    def _checkpoint(self) -> None:
+        """Where it cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        try:
+            self._factory.save(self._replica)
+        except StorageError as error:
+            self.unsaved = str(error)
+            self._logger.warning("no checkpoint", reason=self.unsaved)
+        else:
+            self.unsaved = None
+
+    def close(self) -> None:
+        """Let go; what is not checkpointed is in the log."""
+        if self._keeper is not None:
+            self._keeper.close()
+        self.engine.close()
+        if self._directory is not None:
+            self._directory.close(clean=True)
+
+
+def memory_of(runtime: Runtime) -> dict[str, int]:
+    """Return the bytes that an engine holds, by region. On the engine's thread."""
+    core = runtime.core
+    return {
+        **{f"slices {stream.iri}": stream.core.live_bytes() for stream in runtime.streams},
+        "windows": runtime.registry.pool.bytes(),
+        "stored graph": core.store.used_bytes(),
+        "append logs": core.store.log_bytes(),
+        "terms": core.dictionary.bytes(),
+    }
+
+
+class EngineGauges:
+    """What an engine tells about itself. Asked from another thread: reads only."""
+
+    def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
+        self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
+        self._evaluations, self._transactions = Tally(metrics.evaluations), Tally(metrics.transactions)
+        self._refused = Tally(metrics.refused)
+        self._forks, self._forked_rows = Tally(metrics.forks), Tally(metrics.forked_rows)
+        self._gaps, self._skipped = Tally(metrics.gaps), Tally(metrics.skipped)
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        engine, metrics, now_ms = self._engine, self._metrics, self._context.clock.now_ms()
+        runtime = engine.replica.runtime
+        metrics.active.set(bool(engine.buckets))
+        metrics.buckets.set(len(engine.buckets))
+        self._evaluations.reach(engine.told.evaluations)
+        self._transactions.reach(engine.told.transactions)
+        self._gaps.reach(engine.told.gaps)
+        self._skipped.reach(engine.told.skipped)
+        self._refused.reach(engine.sinks.refused)
+        if engine.graph is not None and (forking := engine.graph.forking) is not None:
+            self._forks.reach(forking.forks)
+            self._forked_rows.reach(forking.rows)
+        for seconds, evaluations in engine.told.take():
+            for _ in range(evaluations):
+                metrics.latency.observe(seconds)
+        for stream in list(runtime.streams):
+            if stream.closed_ms is not None:
+                metrics.batch_age.labels(stream.iri).set((now_ms - stream.closed_ms) / 1000)
+        for region, held in self._made.memory.items():
+            metrics.memory.labels(region).set(held)
+        for topic, records in records_behind(self._context.log, engine.read_to()).items():
+            metrics.lag.labels(topic).set(records)
+
+
+def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
+    """Open the core."""
+    made = CheckpointedEngine(context)
+    context.routes.extend(routes(made.engine.one_shot.query, Limits()))
+    context.listening.append(made.engine.answer_at)
+    made.engine.progress = context.health.progress
+    made.engine.send_heartbeats()
+    context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
+    context.health.check("checkpoint", lambda: made.unsaved)
+    context.observers.append(EngineGauges(made, context.metrics, context).observe)
+    return made
+
+
+def main() -> int:
+    """Run the service."""
+    return run("query-engine", QueryEngineSettings, open_engine)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

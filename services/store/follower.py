@@ -1,0 +1,126 @@
+"""Follows the log with some shards of the stored graph. All of them are at the same step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.replication.replica import Replica, declaration_of
+from penstock.services.store.stored_graph import StoredGraph
+from penstock.log import Partition, TransientError
+from penstock.quarantine import InternalRecords
+from penstock.quarantine.kinds import SHARDS
+from penstock.wire import ShardLoad, StreamDeclaration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.replication.absorption import TermEncoder
+    from penstock.replication.retention import Commitments
+    from penstock.services.store.shard_store import ShardStore
+    from penstock.replication.sequencer import Step
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.errors import UnavailableError
+    from penstock.log import Log
+
+_POLL = 256  # records of the log taken at once
+
+
+class Follower:
+    """`positions`: from where each partition is read, as the checkpoint of the shards says."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        replica: Replica[StoredGraph],
+        positions: Sequence[int],
+        terms: TermEncoder,
+    ) -> None:
+        self.replica = replica
+        self._terms = terms
+        self._records = InternalRecords(log, topics.names)
+        self._applying: Iterator[UnavailableError | None] | None = None
+        partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
+        self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
+
+    @property
+    def graph(self) -> StoredGraph:
+        """The shards and what they know of streams."""
+        return self.replica.runtime
+
+    @property
+    def step(self) -> int:
+        """How many steps of the spine are applied."""
+        return self.replica.history.step
+
+    def positions(self) -> dict[Partition, int]:
+        """Return from where each partition is read next."""
+        return self._reader.positions()
+
+    def caught_up(self) -> bool:
+        """Whether everything in the log has been applied (as it was at the last poll)."""
+        return self._reader.caught_up() and self.replica.held is None
+
+    def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
+        """Apply what has come, up to a step; False where that was nothing. TransientError: the rest waits."""
+        messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
+        for message in messages:
+            part = self._records.read(message, SHARDS)
+            if part is not None:
+                self.replica.sequencer.take(message.partition, message.offset, part)
+        moved = bool(messages)
+        while (step := self._next(until)) is not None:
+            self.replica.held = step
+            if self._applying is None:
+                if not commitments.ready(self.replica, step):
+                    break
+                self._prepare(step)
+                self._applying = self.replica.apply(step)
+            if not self._apply(step, self._applying):
+                return True
+            self._applying = self.replica.held = None
+            self.replica.tidy()
+            moved = True
+        if moved:
+            self.hold_back(commitments)
+        return moved
+
+    def _next(self, until: int | None) -> Step | None:
+        if self._applying is None and until is not None and self.step >= until:
+            return None
+        return self.replica.held or self.replica.sequencer.next()
+
+    @staticmethod
+    def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
+        """Apply a step, of a load one file: the heart must beat in between. Returns whether it is done."""
+        for away in applying:
+            if away is not None:
+                raise TransientError(str(away)) from away
+            if isinstance(step[0], ShardLoad):
+                return False
+        return True
+
+    def _prepare(self, step: Step) -> None:
+        if isinstance(step[0], StreamDeclaration):
+            self.graph.streams.learn(declaration_of(step[0]), self._terms)
+
+    def hold_back(self, commitments: Commitments) -> None:
+        """Keep what whoever continues the cluster's queries will look at, and let the rest go."""
+        self.replica.news.clear()  # engines tell registration points
+        commitments.forget_stopped(self.replica)
+        needs = commitments.needs(self.replica)
+        self.graph.release(needs, self.step)
+        self.replica.history.prune(needs.step)
+
+    def take(self, shard: ShardStore) -> None:
+        """Follow with that shard too, which is at the same step."""
+        self.graph.shards[shard.number] = shard
+
+    def close(self) -> None:
+        """Let go of the log."""
+        self._reader.close()
+
+
+def empty_replica(partitions: int) -> Replica[StoredGraph]:
+    """Return the replica of a cluster in which nothing has happened."""
+    return Replica(StoredGraph(), partitions)

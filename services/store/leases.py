@@ -1,0 +1,135 @@
+"""Leases of engines on a store's shards: what keeps append logs and outgrown tables while somebody reads them.
+
+Asked for over the control connection (`penstock.remote.control_connection`), renewed while the engine lives, and over after
+`lease_ms` without word: a store never waits for an engine (ADR 16).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import DataError, StorageError
+from penstock.remote.control_server import ControlServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.services.store.shard_store import ShardStore
+    from penstock.remote.control_connection import Columns
+    from penstock.remote.fragments import Fragments
+    from penstock.core import _native as native
+
+MAX_LEASE_MS = 600_000
+MAX_ENGINES = 1_024
+NEWEST = (1 << 32) - 1
+"""Asked for as a snapshot: whatever is the latest."""
+
+
+@dataclass(slots=True)
+class _Lease:
+    """What one engine reads, and until when (of this process's monotonic clock)."""
+
+    until: float
+    held: dict[int, native.StoreLease]  # by shard
+
+
+class Leases:
+    """All leases of one store. Any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._shards: dict[int, ShardStore] = {}
+        self._leases: dict[str, _Lease] = {}
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    # ---- shards
+    def add(self, shard: ShardStore) -> None:
+        """A shard is here from now on: whoever holds a lease has one of it as well."""
+        with self._lock:
+            self._shards[shard.number] = shard
+            for lease in self._leases.values():
+                lease.held[shard.number] = shard.lease(NEWEST)
+
+    def remove(self, shard: ShardStore) -> None:
+        """A shard is here no more."""
+        with self._lock:
+            del self._shards[shard.number]
+            for lease in self._leases.values():
+                lease.held.pop(shard.number, None)
+
+    # ---- engines
+    def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
+        """Keep what `engine` needs to read `snapshot` and later ones for that long, in place of what it asked before.
+
+        Returns the oldest snapshot that it may read (that one, or an older one where all shards here are behind) and
+        the epochs of the shards that this holds for: one that came later may not go back so far. StorageError where it
+        cannot be read any more; the lease before stays then.
+        """
+        if not 0 < lease_ms <= MAX_LEASE_MS:
+            raise DataError(f"a lease lasts between 1 and {MAX_LEASE_MS} ms")
+        with self._lock:
+            self._expire()
+            if engine not in self._leases and len(self._leases) >= MAX_ENGINES:
+                raise DataError(f"{MAX_ENGINES} engines read this store already")
+            held = {number: shard.lease(snapshot) for number, shard in self._shards.items()}
+            until = self._clock() + lease_ms / 1000
+            granted = max((lease.snapshot for lease in held.values()), default=snapshot)
+            self._leases[engine] = _Lease(until, held)
+            return granted, {number: self._shards[number].epoch for number in held}
+
+    def leave(self, engine: str) -> None:
+        """Let go of an engine's lease."""
+        with self._lock:
+            self._leases.pop(engine, None)
+
+    def expire(self) -> None:
+        """Let go of leases that have run out."""
+        with self._lock:
+            self._expire()
+
+    def _expire(self) -> None:
+        now = self._clock()
+        for engine in [name for name, lease in self._leases.items() if lease.until <= now]:
+            del self._leases[engine]
+
+    def fragments_at(self, place: int) -> Fragments:
+        """Return what runs fragments over a shard; StorageError where it is not here."""
+        with self._lock:
+            if place not in self._shards:
+                raise StorageError(f"shard {place} is not here")
+            return self._shards[place].fragments
+
+    def hello(self) -> dict[str, Any]:
+        """Return what there is."""
+        with self._lock:
+            return {"own": sorted(self._shards), "engines": len(self._leases)}
+
+
+class LeaseServer(ControlServer[Leases]):
+    """Answers engines: what is here, leases, and forks (ADR 18). Runs in a thread of its own."""
+
+    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
+        del columns
+        leases = self._node
+        match message["do"]:
+            case "hello":
+                return {**leases.hello(), "data_port": self.data_port}
+            case "lease":
+                engine, snapshot, lease_ms = str(message["engine"]), int(message["snapshot"]), int(message["lease_ms"])
+                granted, epochs = leases.grant(engine, snapshot, lease_ms)
+                return {"snapshot": granted, "epochs": epochs}
+            case "leave":
+                leases.leave(str(message["engine"]))
+                return {}
+            case request:
+                raise ValueError(request)
+
+    def start(self) -> None:
+        """Serve until `close`."""
+        threading.Thread(target=self.run, daemon=True, name="penstock-leases").start()

@@ -1,0 +1,169 @@
+"""The store's process: its shards in shared memory and on the data plane, leases, checkpoints."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from penstock.services.store.leases import Leases, LeaseServer
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.services.store.background_checkpoint import BackgroundCheckpoint
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.store import Store
+from penstock.remote import Server
+from penstock.errors import StorageError
+from penstock.log.view import records_behind
+from penstock.remote.control_connection import Address
+from penstock.runtime import Context, run
+from penstock.runtime.metrics import Tally
+from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.metrics import Metrics
+
+
+class StoreSettings(ClientSettings):
+    """Settings of a store."""
+
+    secret_file: Path = Field(description="what stores and engines share: a file of 16 bytes or more")
+    listen: str = Field("127.0.0.1:0", description="host:port where engines ask for leases; port 0 = any")
+    data_port: int = Field(0, ge=0, le=65_535, description="of the data plane, on the same host; 0 = any")
+    regions_dir: Path = Field(Path("/dev/shm"), description="memory in which the shards' regions lie")  # noqa: S108
+    data_dir: Path | None = Field(None, description="for checkpoints, best shared by stores; none = read the whole log")
+    checkpoint_s: float = Field(60.0, gt=0, description="seconds between checkpoints")
+    rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+
+    def secret(self) -> bytes:
+        """Return the secret; SettingsError where there is none."""
+        return read_secret(self.secret_file)
+
+
+_ALONE_S = 1.0  # after which a store whose shards no other store gets ends
+
+
+class ServedStore:
+    """A store with its sockets and files."""
+
+    def __init__(self, context: Context[StoreSettings]) -> None:
+        settings, topics = context.settings, topics_of(context)
+        listen = Address.of(settings.listen)
+        host, secret = listen.host, settings.secret()
+        server = Server(host, settings.data_port, secret, rdma_device=settings.rdma_device)
+        leases = Leases()
+        self.leases = LeaseServer(leases, host, listen.port, secret, server.port)
+        address = Address(settings.advertised_host or host, self.leases.address.port)
+        root = settings.data_dir
+        checkpoints = None if root is None else ShardCheckpoints(root, settings.instance, topics.shards)
+        regions = settings.regions_dir / f"{settings.prefix}-{settings.instance}"
+        terms = FlightTerms(settings.dictionaries.split(","))
+        self.store = Store(
+            context.log, topics, settings.instance, terms, context.clock, server, regions, checkpoints, leases, address
+        )
+        self._saving = None if checkpoints is None else BackgroundCheckpoint(self.store, checkpoints)
+        self._every_s = settings.checkpoint_s
+        self._due = time.monotonic() + self._every_s
+        self._stopping, self._logger = context.stopping, context.logger
+        self._told: str | None = None
+        self.unsaved: str | None = None  # why the last checkpoint could not be written
+        self._asked = 0.0
+        self.leases.start()
+        self.store.send_heartbeats()
+
+    def step(self, timeout_s: float) -> bool:
+        """Step, and checkpoint where it is time."""
+        worked = self.store.step(timeout_s)
+        if self.store.last_error != self._told:
+            self._told = self.store.last_error
+            self._logger.warning("waiting", reason=self._told or "over")
+        if not worked and (self._told is not None or not self.store.followers()):
+            self._stopping.wait(timeout_s)  # it has not waited for input
+        if self._saving is not None:
+            self._save(self._saving)
+        return worked
+
+    def _save(self, saving: BackgroundCheckpoint) -> None:
+        """Where one cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        if time.monotonic() >= self._due:
+            saving.begin()
+            self._due = time.monotonic() + self._every_s
+        try:
+            if saving.step():
+                self.unsaved = None
+        except StorageError as error:
+            self.unsaved = str(error)
+            self._logger.warning("no checkpoint", reason=self.unsaved)
+
+    def leave(self) -> None:
+        """Hand the shards over."""
+        self._asked = time.monotonic()
+        self.store.leave()
+
+    @property
+    def left(self) -> bool:
+        """Whether the shards are others', or no other store takes them."""
+        return self.store.left or time.monotonic() > self._asked + _ALONE_S
+
+    def close(self) -> None:
+        """Let go; what is not checkpointed is in the log."""
+        self.leases.close()
+        if self._saving is not None:
+            self._saving.close()
+        self.store.close()
+
+
+class StoreGauges:
+    """What a store tells about itself. Asked from another thread: reads only."""
+
+    def __init__(self, store: Store, metrics: Metrics, context: Context[StoreSettings]) -> None:
+        self._store, self._metrics, self._context = store, metrics, context
+        self._tuples, self._batches = Tally(metrics.tuples), Tally(metrics.batches)
+        self._regions: set[str] = set()
+
+    def observe(self) -> None:
+        """Bring the metrics up to date."""
+        store, metrics, now_ms = self._store, self._metrics, self._context.clock.now_ms()
+        followers = store.followers()
+        metrics.active.set(bool(followers))
+        metrics.leases.set(len(store.leases))
+        regions = {f"shard {number}": shard for number, shard in store.shards.items()}
+        for name, shard in regions.items():
+            metrics.memory.labels(name).set(shard.store.used_bytes())
+            metrics.memory.labels(f"{name} logs").set(shard.store.log_bytes())
+        for name in self._regions - regions.keys():
+            metrics.memory.remove(name)
+            metrics.memory.remove(f"{name} logs")
+        self._regions = set(regions)
+        if not followers:
+            return
+        first, last = followers[0], followers[-1]
+        self._tuples.reach(first.graph.tuples)
+        self._batches.reach(first.graph.batches)
+        for stream in list(last.graph.streams):
+            if stream.closed_ms is not None:
+                metrics.batch_age.labels(stream.iri).set((now_ms - stream.closed_ms) / 1000)
+                metrics.local_vts.labels(stream.iri).set(stream.closed_ms)
+        for topic, records in records_behind(self._context.log, last.positions()).items():
+            metrics.lag.labels(topic).set(records)
+
+
+def open_store(context: Context[StoreSettings]) -> ServedStore:
+    """Open the core: without shards until the coordinator has heard of it."""
+    made = ServedStore(context)
+    context.observers.append(StoreGauges(made.store, context.metrics, context).observe)
+    context.health.check("checkpoint", lambda: made.unsaved)
+    context.logger.info("leases", address=str(made.leases.address), data_port=made.leases.data_port)
+    return made
+
+
+def main() -> int:
+    """Run the service."""
+    return run("store", StoreSettings, open_store)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""The store service: some shards of the stored graph, brought up to the log's end and read by engines (ADR 38).
+
+The coordinator's placement says which shards. One that is gained begins with the newest checkpoint of it, whoever made
+that, and follows the log by itself until it has come as far as the others. Nothing is written to the log but
+heartbeats, so two stores that take one shard for their own do no harm: both hold what the log says.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from penstock.services.store.follower import Follower, empty_replica
+from penstock.replication.heartbeats import HeartbeatSender
+from penstock.replication.retention import Commitments
+from penstock.services.store.leases import Leases
+from penstock.replication.placement_view import PlacementView
+from penstock.services.store.shard_store import ShardStore
+from penstock.errors import StorageError
+from penstock.log import TransientError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.replication.absorption import TermEncoder
+    from penstock.services.store.shard_checkpoints import ShardCheckpoints
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.remote import Server
+    from penstock.log import Log
+    from penstock.log.clock import Clock
+    from penstock.remote.control_connection import Address
+
+_TRIES = 3  # of a checkpoint that its store replaces while it is read
+
+
+class Store:
+    """One store process without its sockets.
+
+    `directory` is memory for the regions, emptied first; `server` lets others read them; `address` is where leases are
+    asked for (`Leases`). `checkpoints` None: a restart reads the log from its beginning.
+    """
+
+    shard_type = ShardStore
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        instance: str,
+        terms: TermEncoder,
+        clock: Clock,
+        server: Server,
+        directory: Path,
+        checkpoints: ShardCheckpoints | None = None,
+        leases: Leases | None = None,
+        address: Address | None = None,
+    ) -> None:
+        self.topics = topics
+        self.leases = Leases() if leases is None else leases
+        self.last_error: str | None = None  # why the last step came to nothing
+        self.leaving = False
+        self._log, self._terms, self._server, self._directory = log, terms, server, directory
+        self._instance = instance
+        self._checkpoints = checkpoints
+        self._followers: list[Follower] = []  # that is furthest first
+        self._made, self._token = 0, secrets.token_hex(4)  # no region is ever where another one was
+        self._commitments = Commitments(log, topics)
+        self._placement = PlacementView(log, topics, clock)
+        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "store", instance, None if address is None else str(address))
+        shutil.rmtree(directory, ignore_errors=True)  # of a process of that name before this one
+
+    # ---- steps
+    def step(self, timeout_s: float = 0.0) -> bool:
+        """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
+        `trouble` tells of them.
+        """
+        self._heartbeat_sender.beat(tuple(self.shards), self.local_vts())
+        self.leases.expire()
+        self.last_error = None
+        try:
+            moved = self._placed()
+            if self._commitments.learn():
+                for follower in self._followers:
+                    follower.hold_back(self._commitments)
+            return self._follow(timeout_s) or moved
+        except TransientError as error:
+            self.last_error = str(error)
+            return False
+
+    def _follow(self, timeout_s: float) -> bool:
+        if not self._followers:
+            return False
+        first, *behind = self._followers
+        moved = first.read(self._commitments, 0.0 if behind else timeout_s)
+        for follower in behind:
+            moved |= follower.read(self._commitments, 0.0, first.step)
+        self._join()
+        return moved
+
+    def _join(self) -> None:
+        """Let shards that have come equally far follow the log together."""
+        for follower in list(self._followers):
+            for other in self._followers:
+                if other is follower:
+                    break
+                if other.step == follower.step and other.replica.whole and follower.replica.whole:
+                    for shard in follower.graph.shards.values():
+                        other.take(shard)
+                    follower.close()
+                    self._followers.remove(follower)
+                    break
+        self._followers.sort(key=lambda follower: -follower.step)
+
+    # ---- shards
+    @property
+    def shards(self) -> dict[int, ShardStore]:
+        """All that are here; may be asked from another thread."""
+        return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
+
+    def _placed(self) -> bool:
+        mine = self._placement.shards_of(self._instance)
+        if mine is None:
+            return False
+        held = self.shards
+        for number in sorted(held.keys() - mine):
+            self._let_go(held[number])
+        gained = sorted(mine - held.keys())
+        for number in gained:
+            self._gain(number)
+        self._join()
+        return bool(gained)
+
+    def _gain(self, number: int) -> None:
+        self._made += 1
+        directory = self._directory / f"{number}-{self._made}-{self._token}"
+        shard, follower = self._begin(number, directory)
+        follower.take(shard)
+        self.leases.add(shard)
+        self._followers.append(follower)
+
+    def _begin(self, number: int, directory: Path) -> tuple[ShardStore, Follower]:
+        """Make a shard from its newest checkpoint, or empty; and what brings it up to date."""
+        for attempt in range(_TRIES):
+            try:
+                last = None if self._checkpoints is None else self._checkpoints.last(number)
+                saved, replica, positions = last or (None, empty_replica(self.topics.shards), [0] * self.topics.shards)
+                shard = self.shard_type(number, self.topics.shards, directory / str(attempt), self._server, saved)
+            except StorageError:
+                if attempt + 1 == _TRIES:
+                    raise
+            else:
+                return shard, Follower(self._log, self.topics, replica, positions, self._terms)
+        raise AssertionError(number)
+
+    def _let_go(self, shard: ShardStore) -> None:
+        self.leases.remove(shard)
+        for follower in list(self._followers):
+            if follower.graph.shards.pop(shard.number, None) is not None and not follower.graph.shards:
+                follower.close()
+                self._followers.remove(follower)
+        shard.withdraw()
+        if self._checkpoints is not None:
+            self._checkpoints.let_go(shard.number)
+
+    def send_heartbeats(self) -> None:
+        """Send heartbeats from a thread, whatever there is to do."""
+        self._heartbeat_sender.start()
+
+    def leave(self) -> None:
+        """Ask to be replaced. The shards are served here until the placement names other stores for them."""
+        self.leaving = True
+        self._heartbeat_sender.leave()
+        self._heartbeat_sender.beat(tuple(self.shards), self.local_vts())
+
+    @property
+    def left(self) -> bool:
+        """Whether no shard is here any more."""
+        return not self._followers
+
+    def checkpoint(self) -> bool:
+        """Save every shard that is up to date with the furthest; False where nothing could be. StorageError."""
+        if self._checkpoints is None or not self._followers:
+            return False
+        return self._checkpoints.save(self._followers[0].replica)
+
+    # ---- what is here
+    def local_vts(self) -> dict[str, int]:
+        """Return the last batch of each stream that all shards here have closed."""
+        if not self._followers:
+            return {}
+        last = self._followers[-1]  # that is furthest behind
+        closed = ((s.iri, s.closed_ms, s.batch_ms) for s in last.graph.streams)
+        return {iri: end // batch_ms - 1 for iri, end, batch_ms in closed if end is not None}
+
+    def caught_up(self) -> bool:
+        """Whether everything in the log has been applied to all shards (as it was at the last poll)."""
+        return len(self._followers) <= 1 and all(follower.caught_up() for follower in self._followers)
+
+    def followers(self) -> list[Follower]:
+        """Return what follows the log, the furthest first; more than one while shards are coming."""
+        return list(self._followers)
+
+    def close(self) -> None:
+        """Let go; what no checkpoint has is in the log."""
+        for shard in self.shards.values():
+            self.leases.remove(shard)
+            shard.withdraw()
+        for follower in self._followers:
+            follower.close()
+        self._followers.clear()
+        self._heartbeat_sender.close()
+        self._commitments.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
