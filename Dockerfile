@@ -15,6 +15,7 @@ COPY native native
 COPY schemas schemas
 COPY examples examples
 COPY libs libs
+COPY services services
 RUN /opt/penstock/bin/pip install --no-cache-dir ".[cluster]"
 
 FROM ${BASE_IMAGE}

@@ -1,4 +1,4 @@
-"""The processes of a cluster: settings, metrics and wiring around the cores of `penstock.ingest`, `penstock.cluster`.
+"""The processes of a cluster, one package each: settings, metrics, and the modules that no other service needs.
 
-Each module is one service: `python -m penstock.services.dispatcher.service`, settings by PENSTOCK_* (docs/operations.md).
+`python -m penstock.services.dispatcher` runs one, with settings by PENSTOCK_* (docs/operations.md).
 """

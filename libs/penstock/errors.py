@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 __all__ = [
-    "UnavailableError",
     "DataError",
     "DataPlaneError",
     "LimitError",
@@ -13,6 +12,7 @@ __all__ = [
     "QueryError",
     "QueryLimitError",
     "StorageError",
+    "UnavailableError",
     "UnboundedStorageWarning",
     "UnknownStreamError",
 ]

@@ -1,1 +1,1 @@
-"""The coordinator: declarations, registrations, insertions, placement. Run: `python -m penstock.services.coordinator`."""
+"""The coordinator: declarations, registrations, placement. Run: `python -m penstock.services.coordinator`."""

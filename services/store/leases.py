@@ -1,7 +1,7 @@
 """Leases of engines on a store's shards: what keeps append logs and outgrown tables while somebody reads them.
 
-Asked for over the control connection (`penstock.remote.control_connection`), renewed while the engine lives, and over after
-`lease_ms` without word: a store never waits for an engine (ADR 16).
+An engine asks for a lease over the control connection (`penstock.remote.control_connection`) and renews it while it
+lives. The lease ends after `lease_ms` without word: a store never waits for an engine (ADR 16).
 """
 
 from __future__ import annotations

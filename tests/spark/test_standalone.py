@@ -90,7 +90,7 @@ def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, maste
     submit += [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
     with (tmp_path / "submit").open("w+") as log:
         done = subprocess.run(
-            [*submit, str(ROOT / "services/adaptor/bulk_load.py"), "--data-dir", str(tmp_path / "data"), str(file)],
+            [*submit, str(ROOT / "tools/spark_submit/bulk_load.py"), "--data-dir", str(tmp_path / "data"), str(file)],
             stdout=subprocess.PIPE, stderr=log, text=True, timeout=1_200, check=False, env=environment,
         )  # fmt: skip
     assert done.returncode == 0, (tmp_path / "submit").read_text()[-4_000:]

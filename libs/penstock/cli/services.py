@@ -27,19 +27,19 @@ def add_services(app: typer.Typer) -> None:
     """Add a command for each."""
     app.command("adaptor", rich_help_panel=PANEL)(adaptor)
     for name, meaning in SERVICES.items():
-        app.command(name, help=meaning, rich_help_panel=PANEL)(_runner(name))
+        app.command(name, help=meaning, rich_help_panel=PANEL)(_runner(f"{name.replace('-', '_')}.service"))
 
 
 def adaptor(
     *, spark: Annotated[bool, typer.Option("--spark", help="On Spark; also what spark-submit is given.")] = False
 ) -> int:
     """Makes tuples of events: by itself, or on Spark."""
-    return _runner("spark-adaptor" if spark else "adaptor")()
+    return _runner("adaptor.spark" if spark else "adaptor.service")()
 
 
 def _runner(name: str) -> Callable[[], int]:
     def run_service() -> int:
-        module = import_module(f"penstock.services.{name.replace('-', '_')}")
+        module = import_module(f"penstock.services.{name}")
         code: int = module.main()
         return code
 

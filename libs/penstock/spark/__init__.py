@@ -5,6 +5,6 @@
 - `session`, `java`, `hadoop`, `task`, `failures`: for both
 
 Tasks call the native kernels on whole Arrow columns. The embedded engine needs nothing of this package; pyspark comes
-with the extra `spark`. Not here: what an engine does with a prepared load (`penstock.engine.intake.bulk_intake`); what every adaptor
-does with events (`penstock.ingest.event_adapter`); the adaptor's process (`penstock.services.adaptor.spark`).
+with the extra `spark`. Elsewhere: `penstock.engine.intake.bulk_intake` stores a prepared load,
+`penstock.ingest.event_adapter` handles events in every adaptor, `penstock.services.adaptor.spark` is the process.
 """

@@ -1,6 +1,6 @@
 """The stream adaptor in Spark's tasks: Arrow batches of messages to Arrow batches of records.
 
-What is done with the events is the plain adaptor's (`penstock.ingest.event_adapter`); here is only what is Spark's. A worker
+`penstock.ingest.event_adapter` handles the events, as in the plain adaptor; this module holds what is Spark's. A worker
 process outlives its tasks, and so do its dictionary and its connection to the service.
 """
 

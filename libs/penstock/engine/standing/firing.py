@@ -26,7 +26,7 @@ _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
 class Firing:
-    """Does what `penstock.engine.windows.schedule.Work` says, for one engine. `listener` is told of each group and instant.
+    """Does what `schedule.Work` says, for one engine. `listener` is called for each group and instant.
 
     `outlet`, where there is one, takes what a cohort publishes (None: nothing) and how far its stream's watermark goes,
     in place of the stream itself.
