@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.standing import execution
-from penstock.engine.oneshot import one_shot as oneshot
 from penstock.core import _native as native
+from penstock.engine.oneshot import one_shot as oneshot
+from penstock.engine.standing import execution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

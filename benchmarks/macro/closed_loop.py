@@ -17,8 +17,8 @@ import rdflib
 
 from benchmarks.harness import Point, Row, check
 from benchmarks.macro.sample import STREAMS, Events, Sample, iri
-from penstock.engine.standing.execution import native_start
 from penstock.core import _native as native
+from penstock.engine.standing.execution import native_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

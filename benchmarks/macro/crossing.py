@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.harness import Finding
-    from penstock.remote import Transport
     from penstock.query.planning.placement import Execution
+    from penstock.remote import Transport
 
 COMMAND = "python -m benchmarks nodes"
 SIZES = (16, 64, 256, 1_024, 4_096, 16_384, 65_536)

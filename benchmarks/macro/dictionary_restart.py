@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.harness import Row, check
+from penstock.log import MemoryLog
+from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.dictionary.known_terms import KnownTerms
 from penstock.term_ids.term_tables import MAX_TERMS
-from penstock.replication.cluster_topics import ClusterTopics
-from penstock.log import MemoryLog
-from penstock.log.topics import TopicNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
     from penstock.core._native import TermTuple
+    from penstock.engine.answers.answer_values import Ids
 
 COMMAND = "python -m benchmarks dictionary_restart"
 ENTRIES = (10_000, 100_000, 500_000)

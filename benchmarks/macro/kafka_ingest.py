@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import LeftOutError, Row, check, quantile
+from penstock.core import _native as native
 from penstock.errors import StorageError
-from penstock.services.adaptor.adaptor import Adaptor
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import END, START, MemoryLog, Partition, Record, Topic, TransientError
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
-from penstock.core import _native as native
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.wire import ShardBatch, StreamDeclaration, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from benchmarks.harness import Finding
-    from penstock.log import Log
     from penstock.core._native import Ids, TermTuple
+    from penstock.log import Log
 
 COMMAND = "python -m benchmarks kafka_ingest"
 NAMES = TopicNames("bench")

@@ -36,7 +36,9 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
             seconds = length * BATCH_MS // 1000
             for how, directory in (("the whole log", None), (f"a checkpoint and {tail} batches", Path(folder))):
                 took = sequencer.run("e", directory, save=False)
-                name = f"Recovery: {length:,} batches ({seconds} s, {length * sequencer.tuples_a_batch:,} tuples), {how}"
+                name = (
+                    f"Recovery: {length:,} batches ({seconds} s, {length * sequencer.tuples_a_batch:,} tuples), {how}"
+                )
                 yield Row(name, took.wall_s, "s", COMMAND, clock="wall", other_clock=took.cpu_s)
         evaluations = QUERIES * sequencer.batches
         check(sequencer.results(evaluations), evaluations, "evaluations: none lost, none doubled")

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.harness import LeftOutError, check
 from benchmarks.macro.kafka_cluster import TRIPLES, event
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.services.adaptor.adaptor import Adaptor
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import SystemClock
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dispatcher.dispatcher import Dispatcher
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

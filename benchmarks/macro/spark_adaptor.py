@@ -17,8 +17,8 @@ from benchmarks.harness import LeftOutError, Row, check, quantile
 from benchmarks.macro.kafka_ingest import NAMES, TRIPLES, _declared, _event
 from benchmarks.macro.processes import processor_s
 from penstock.errors import StorageError
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.log import END, MemoryLog, Partition, TransientError
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.wire import Tuples, decode
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def _machine() -> Iterator[tuple[Callable[[], str], str, SparkSession]]:
     """A way to a new broker, a dictionary's address, a session."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415
+        from penstock.replication.cluster_topics import ClusterTopics  # noqa: PLC0415
         from penstock.services.dictionary.dictionary import DictionaryService  # noqa: PLC0415
         from penstock.services.dictionary.flight_server import DictionaryServer  # noqa: PLC0415
-        from penstock.replication.cluster_topics import ClusterTopics  # noqa: PLC0415
         from penstock.spark.session import open_session  # noqa: PLC0415
 
         spark = open_session("penstock benchmark", "local[2]", "1g", kafka=True)
@@ -99,9 +99,9 @@ def _adaptor(
     broker: Callable[[], str], dictionary: str, spark: SparkSession, trigger: tuple[int, int] | None
 ) -> Iterator[Log]:
     """An adaptor at work on a new broker with one stream; the log."""
-    from penstock.term_ids.flight_terms import FlightTerms  # noqa: PLC0415
     from penstock.log.kafka import KafkaLog  # noqa: PLC0415
     from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings  # noqa: PLC0415
+    from penstock.term_ids.flight_terms import FlightTerms  # noqa: PLC0415
 
     bootstrap_servers = broker()
     log, stop = KafkaLog(bootstrap_servers), threading.Event()

@@ -13,8 +13,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.ingest.event_adapter import EventAdapter
 from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.ingest.event_adapter import EventAdapter
 from penstock.ingest.predicate_filter import discards, marker, versions
 from penstock.log import Partition, RebalancedError, Record
 from penstock.log.view import records_behind
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.engine.limits import Limits
-    from penstock.term_ids.outgoing_terms import TermEncoder
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
+    from penstock.term_ids.outgoing_terms import TermEncoder
 
 POLL_RECORDS = 2_000
 """Events that one step takes in."""

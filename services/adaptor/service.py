@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from pydantic import Field
 
-from penstock.term_ids.flight_terms import FlightTerms
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.runtime import Context, run
-from penstock.runtime.metrics import Tally
 from penstock.runtime.cluster_settings import ClientSettings, GroupSettings, topics_of
+from penstock.runtime.metrics import Tally
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

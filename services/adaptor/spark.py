@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from penstock.runtime import Context, run
-from penstock.services.adaptor.service import AdaptorSettings, gauges
 from penstock.runtime.cluster_settings import topics_of
+from penstock.services.adaptor.service import AdaptorSettings, gauges
 from penstock.spark.session import open_session
 from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
 

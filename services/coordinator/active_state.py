@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.replication.placement_view import KEY as PLACEMENT
-from penstock.replication.placement_view import share_out
-from penstock.services.coordinator.registrar import Beginning, Registrar
-from penstock.replication.status_topic import stopped_record
-from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown, grown, needs_of, timing_of, version_of
+from penstock.core import _native as native
+from penstock.core.arrow import TAG_IRI, TAG_SHIFT
 from penstock.engine.intake.streams import NEVER
 from penstock.errors import DataError, LimitError, NotYetError
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
-from penstock.core import _native as native
-from penstock.core.arrow import TAG_IRI, TAG_SHIFT
+from penstock.replication.placement_view import KEY as PLACEMENT
+from penstock.replication.placement_view import share_out
+from penstock.replication.status_topic import stopped_record
+from penstock.services.coordinator.predicate_demand import (
+    KnownVersions,
+    PredicatePushdown,
+    grown,
+    needs_of,
+    timing_of,
+    version_of,
+)
+from penstock.services.coordinator.registrar import Beginning, Registrar
 from penstock.wire import (
     CoordinatorState,
     InsertionDone,
@@ -36,13 +43,13 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from penstock.services.coordinator.insertion import Insertion
-    from penstock.replication.load_files import Manifest
-    from penstock.services.coordinator.registrar import Change, Wanted
-    from penstock.term_ids.cluster_terms import TermService
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.log import Log, TransactionalWriter
     from penstock.query.ir import Statement
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.load_files import Manifest
+    from penstock.services.coordinator.insertion import Insertion
+    from penstock.services.coordinator.registrar import Change, Wanted
+    from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import Heartbeat
     from penstock.wire.codec import Wire
 

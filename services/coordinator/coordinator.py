@@ -10,26 +10,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.services.coordinator.active_state import Active, Opening
-from penstock.replication.election import Election
-from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
-from penstock.services.coordinator.insertion import Insertion
-from penstock.services.coordinator.topic_requests import REFUSALS, Requests
-from penstock.replication.status_topic import StatusView
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.errors import NotActiveError, NotYetError
 from penstock.log import FencedError, TransientError
+from penstock.replication.election import Election
+from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
+from penstock.replication.status_topic import StatusView
+from penstock.services.coordinator.active_state import Active, Opening
+from penstock.services.coordinator.insertion import Insertion
+from penstock.services.coordinator.topic_requests import REFUSALS, Requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.replication.load_files import Manifest
-    from penstock.services.coordinator.registrar import Registrar, Wanted
-    from penstock.replication.status_topic import Standing
-    from penstock.term_ids.cluster_terms import TermService
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.load_files import Manifest
+    from penstock.replication.status_topic import Standing
+    from penstock.services.coordinator.registrar import Registrar, Wanted
+    from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import QueryRegistration, StreamDeclaration
 
 T = TypeVar("T")

@@ -19,13 +19,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from penstock.services.coordinator.insertion import Insertion
-from penstock.replication.load_files import Manifest
-from penstock.services.coordinator.topic_requests import declaration_of_json, declarations_of_json
 from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
 from penstock.http.errors import body_of, told
 from penstock.rdf.formats import Format
+from penstock.replication.load_files import Manifest
+from penstock.services.coordinator.insertion import Insertion
+from penstock.services.coordinator.topic_requests import declaration_of_json, declarations_of_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from penstock.services.coordinator.coordinator import Coordinator
     from penstock.replication.status_topic import Standing
+    from penstock.services.coordinator.coordinator import Coordinator
     from penstock.wire import QueryRegistration
 
 WAIT_S = 2.0

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.term_ids.reencoding import to_cluster
+from penstock.core import _native as native
 from penstock.engine.intake.graph_loading import quads_of
 from penstock.errors import LimitError, QueryError
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 from penstock.rdf.parsing import parse as parse_document
 from penstock.rdf.terms import IRI, check_iri
-from penstock.core import _native as native
+from penstock.term_ids.reencoding import to_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.term_ids.cluster_terms import TermService
     from penstock.engine.answers.answer_values import Ids
+    from penstock.term_ids.cluster_terms import TermService
 
 MAX_INSERTION = 1_000_000
 """Triples that one insertion may store: it is one transaction."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from penstock.replication.replica import declaration_of
-from penstock.services.coordinator.predicate_demand import needs_of
+from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
@@ -24,18 +23,19 @@ from penstock.query.budget import planning
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 from penstock.rdf.terms import IRI
-from penstock.core import _native as native
+from penstock.replication.replica import declaration_of
+from penstock.services.coordinator.predicate_demand import needs_of
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
-    from penstock.services.coordinator.predicate_demand import Needs
     from penstock.engine.standing.groups import Group
     from penstock.engine.standing.member import Member
     from penstock.query.budget import Budget
     from penstock.query.ir import Statement
+    from penstock.services.coordinator.predicate_demand import Needs
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
 Wanted: TypeAlias = tuple[str, str | None, "dict[str, Any]"]

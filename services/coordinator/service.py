@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.term_ids.flight_terms import FlightTerms
 from penstock.errors import NotActiveError
-from penstock.services.coordinator.http_routes import routes
 from penstock.runtime import Context, run
-from penstock.runtime.metrics import Tally
 from penstock.runtime.cluster_settings import ClientSettings, topics_of
+from penstock.runtime.metrics import Tally
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.coordinator.http_routes import routes
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.services.coordinator.active_state import MAX_NAME_BYTES, MAX_REQUEST_BYTES
-from penstock.replication.status_topic import accepted_record, refused_record
 from penstock.engine.intake.declaration import check_settings
 from penstock.errors import DataError, LimitError, NotYetError, QueryError, UnknownStreamError
 from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
+from penstock.replication.status_topic import accepted_record, refused_record
+from penstock.services.coordinator.active_state import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.log import Log, Message, Reader
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.status_topic import StatusView
     from penstock.services.coordinator.active_state import Active
     from penstock.services.coordinator.registrar import Wanted
-    from penstock.replication.status_topic import StatusView
-    from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.log import Log, Message, Reader
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
 """What is the asker's fault."""

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.services.dictionary.known_terms import KnownTerms
-from penstock.term_ids.term_tables import MAX_TERMS
-from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.core import _native as native
 from penstock.errors import DataError, LimitError, StorageError
 from penstock.log import Record, TransientError
 from penstock.rdf.terms import BLANK, check_term_size, term_bytes
-from penstock.core import _native as native
+from penstock.services.dictionary.known_terms import KnownTerms
+from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.term_ids.term_tables import MAX_TERMS
 from penstock.wire import DictionaryEntry, encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.log import Log
-    from penstock.core._native import TermTuple
+    from penstock.replication.cluster_topics import ClusterTopics
 
 MAX_REQUEST_BYTES = 64 << 20
 """Bytes of terms that one request may carry, and one answer."""

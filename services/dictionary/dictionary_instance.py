@@ -6,22 +6,22 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.replication.election import Election
-from penstock.services.dictionary.flight_server import DictionaryServer
-from penstock.replication.heartbeats import HeartbeatSender
-from penstock.services.dictionary.known_terms import KnownTerms
 from penstock.errors import StorageError
 from penstock.log import TransientError
+from penstock.replication.election import Election
+from penstock.replication.heartbeats import HeartbeatSender
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dictionary.flight_server import DictionaryServer
+from penstock.services.dictionary.known_terms import KnownTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.engine.checkpoint.data_directory import DataDirectory
     from penstock.errors import PenstockError
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
 
 
 _log = logging.getLogger("penstock.dictionary")

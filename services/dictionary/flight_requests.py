@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.services.dictionary.dictionary import MAX_REQUEST_BYTES
-from penstock.term_ids.term_tables import MAX_TERMS
 from penstock.errors import DataError, LimitError
 from penstock.log import TransientError
+from penstock.services.dictionary.dictionary import MAX_REQUEST_BYTES
+from penstock.term_ids.term_tables import MAX_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import flight
 
-from penstock.services.dictionary.flight_requests import Requests
-from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, TERMS, table_terms, terms_table
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import TransientError
+from penstock.services.dictionary.flight_requests import Requests
+from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, TERMS, table_terms, terms_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

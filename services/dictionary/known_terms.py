@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.errors import StorageError
 from penstock.log import START, Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DICTIONARY
 from penstock.rdf.terms import BLANK
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

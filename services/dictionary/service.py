@@ -7,10 +7,10 @@ from pathlib import Path  # noqa: TC003 - pydantic reads it
 
 from pydantic import Field
 
-from penstock.services.dictionary.dictionary_instance import DictionaryNode
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClusterSettings, topics_of
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
 
 
 class DictionarySettings(ClusterSettings):

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.intake.streams import NEVER
 from penstock.ingest.declared_streams import DeclaredStreams
-from penstock.services.dispatcher.output_records import batch_records, refused_records
-from penstock.services.dispatcher.idle_partitions import IdlePartitions
-from penstock.services.dispatcher.stream_time import MAX_BATCH_TUPLES, StreamTime, Tallies
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.sizes import wire_bytes
 from penstock.log.view import Lookup, records_behind
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DISPATCHER, TUPLES
+from penstock.services.dispatcher.idle_partitions import IdlePartitions
+from penstock.services.dispatcher.output_records import batch_records, refused_records
+from penstock.services.dispatcher.stream_time import MAX_BATCH_TUPLES, StreamTime, Tallies
 from penstock.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.services.dispatcher.stream_time import Refused
     from penstock.log import Log, Message, Reader
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
+    from penstock.services.dispatcher.stream_time import Refused
     from penstock.wire import DispatcherState, StreamDeclaration, Tuples
 
 POLL_RECORDS = 1_000

@@ -10,9 +10,9 @@ from penstock.log import Partition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from penstock.services.dispatcher.stream_time import StreamTime
     from penstock.log import Log, Reader
     from penstock.log.topics import TopicNames
+    from penstock.services.dispatcher.stream_time import StreamTime
 
 CHECK_MS = 250
 """How often silent partitions are looked at: some questions to the brokers."""

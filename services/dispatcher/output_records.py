@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.ingest.refused_records import DeadLetter, LateEvent, dead_letter_record, late_record
 from penstock.log import Partition, Record
-from penstock.core import _native as native
 from penstock.wire import ShardBatch, encode, parts
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.services.dispatcher.stream_time import ClosedBatch, Refused
     from penstock.log import Message
     from penstock.log.topics import TopicNames
     from penstock.log.view import Lookup
+    from penstock.services.dispatcher.stream_time import ClosedBatch, Refused
     from penstock.wire import StreamDeclaration
 
 _NOWHERE = np.empty(0, np.int64)

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from penstock.engine.intake.streams import NEVER
 from penstock.ingest.event_adapter import MAX_TUPLES
+from penstock.runtime import Context, run
+from penstock.runtime.cluster_settings import ClusterSettings, GroupSettings, topics_of
+from penstock.runtime.metrics import Tally
 from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.services.dispatcher.stream_time import MAX_BATCH_TUPLES
-from penstock.runtime import Context, run
-from penstock.runtime.metrics import Tally
-from penstock.runtime.cluster_settings import ClusterSettings, GroupSettings, topics_of
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.engine.standing.stream_operator import Predecessor, Rows
-from penstock.engine.standing.membership import Membership
-from penstock.engine.windows.trigger import CountTrigger
-from penstock.engine.windows.slice_release import held_from
-from penstock.rdf.terms import BLANK
 from penstock.core import _native as native
+from penstock.engine.standing.membership import Membership
+from penstock.engine.standing.stream_operator import Predecessor, Rows
+from penstock.engine.windows.slice_release import held_from
+from penstock.engine.windows.trigger import CountTrigger
+from penstock.rdf.terms import BLANK
 from penstock.wire import GroupProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
-    from penstock.core._native import TermTuple
 
 
 def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupProgress:

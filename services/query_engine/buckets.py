@@ -10,30 +10,35 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
-from penstock.services.query_engine.bucket_progress import catch_up_counted, progress_of, restore_counted, restore_predecessors
-from penstock.replication.status_topic import standing_record
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.query.ir import ContinuousQuery
+from penstock.replication.status_topic import standing_record
+from penstock.services.query_engine.bucket_progress import (
+    catch_up_counted,
+    progress_of,
+    restore_counted,
+    restore_predecessors,
+)
+from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
 from penstock.wire import BucketProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.core import _native as native
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.oneshot.one_shot import Texts
+    from penstock.engine.runtime import Runtime
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.member import Member
+    from penstock.event_time.gaps import Gap
+    from penstock.log import Record, TransactionalWriter
+    from penstock.log.topics import TopicNames
+    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.replica import Registration
     from penstock.services.query_engine.result_sinks import ResultSinks
     from penstock.term_ids.cluster_terms import TermService
-    from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.event_time.gaps import Gap
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.member import Member
-    from penstock.engine.oneshot.one_shot import Texts
-    from penstock.engine.runtime import Runtime
-    from penstock.engine.intake.streams import LiveStream
-    from penstock.log import Record, TransactionalWriter
-    from penstock.log.topics import TopicNames
-    from penstock.core import _native as native
 
 
 class Bucket:
@@ -70,7 +75,9 @@ class Bucket:
     def unwritten(self) -> bool:
         """Whether there is anything to commit."""
         derived_sinks = (*self.derived_sinks.values(), *self.ending)
-        return bool(self.fired or self.pending or self.dirty) or any(derived_sink.changed for derived_sink in derived_sinks)
+        return bool(self.fired or self.pending or self.dirty) or any(
+            derived_sink.changed for derived_sink in derived_sinks
+        )
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
@@ -210,5 +217,7 @@ class Bucket:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
             progress = progress_of(number, self.groups[number], last, dictionary)
             derived_sink = self.derived_sinks.get(number)
-            self.committed[number] = progress if derived_sink is None else replace(progress, published=derived_sink.save())
+            self.committed[number] = (
+                progress if derived_sink is None else replace(progress, published=derived_sink.save())
+            )
         return BucketProgress(self.number, self.epoch, tuple(self.committed.values()), step)

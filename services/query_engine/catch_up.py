@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.engine.standing.groups import Group
     from penstock.engine.runtime import Runtime
+    from penstock.engine.standing.groups import Group
     from penstock.log.clock import Clock
 
 AT_ONCE = 128

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.term_ids.reencoding import to_cluster
-from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.core import _native as native
 from penstock.event_time.grid import batch_of, batch_start, closed_until
 from penstock.log import Record
-from penstock.core import _native as native
+from penstock.term_ids.cluster_terms import OWN_BLANKS
+from penstock.term_ids.reencoding import to_cluster
 from penstock.wire import ShardBatch, StreamEnd, encode
 from penstock.wire.parts import split
 
 if TYPE_CHECKING:
-    from penstock.term_ids.cluster_terms import TermService
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.answers.result_blocks import Block
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.term_ids.cluster_terms import TermService
 
 _NOBODY, _NEVER = np.empty(0, np.uint64), np.empty(0, np.int64)
 _Tuples = tuple["Ids", "Ids", "Ids"]

@@ -11,38 +11,38 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from penstock.services.query_engine.buckets import Bucket
-from penstock.services.query_engine.catch_up import CatchUp
-from penstock.replication.heartbeats import HeartbeatSender
-from penstock.replication.history import INSERTIONS
-from penstock.replication.retention import Commitments
-from penstock.replication.placement_view import PlacementView
-from penstock.services.query_engine.bucket_progress import terms_of
-from penstock.services.query_engine.result_sinks import ResultSinks
-from penstock.remote.stores_graph import StoresGraph
-from penstock.term_ids.cluster_terms import ClusterCore, asking, constants_of
-from penstock.services.query_engine.commit_metrics import CommitMetrics
-from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
+from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.errors import UnavailableError
 from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import PROGRESS, SHARDS
+from penstock.remote.stores_graph import StoresGraph
+from penstock.replication.heartbeats import HeartbeatSender
+from penstock.replication.history import INSERTIONS
+from penstock.replication.placement_view import PlacementView
+from penstock.replication.retention import Commitments
+from penstock.services.query_engine.bucket_progress import terms_of
+from penstock.services.query_engine.buckets import Bucket
+from penstock.services.query_engine.catch_up import CatchUp
+from penstock.services.query_engine.commit_metrics import CommitMetrics
+from penstock.services.query_engine.result_sinks import ResultSinks
+from penstock.term_ids.cluster_terms import ClusterCore, asking, constants_of
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from penstock.replication.replica import EngineReplica, Registration
-    from penstock.replication.sequencer import SequencedRecord, Step
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.standing.cohorts import Cohort
-    from penstock.event_time.gaps import Gap
     from penstock.engine.standing.groups import Group
     from penstock.engine.standing.member import Member
+    from penstock.event_time.gaps import Gap
     from penstock.log import Log, Reader, TransactionalWriter
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.replica import EngineReplica, Registration
+    from penstock.replication.sequencer import SequencedRecord, Step
     from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256  # records of the log taken at once

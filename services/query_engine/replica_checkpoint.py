@@ -12,31 +12,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.replication.replica import EngineReplica
-from penstock.replication.replica_state import ReplicaState, check, restore
-from penstock.remote.stores_graph import StoresGraph
-from penstock.term_ids.cluster_terms import ClusterCore, TermCache
+from penstock.core import _native as native
+from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.runtime import Runtime
-from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, stream_file
 from penstock.errors import StorageError
 from penstock.query import functions
 from penstock.rdf.terms import IRI
-from penstock.core import _native as native
+from penstock.remote.stores_graph import StoresGraph
+from penstock.replication.replica import EngineReplica
+from penstock.replication.replica_state import ReplicaState, check, restore
+from penstock.term_ids.cluster_terms import ClusterCore, TermCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from random import Random
 
-    from penstock.replication.replica_state import Saved
-    from penstock.remote.store_links import StoreLinks
-    from penstock.term_ids.cluster_terms import TermService
-    from penstock.engine.intake.declaration import Declaration
-    from penstock.engine.checkpoint.data_directory import DataDirectory
-    from penstock.engine.limits import Limits
-    from penstock.engine.intake.streams import LiveStream
     from penstock.core._native import TermTuple
+    from penstock.engine.checkpoint.data_directory import DataDirectory
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.limits import Limits
+    from penstock.remote.store_links import StoreLinks
+    from penstock.replication.replica_state import Saved
+    from penstock.term_ids.cluster_terms import TermService
 
 VERSION = 6
 PATIENCE_S = 0.2

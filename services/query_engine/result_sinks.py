@@ -21,10 +21,10 @@ from penstock.log.sizes import wire_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.engine.answers.result_blocks import Evaluation
     from penstock.log import Log, RecordRefusedError
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.wire import QueryRegistration
 
 MAX_LINE_BYTES = 60 << 20

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.term_ids.flight_terms import FlightTerms
-from penstock.remote.store_links import ControlLink, Keeper, StoreLinks
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
 from penstock.http.sparql import routes
 from penstock.log.view import records_behind
 from penstock.query.planning.placement import Execution  # noqa: TC001 - pydantic reads it
+from penstock.remote.store_links import ControlLink, Keeper, StoreLinks
 from penstock.runtime import Context, run
+from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.runtime.settings import SettingsError
-from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.replication.replica import Replica, declaration_of
-from penstock.services.store.stored_graph import StoredGraph
 from penstock.log import Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import SHARDS
+from penstock.replication.replica import Replica, declaration_of
+from penstock.services.store.stored_graph import StoredGraph
 from penstock.wire import ShardLoad, StreamDeclaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.replication.absorption import TermEncoder
-    from penstock.replication.retention import Commitments
-    from penstock.services.store.shard_store import ShardStore
-    from penstock.replication.sequencer import Step
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.errors import UnavailableError
     from penstock.log import Log
+    from penstock.replication.absorption import TermEncoder
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.retention import Commitments
+    from penstock.replication.sequencer import Step
+    from penstock.services.store.shard_store import ShardStore
 
 _POLL = 256  # records of the log taken at once
 

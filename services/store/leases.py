@@ -17,10 +17,10 @@ from penstock.remote.control_server import ControlServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.services.store.shard_store import ShardStore
+    from penstock.core import _native as native
     from penstock.remote.control_connection import Columns
     from penstock.remote.fragments import Fragments
-    from penstock.core import _native as native
+    from penstock.services.store.shard_store import ShardStore
 
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024

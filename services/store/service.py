@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.services.store.leases import Leases, LeaseServer
-from penstock.term_ids.flight_terms import FlightTerms
-from penstock.services.store.background_checkpoint import BackgroundCheckpoint
-from penstock.services.store.shard_checkpoints import ShardCheckpoints
-from penstock.services.store.store import Store
-from penstock.remote import Server
 from penstock.errors import StorageError
 from penstock.log.view import records_behind
+from penstock.remote import Server
 from penstock.remote.control_connection import Address
 from penstock.runtime import Context, run
-from penstock.runtime.metrics import Tally
 from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
+from penstock.runtime.metrics import Tally
+from penstock.services.store.background_checkpoint import BackgroundCheckpoint
+from penstock.services.store.leases import Leases, LeaseServer
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.store import Store
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from penstock.runtime.metrics import Metrics

@@ -12,23 +12,23 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.replication.absorption import Absorption
-from penstock.services.store.follower import empty_replica
-from penstock.replication.replica_state import ReplicaState, check, restore
-from penstock.engine.checkpoint.data_directory import DataDirectory, read_json
 from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store
+from penstock.engine.checkpoint.data_directory import DataDirectory, read_json
 from penstock.errors import StorageError
+from penstock.replication.absorption import Absorption
+from penstock.replication.replica_state import ReplicaState, check, restore
+from penstock.services.store.follower import empty_replica
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from penstock.core import _native as native
+    from penstock.engine.intake.declaration import Declaration
     from penstock.replication.replica import Replica
     from penstock.replication.replica_state import Saved
     from penstock.services.store.shard_store import ShardStore
     from penstock.services.store.stored_graph import StoredGraph, StoredStream
-    from penstock.engine.intake.declaration import Declaration
-    from penstock.core import _native as native
 
 VERSION = 3
 _STATE = "state.json"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.replication.absorption import batch_labels
+from penstock.core import _native as native
+from penstock.private_files import make_directory
 from penstock.remote import RegionKind
 from penstock.remote.fragments import Fragments
-from penstock.private_files import make_directory
-from penstock.core import _native as native
+from penstock.replication.absorption import batch_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.services.store.stored_graph import StoredStream
-    from penstock.remote import Server
     from penstock.engine.answers.answer_values import Ids
+    from penstock.remote import Server
+    from penstock.services.store.stored_graph import StoredStream
 
 _RESERVE_BYTES = 1 << 36  # addresses, not memory
 

@@ -11,25 +11,25 @@ import secrets
 import shutil
 from typing import TYPE_CHECKING
 
-from penstock.services.store.follower import Follower, empty_replica
-from penstock.replication.heartbeats import HeartbeatSender
-from penstock.replication.retention import Commitments
-from penstock.services.store.leases import Leases
-from penstock.replication.placement_view import PlacementView
-from penstock.services.store.shard_store import ShardStore
 from penstock.errors import StorageError
 from penstock.log import TransientError
+from penstock.replication.heartbeats import HeartbeatSender
+from penstock.replication.placement_view import PlacementView
+from penstock.replication.retention import Commitments
+from penstock.services.store.follower import Follower, empty_replica
+from penstock.services.store.leases import Leases
+from penstock.services.store.shard_store import ShardStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.replication.absorption import TermEncoder
-    from penstock.services.store.shard_checkpoints import ShardCheckpoints
-    from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.remote import Server
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.remote import Server
     from penstock.remote.control_connection import Address
+    from penstock.replication.absorption import TermEncoder
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.services.store.shard_checkpoints import ShardCheckpoints
 
 _TRIES = 3  # of a checkpoint that its store replaces while it is read
 
@@ -67,7 +67,9 @@ class Store:
         self._made, self._token = 0, secrets.token_hex(4)  # no region is ever where another one was
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
-        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "store", instance, None if address is None else str(address))
+        self._heartbeat_sender = HeartbeatSender(
+            log, topics, clock, "store", instance, None if address is None else str(address)
+        )
         shutil.rmtree(directory, ignore_errors=True)  # of a process of that name before this one
 
     # ---- steps

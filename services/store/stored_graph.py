@@ -9,23 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core import _native as native
+from penstock.engine.intake.bulk_intake import appended
+from penstock.errors import LimitError, UnknownStreamError
+from penstock.event_time.grid import batch_of, closed_until
 from penstock.replication.absorption import Absorption
 from penstock.replication.history import INSERTIONS
-from penstock.engine.intake.bulk_intake import appended
-from penstock.event_time.grid import batch_of, closed_until
-from penstock.errors import LimitError, UnknownStreamError
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.replication.absorption import TermEncoder
-    from penstock.replication.retention import Needs
-    from penstock.services.store.shard_store import ShardStore
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.bulk_intake import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError
+    from penstock.replication.absorption import TermEncoder
+    from penstock.replication.retention import Needs
+    from penstock.services.store.shard_store import ShardStore
     from penstock.wire.records import Numbers
 
 MAX_STREAMS = 100_000

@@ -94,7 +94,10 @@ def test_clauses_make_the_dataset(state_machine: Any, case: str) -> None:
 
 def test_a_variable_graph_binds_the_streams_iri(state_machine: Any) -> None:
     clauses = f"FROM NAMED STREAM <{S}> {W} FROM NAMED <{H}>"
-    assert answers(state_machine, clauses, "GRAPH ?g { ?s :p ?o }", "SELECT ?g ?s") == [("h", "in_h"), ("stream/s", "of_s")]
+    assert answers(state_machine, clauses, "GRAPH ?g { ?s :p ?o }", "SELECT ?g ?s") == [
+        ("h", "in_h"),
+        ("stream/s", "of_s"),
+    ]
 
 
 def test_timing_tuples_are_never_stored_and_timeless_ones_are_both(system: Any) -> None:

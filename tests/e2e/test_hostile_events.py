@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from e2e.test_ingest_kafka import Cluster, wait
-from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.log import Record
 from penstock.rdf.formats import Format
+from penstock.services.dictionary.flight_server import DictionaryServer
 from support.hostile import DOCUMENTS, TOKENS
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.services.adaptor.adaptor import Adaptor
+from penstock.core import _native as native
 from penstock.ingest.refused_records import DeadLetter, LateEvent
 from penstock.log import START, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
-from penstock.core import _native as native
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.wire import ShardBatch, StreamDeclaration, encode
 from support.records import record_of
 

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from penstock.broker import Broker, kafka_jars
 from penstock.broker.java import find_java
 from penstock.cli.up import LocalCluster
-from penstock.term_ids.flight_terms import FlightTerms
 from penstock.errors import DataError, StorageError
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ pytest.importorskip("confluent_kafka")
 
 from penstock.cli.up import LocalCluster
 from penstock.client import Client
-from penstock.errors import StorageError
 from penstock.core import _native as native
+from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from penstock.broker import Broker

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuzz.mutation import mutated
+from penstock.core import _native as native
 from penstock.errors import DataError
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import parse
-from penstock.core import _native as native
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.wire import StreamDeclaration, Tuples, encode
 from support.hostile import DOCUMENTS, RDF, TOKENS
 from support.records import record_of

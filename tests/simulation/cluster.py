@@ -8,20 +8,20 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.replication.election import Election
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.services.adaptor.adaptor import Adaptor
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.replication.election import Election
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dispatcher.dispatcher import Dispatcher
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from simulation.faults import RATES, Crash, SeededFaults
 from simulation.parsed import parsing_once
 from simulation.stores import SimulatedLinks, SimulatedStore, store_starter

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from functools import lru_cache
 from unittest.mock import patch
 
-from penstock.services.coordinator import registrar
 from penstock.engine.oneshot import one_shot as oneshot
 from penstock.query.parser import parse
+from penstock.services.coordinator import registrar
 
 _remembered = lru_cache(maxsize=256)(parse)  # what it returns cannot be changed by anybody; errors are not kept
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.services.coordinator.predicate_demand import KnownVersions
 from penstock.engine.intake.streams import NEVER
 from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.predicate_demand import KnownVersions
 from penstock.services.dispatcher.dispatcher import Dispatcher, _key
+from penstock.services.query_engine.query_engine import QueryEngine
 from simulation.stores import SimulatedForking
 
 

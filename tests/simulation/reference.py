@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.services.query_engine.result_sinks import result_line
 from penstock.event_time.grid import closed_until
+from penstock.services.query_engine.result_sinks import result_line
 from penstock.wire import (
     DispatcherState,
     QueryRegistration,

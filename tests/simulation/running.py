@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.replication.status_topic import MAX_TOLD_GAPS
-from penstock.event_time.gaps import Gap
 from penstock.errors import UnknownStreamError
+from penstock.event_time.gaps import Gap
 from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
+from penstock.replication.status_topic import MAX_TOLD_GAPS
 from penstock.wire import Tuples, decode
 from property import cases, profiles
 from property.bodies import LINKS, VALUE

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.errors import DataPlaneError, StorageError
+from penstock.log.faults import Point
+from penstock.remote import Server, connect
+from penstock.remote.control_connection import Address, ControlError
+from penstock.remote.fork_join import Forking
+from penstock.remote.store_links import StoreLinks
 from penstock.services.store.leases import Leases, LeaseServer
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from penstock.services.store.shard_store import ShardStore
 from penstock.services.store.store import Store
-from penstock.remote.store_links import StoreLinks
-from penstock.remote import Server, connect
-from penstock.errors import DataPlaneError, StorageError
-from penstock.log.faults import Point
-from penstock.remote.control_connection import Address, ControlError
-from penstock.remote.fork_join import Forking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from penstock.remote.stores_graph import StoresGraph
-    from penstock.remote.control_connection import Columns
     from penstock.core import _native as native
+    from penstock.remote.control_connection import Columns
+    from penstock.remote.stores_graph import StoresGraph
     from simulation.cluster import Cluster, Process
 
 SECRET = b"a secret of sixteen bytes"

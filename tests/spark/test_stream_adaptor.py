@@ -7,10 +7,10 @@ import time
 import pytest
 
 from penstock.errors import StorageError
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.log import FencedError, Partition, Record, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
+from penstock.services.adaptor.adaptor import Adaptor
 from penstock.spark.session import connector_jars
 from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings
 from support import adaptors
@@ -141,7 +141,9 @@ def test_more_is_wanted_while_it_runs(state_machine):
     until(state_machine.all_done, adaptor)
     adaptor.close()
     found = once(state_machine.written())
-    whole, _ = adaptors.by_plain(state_machine.names, state_machine.dictionary, [*first, *second], ["http://x/q", "http://x/p"])
+    whole, _ = adaptors.by_plain(
+        state_machine.names, state_machine.dictionary, [*first, *second], ["http://x/q", "http://x/p"]
+    )
     for name, events in found.events.items():
         known = len(before.events[name])
         assert events[:known] == before.events[name]
@@ -183,7 +185,10 @@ def test_a_second_driver_takes_over_and_the_first_ends(state_machine):
 
 def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(state_machine):
     adaptors.declare(state_machine.log, state_machine.names)
-    state_machine.dictionary, kept = adaptors.Dictionary("grpc://127.0.0.1:1", state_machine.dictionary.service), state_machine.dictionary
+    state_machine.dictionary, kept = (
+        adaptors.Dictionary("grpc://127.0.0.1:1", state_machine.dictionary.service),
+        state_machine.dictionary,
+    )
     state_machine.produce([Record(state_machine.names.events("a"), adaptors.LINE)])
     adaptor = state_machine.adaptor(give_up_s=0.1)
     for _ in range(4):

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.services.dictionary.flight_server import DictionaryServer
-from penstock.replication.cluster_topics import ClusterTopics
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.ingest.refused_records import DeadLetter
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.wire import StreamDeclaration, StreamWanted, Tuples, encode
 from support.records import record_of
 

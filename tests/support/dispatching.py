@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record, Topic
 from penstock.log.clock import VirtualClock
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.wire import ShardBatch, StreamDeclaration, Tuples, encode
 from penstock.wire.parts import joined
 from support.records import record_of

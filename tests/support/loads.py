@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.replication.load_files import LoadFile, Manifest
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.replication.load_files import LoadFile, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

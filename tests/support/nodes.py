@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.remote import PlaneLimits
 from penstock.node import Address, Nodes
+from penstock.remote import PlaneLimits
 from support.node_host import RDMA_DEVICES, SECRET
 
 if TYPE_CHECKING:

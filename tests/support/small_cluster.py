@@ -6,22 +6,22 @@ import json
 import random
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.services.store.leases import Leases, LeaseServer
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.services.store.shard_checkpoints import ShardCheckpoints
-from penstock.services.store.store import Store
-from penstock.remote.store_links import ControlLink, StoreLinks
-from penstock.replication.cluster_topics import ClusterTopics
-from penstock.remote import Server
 from penstock.engine.limits import Limits
-from penstock.services.adaptor.adaptor import Adaptor
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import START, MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.remote import Server
+from penstock.remote.store_links import ControlLink, StoreLinks
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.dispatcher.dispatcher import Dispatcher
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
+from penstock.services.store.leases import Leases, LeaseServer
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.term_ids.reencoding import to_cluster
-from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, asking
+from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
-from penstock.engine.standing.evaluator import Evaluator
 from penstock.engine.intake.events import EventParser
+from penstock.engine.intake.graph_loading import Document, insert
 from penstock.engine.limits import Limits
 from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.runtime import Runtime
-from penstock.engine.intake.graph_loading import Document, insert
+from penstock.engine.standing.evaluator import Evaluator
 from penstock.query.parser import parse
-from penstock.core import _native as native
+from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, asking
+from penstock.term_ids.reencoding import to_cluster
 from support.systems import EngineSystem
 
 if TYPE_CHECKING:

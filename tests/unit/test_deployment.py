@@ -14,8 +14,8 @@ from penstock.cli.app import app
 
 pytest.importorskip("confluent_kafka")
 
-from penstock.services.adaptor.service import AdaptorSettings
 from penstock.runtime.cluster_settings import ClientSettings
+from penstock.services.adaptor.service import AdaptorSettings
 from penstock.services.dictionary.service import DictionarySettings
 from penstock.services.dispatcher.service import DispatcherSettings
 from penstock.services.query_engine.service import QueryEngineSettings

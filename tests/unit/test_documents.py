@@ -11,11 +11,11 @@ from prometheus_client import Counter
 
 from penstock.runtime.metrics import Metrics
 from penstock.services.adaptor.service import AdaptorSettings
+from penstock.services.adaptor.spark import SparkAdaptorSettings
 from penstock.services.coordinator.service import CoordinatorSettings
 from penstock.services.dictionary.service import DictionarySettings
 from penstock.services.dispatcher.service import DispatcherSettings
 from penstock.services.query_engine.service import QueryEngineSettings
-from penstock.services.adaptor.spark import SparkAdaptorSettings
 from penstock.services.store.service import StoreSettings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,10 +16,10 @@ from tools.docs.openapi import METHODS, operations, render
 from penstock import Engine
 from penstock.engine.limits import Limits
 from penstock.http import embedded, sparql
-from penstock.services.coordinator import http_routes as coordinator
 from penstock.runtime import health_routes as web
 from penstock.runtime.health import Health
 from penstock.runtime.metrics import Metrics
+from penstock.services.coordinator import http_routes as coordinator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,12 +8,12 @@ import stat
 import pytest
 
 from penstock import Engine
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.log import MemoryLog
 from penstock.log.topics import TopicNames
 from penstock.private_files import make_directory, opened
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.dictionary.dictionary import DictionaryService
 from support.small_cluster import SmallCluster
 
 

@@ -12,11 +12,11 @@ from starlette.testclient import TestClient
 
 import penstock
 from penstock.http.embedded import application
+from penstock.http.web_access import Access
 from penstock.runtime.health import Health
+from penstock.runtime.health_routes import application as service
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings
-from penstock.runtime.health_routes import application as service
-from penstock.http.web_access import Access
 
 INSERT = "INSERT DATA { <http://x/a> <http://x/p> 1 }"
 PLAIN = {"content-type": "text/plain"}

@@ -16,9 +16,9 @@ from typer.cli import get_docs_for_click
 import penstock
 from penstock import errors as error_classes
 from penstock.cli.app import app
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.http.errors import status_of
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings
 from tools.docs import grammar, openapi

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from penstock.remote import Transport
     from penstock.query.planning.placement import Execution
+    from penstock.remote import Transport
 
 __all__ = ["AdaptorKind", "LocalCluster", "Supervised"]
 

@@ -16,10 +16,10 @@ from penstock.client.documents import document_of, event_of
 from penstock.client.refused import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
 from penstock.engine.intake.declaration import warning_of
-from penstock.event_time.gaps import Gap
 from penstock.engine.intake.graph_loading import LoadReport
-from penstock.event_time.time_units import unit_warning
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
+from penstock.event_time.gaps import Gap
+from penstock.event_time.time_units import unit_warning
 from penstock.log import Record
 from penstock.log.topics import TopicNames
 from penstock.query.ir import ContinuousQuery

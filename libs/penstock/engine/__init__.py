@@ -14,14 +14,14 @@ Not here: what queries mean (`penstock.query`), and what touches every tuple (th
 
 from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.result_blocks import Evaluation
-from penstock.engine.intake.declaration import Declaration
 from penstock.engine.engine import Engine
-from penstock.event_time.gaps import Gap
 from penstock.engine.intake.arrival import PushReport
-from penstock.engine.limits import Limits
+from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
-from penstock.engine.standing.standing_query import Query
+from penstock.engine.limits import Limits
 from penstock.engine.standing.query_status import QueryStatus, StreamWait
+from penstock.engine.standing.standing_query import Query
+from penstock.event_time.gaps import Gap
 
 __all__ = [
     "DeadLetter",

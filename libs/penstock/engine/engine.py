@@ -18,24 +18,25 @@ from weakref import WeakMethod
 import numpy as np
 from rdflib import BNode
 
-from penstock.engine.intake.bulk_intake import BulkIntake
-from penstock.engine.checkpoint.engine_checkpoint import restored
-from penstock.engine.engine_core import EngineCore
-from penstock.engine.intake.declaration import Declaration, warning_of
+from penstock.core import _native as native
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.checkpoint.durability import ChangeLog, checked_durability
-from penstock.engine.intake.events import EventParser, Events, checked_time, original_bytes
-from penstock.engine.oneshot.explaining import explain
-from penstock.engine.intake.idle_sources import IdleSources
-from penstock.engine.intake.arrival import PushReport, as_column
-from penstock.engine.limits import MAX_TIME_MS, Limits
+from penstock.engine.checkpoint.engine_checkpoint import restored
 from penstock.engine.checkpoint.log_entries import LogEntry, pushed
-from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.checkpoint.recovery import Recovered, replay
+from penstock.engine.engine_core import EngineCore
+from penstock.engine.intake.arrival import PushReport, as_column
+from penstock.engine.intake.bulk_intake import BulkIntake
+from penstock.engine.intake.declaration import Declaration, warning_of
+from penstock.engine.intake.events import EventParser, Events, checked_time, original_bytes
+from penstock.engine.intake.graph_loading import Document, LoadReport, insert
+from penstock.engine.intake.idle_sources import IdleSources
 from penstock.engine.intake.rejected_events import DeadLetter
+from penstock.engine.limits import MAX_TIME_MS, Limits
+from penstock.engine.oneshot.explaining import explain
+from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
-from penstock.engine.intake.graph_loading import Document, LoadReport, insert
 from penstock.errors import (
     DataError,
     PenstockError,
@@ -46,7 +47,6 @@ from penstock.errors import (
 from penstock.query import functions
 from penstock.query.budget import planning
 from penstock.rdf import terms as terms_of
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.answer_values import Ids, Solutions
     from penstock.engine.intake.events import EventData
-    from penstock.engine.standing.member import Member
     from penstock.engine.intake.rejected_events import LateEvent
-    from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.runtime import Runtime, Skip
+    from penstock.engine.standing.member import Member
     from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
 

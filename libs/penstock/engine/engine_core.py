@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from penstock.remote.remote_graph import RemoteGraph
 from penstock.query.algebra import Iri
 from penstock.rdf.terms import IRI, LITERAL, private_ids
+from penstock.remote.remote_graph import RemoteGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
+    from penstock.core import _native as native
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.limits import Limits
     from penstock.errors import DataPlaneError
-    from penstock.remote.fork_join import Forking
     from penstock.node.stream import RemoteStream
     from penstock.query.algebra import Literal
     from penstock.query.planner import PhysicalPlan
     from penstock.query.planning.placement import Placement
-    from penstock.core import _native as native
+    from penstock.remote.fork_join import Forking
 
 
 class Elsewhere(Protocol):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penstock.core import _native as native
+from penstock.engine.intake.arrival import Intake, Taken
 from penstock.engine.intake.bulk_intake import appended
+from penstock.engine.intake.rejected_events import DeadLetter, Output
+from penstock.engine.intake.streams import Streams
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.engine.standing.firing import Firing
-from penstock.engine.windows.term_collection import Forgetting
-from penstock.engine.intake.arrival import Intake, Taken
-from penstock.engine.intake.rejected_events import DeadLetter, Output
 from penstock.engine.standing.registry import Registry
 from penstock.engine.windows.schedule import Schedule
-from penstock.engine.intake.streams import Streams
+from penstock.engine.windows.term_collection import Forgetting
 from penstock.errors import DataError
 from penstock.remote.remote_graph import RemoteGraph
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.intake.bulk_intake import Bins
     from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.bulk_intake import Bins
     from penstock.engine.intake.events import BadEvent, Events
-    from penstock.engine.standing.member import Member
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.member import Member
     from penstock.errors import UnavailableError
 
 

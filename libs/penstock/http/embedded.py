@@ -23,15 +23,15 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from penstock.engine.intake.declaration import check_settings, warnings_of
-from penstock.event_time.time_units import unit_warning
 from penstock.errors import DataError, UnknownStreamError
+from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.errors import body_of, told
 from penstock.http.live import Feed, all_events, events
+from penstock.http.web_access import Access
 from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
-from penstock.http.web_access import Access
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 
 from penstock.errors import (
-    UnavailableError,
     DataError,
     LimitError,
     NotActiveError,
@@ -16,6 +15,7 @@ from penstock.errors import (
     PenstockError,
     QueryError,
     StorageError,
+    UnavailableError,
     UnknownStreamError,
 )
 

@@ -16,19 +16,19 @@ from penstock.engine.intake.events import EventParser, Events
 from penstock.engine.limits import Limits
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.ingest.event_message import Event, read_event
-from penstock.term_ids.outgoing_terms import OutgoingTerms
-from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.ingest.predicate_filter import PredicateFilter
+from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.log import Partition, Record
 from penstock.rdf.terms import MAX_TERM_BYTES
+from penstock.term_ids.outgoing_terms import OutgoingTerms
 from penstock.wire import Tuples, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.term_ids.outgoing_terms import TermEncoder
     from penstock.log import Message
     from penstock.log.topics import TopicNames
+    from penstock.term_ids.outgoing_terms import TermEncoder
     from penstock.wire import StreamDeclaration, StreamWanted
 
 _SOURCE = attrgetter("topic", "partition")
@@ -171,7 +171,9 @@ class EventAdapter:
 
     def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
         if stream.iri not in self._predicate_filters:
-            self._predicate_filters[stream.iri] = PredicateFilter(self._terms.dictionary, stream, self._wanted.get(stream.iri))
+            self._predicate_filters[stream.iri] = PredicateFilter(
+                self._terms.dictionary, stream, self._wanted.get(stream.iri)
+            )
         return self._predicate_filters[stream.iri]
 
     def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:

@@ -15,8 +15,8 @@ from penstock.wire import Tuples
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
     from penstock.core import _native as native
+    from penstock.engine.answers.answer_values import Ids
     from penstock.wire import StreamDeclaration, StreamWanted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.errors import UnavailableError, PenstockError
+from penstock.errors import PenstockError, UnavailableError
 
 
 class LogError(PenstockError):

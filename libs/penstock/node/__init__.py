@@ -8,7 +8,7 @@ A node is started by `python -m penstock.node --help`.
 """
 
 from penstock.node.cluster import Nodes
-from penstock.remote.control_connection import Address
 from penstock.node.store_node import StoreNode
+from penstock.remote.control_connection import Address
 
 __all__ = ["Address", "Nodes", "StoreNode"]

@@ -9,23 +9,23 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
-from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
-from penstock.remote.fork_join import Forking
-from penstock.remote.remote_graph import NodesGraph
 from penstock.node.journal import Journal
 from penstock.node.stream import RemoteStream
 from penstock.query.planning.placement import Placement
+from penstock.remote import PlaneLimits, connect
+from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
+from penstock.remote.fork_join import Forking
+from penstock.remote.remote_graph import NodesGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.remote import Transport
-    from penstock.remote.control_connection import Columns
+    from penstock.core import _native as native
     from penstock.node.stream import StreamSettings
     from penstock.query.planning.placement import Execution
-    from penstock.core import _native as native
+    from penstock.remote import Transport
+    from penstock.remote.control_connection import Columns
 
 T = TypeVar("T")
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.remote import RegionKind
+from penstock.core import _native as native
 from penstock.errors import DataError, StorageError
 from penstock.node.checkpoints import Progress
+from penstock.remote import RegionKind
 from penstock.remote.fragments import Fragments
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from penstock.remote import Server
     from penstock.node.checkpoints import Checkpoints
+    from penstock.remote import Server
     from penstock.remote.control_connection import Columns
 
 MAX_LEASE_MS = 600_000

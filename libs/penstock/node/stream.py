@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import numpy as np
 
-from penstock.errors import LimitError, StorageError
-from penstock.remote.control_connection import ControlError
-from penstock.rdf.terms import IRI
 from penstock.core import _native as native
+from penstock.errors import LimitError, StorageError
+from penstock.rdf.terms import IRI
+from penstock.remote.control_connection import ControlError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from penstock.node.cluster import Nodes
     from penstock.core._native import Ids
+    from penstock.node.cluster import Nodes
 
 _TUPLE_BYTES = 36  # of an open batch
 NEVER = -(1 << 62)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from penstock.core._native import BlankScope, parse_nquads
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import Quads, parse_other
-from penstock.core._native import BlankScope, parse_nquads
 
 if TYPE_CHECKING:
     import os

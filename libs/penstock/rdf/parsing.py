@@ -17,12 +17,12 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import pyoxigraph
 
+from penstock.core._native import BlankScope, parse_nquads
 from penstock.errors import DataError
 from penstock.rdf.checks import DocumentCheck, has_declarations
 from penstock.rdf.formats import Format
 from penstock.rdf.limits import PARSE_LIMITS, ParseLimits
 from penstock.rdf.parser_process import POOL, KilledError, memory_message, syntax_error
-from penstock.core._native import BlankScope, parse_nquads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

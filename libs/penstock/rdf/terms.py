@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rdflib import BNode, Literal, URIRef
 
-from penstock.errors import DataError
 from penstock.core._native import PRIVATE_SLOTS, check_term
+from penstock.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

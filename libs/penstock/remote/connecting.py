@@ -6,8 +6,8 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from penstock.errors import DataPlaneError
 from penstock.core import _native as native
+from penstock.errors import DataPlaneError
 
 Transport = Literal["auto", "shm", "tcp", "rdma"]
 

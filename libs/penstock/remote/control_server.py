@@ -8,12 +8,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from penstock.remote import Server
 from penstock.errors import PenstockError
 from penstock.node.checkpoints import Checkpoints
-from penstock.remote.control_connection import Address, Connection, ControlError
 from penstock.node.store_node import StoreNode
 from penstock.private_files import make_directory
+from penstock.remote import Server
+from penstock.remote.control_connection import Address, Connection, ControlError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.core import _native as native
 from penstock.errors import DataError, LimitError, StorageError
 from penstock.remote.control_connection import Connection, ControlError
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from penstock.remote.control_connection import Address, Columns
     from penstock.core._native import ForkPart, Ids
+    from penstock.remote.control_connection import Address, Columns
 
 MAX_ROWS_BYTES = 1 << 30
 """Of one record batch, there or back."""

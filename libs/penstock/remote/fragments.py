@@ -7,9 +7,9 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from penstock.core import _native as native
 from penstock.errors import DataError
 from penstock.remote.fork_join import rows_from_arrow, rows_to_arrow
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ import logging
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from penstock.errors import DataPlaneError
 from penstock.core import _native as native
+from penstock.errors import DataPlaneError
 
 if TYPE_CHECKING:
     from pathlib import Path

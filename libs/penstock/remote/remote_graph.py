@@ -5,15 +5,15 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.errors import StorageError
 from penstock.core import _native as native
+from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.core._native import Ids
     from penstock.errors import DataPlaneError
     from penstock.node.cluster import Nodes
-    from penstock.core._native import Ids
 
 T = TypeVar("T")
 

@@ -11,18 +11,18 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataPlaneError, PenstockError
+from penstock.query.planning import placement as planning
+from penstock.remote import PlaneLimits, connect
 from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
 from penstock.remote.fork_join import Forking
-from penstock.query.planning import placement as planning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.remote.stores_graph import StoresGraph
-    from penstock.remote import Transport
     from penstock.core import _native as native
+    from penstock.remote import Transport
+    from penstock.remote.stores_graph import StoresGraph
     from penstock.wire import Placement
 
 LEASE_MS = 10_000

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.replication.absorption import Absorption, batch_labels
-from penstock.errors import UnavailableError, DataPlaneError
-from penstock.remote.remote_graph import RemoteGraph
-from penstock.rdf.terms import IRI
 from penstock.core import _native as native
+from penstock.errors import DataPlaneError, UnavailableError
+from penstock.rdf.terms import IRI
+from penstock.remote.remote_graph import RemoteGraph
+from penstock.replication.absorption import Absorption, batch_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from penstock.remote.store_links import StoreLinks
-    from penstock.term_ids.cluster_terms import TermCache
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.declaration import Declaration
-    from penstock.remote.fork_join import Forking
     from penstock.query.planning.placement import Placement
+    from penstock.remote.fork_join import Forking
+    from penstock.remote.store_links import StoreLinks
+    from penstock.term_ids.cluster_terms import TermCache
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.declaration import Declaration
-    from penstock.core._native import TermTuple
 
 
 class Labelling(Protocol):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from penstock.log import Partition
 
 if TYPE_CHECKING:
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.log import Log
+    from penstock.replication.cluster_topics import ClusterTopics
 
 
 class Election:

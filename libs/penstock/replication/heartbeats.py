@@ -19,9 +19,9 @@ from penstock.quarantine.kinds import HEARTBEATS
 from penstock.wire import Heartbeat, encode
 
 if TYPE_CHECKING:
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
 
 BEAT_MS = 500
 SILENT_MS = 3_000

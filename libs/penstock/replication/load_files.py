@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from penstock.engine.intake.bulk_intake import bin_columns
-from penstock.errors import UnavailableError, DataError, LimitError, StorageError
+from penstock.errors import DataError, LimitError, StorageError, UnavailableError
 from penstock.json_text import parse_json
 from penstock.wire import ShardLoad
 

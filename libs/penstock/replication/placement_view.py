@@ -12,9 +12,9 @@ from penstock.wire import Placement
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.log import Log
     from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
 
 KEY = b"placement"
 """The placement's key in the control topic."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from penstock.engine.intake.declaration import Declaration
+from penstock.engine.runtime import Runtime
+from penstock.errors import StorageError, UnavailableError
+from penstock.rdf.terms import IRI
 from penstock.replication.history import FOR_EVER, INSERTIONS, History
 from penstock.replication.leaps import MAX_GAPS, gap_of, stable
 from penstock.replication.load_files import LoadFiles
 from penstock.replication.sequencer import Sequencer
 from penstock.replication.state_machine import StateMachine
-from penstock.engine.intake.declaration import Declaration
-from penstock.engine.runtime import Runtime
-from penstock.errors import UnavailableError, StorageError
-from penstock.rdf.terms import IRI
 from penstock.wire import (
     QueryRegistration,
     QueryStop,
@@ -35,11 +35,11 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.replication.sequencer import SequencedRecord, Step
-    from penstock.term_ids.cluster_terms import TermCache
-    from penstock.replication.state_machine import FollowedStream
     from penstock.engine.answers.answer_values import Ids
     from penstock.event_time.gaps import Gap
+    from penstock.replication.sequencer import SequencedRecord, Step
+    from penstock.replication.state_machine import FollowedStream
+    from penstock.term_ids.cluster_terms import TermCache
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.replication.replica import Registration
 from penstock.engine.intake.declaration import Declaration
-from penstock.event_time.gaps import Gap
 from penstock.errors import StorageError
+from penstock.event_time.gaps import Gap
+from penstock.replication.replica import Registration
 from penstock.wire import QueryRegistration
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.replication.history import NOTHING
 from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import PROGRESS
+from penstock.replication.history import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.log import Log
+    from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.replica import Replica, W
     from penstock.replication.sequencer import Step
-    from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.log import Log
     from penstock.wire import BucketProgress, GroupProgress
 
 _POLL = 256

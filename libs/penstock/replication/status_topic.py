@@ -17,8 +17,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.event_time.gaps import Gap
 from penstock.errors import QueryError
+from penstock.event_time.gaps import Gap
 from penstock.log import Partition, Record
 from penstock.log.view import CompactedView
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.log import TransientError
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime import Context, ServiceSettings
 from penstock.runtime.settings import SettingsError
 

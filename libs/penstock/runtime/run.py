@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.errors import PenstockError
+from penstock.http.web_server import WebServer
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog
 from penstock.log.topics import TopicNames
 from penstock.quarantine import UnreadableRecordError
 from penstock.runtime.health import Health
+from penstock.runtime.health_routes import application
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import EngineCore, Loop, Stopping
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings, SettingsError, load
-from penstock.runtime.health_routes import application
-from penstock.http.web_server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

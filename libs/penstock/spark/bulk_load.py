@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.replication.load_files import Manifest
     from penstock.engine.intake.bulk_intake import KnownTerms
+    from penstock.replication.load_files import Manifest
 
 TERMS_PER_TASK = 2_000_000
 EDGES_PER_BIN = 4_000_000

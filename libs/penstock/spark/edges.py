@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.numbering import ids_of_codes
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.spark.numbering import ids_of_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

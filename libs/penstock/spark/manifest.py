@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from penstock.replication.load_files import LoadFile, Manifest, read_file
-from penstock.engine.intake.bulk_intake import bin_columns
 from penstock.core import arrow as co
+from penstock.engine.intake.bulk_intake import bin_columns
+from penstock.replication.load_files import LoadFile, Manifest, read_file
 
 if TYPE_CHECKING:
     from penstock.spark.hadoop import HadoopFiles

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.term_ids.flight_terms import FlightTerms
-from penstock.engine.intake.bulk_intake import KNOWN_PART
-from penstock.spark.task import patiently, task_number
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.engine.intake.bulk_intake import KNOWN_PART
+from penstock.spark.task import patiently, task_number
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

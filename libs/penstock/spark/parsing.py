@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core import _native as native
+from penstock.core import arrow as co
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import Quads, parse_other
 from penstock.spark.task import task_number
-from penstock.core import _native as native
-from penstock.core import arrow as co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.term_ids.flight_terms import FlightTerms
 from penstock.ingest.event_adapter import EventAdapter
 from penstock.log import Message, Partition
 from penstock.spark.task import patiently
+from penstock.term_ids.flight_terms import FlightTerms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

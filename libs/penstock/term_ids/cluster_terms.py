@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.errors import DataError
 from penstock.query.algebra import Iri, Literal
@@ -20,15 +21,14 @@ from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve
 from penstock.rdf.terms import BLANK, IRI, LITERAL, is_private
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.query.catalogue import Catalogue
     from penstock.query.ir import Statement
-    from penstock.core._native import TermTuple
 
 OWN_BLANKS = 1 << 48
 """Blank nodes that a process makes for itself are numbered from here; those of the cluster stay below."""

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import flight
 
-from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
+from penstock.core import _native as native
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import TransientError
 from penstock.rdf.terms import BLANK
-from penstock.core import _native as native
+from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, TERMS, table_terms, terms_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
     from penstock.core._native import TermTuple
+    from penstock.engine.answers.answer_values import Ids
 
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20

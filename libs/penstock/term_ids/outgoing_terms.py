@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.errors import DataError
 from penstock.rdf.terms import check_term_size
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.engine.answers.answer_values import Ids
     from penstock.core._native import TermTuple
+    from penstock.engine.answers.answer_values import Ids
 
 _TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
 _IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp); those above are inline: the same everywhere

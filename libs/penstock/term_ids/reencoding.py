@@ -11,8 +11,8 @@ from penstock.core import _native as native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.term_ids.cluster_terms import TermService
     from penstock.engine.answers.answer_values import Ids
+    from penstock.term_ids.cluster_terms import TermService
 
 _TAG_SHIFT, _PAYLOAD, _BLANK = np.uint64(60), np.uint64((1 << 60) - 1), np.uint64(1)
 _REQUEST = 50_000  # terms asked for at once: the service bounds a request

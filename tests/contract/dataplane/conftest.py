@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.remote import PlaneLimits, connect
 from penstock.core import _native as native
+from penstock.remote import PlaneLimits, connect
 from support.plane_regions import SECRET, Node, rdma_device
 
 if TYPE_CHECKING:

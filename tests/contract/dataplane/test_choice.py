@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.remote import Server, connect
 from penstock.errors import DataPlaneError
+from penstock.remote import Server, connect
 from support.plane_regions import SECRET, Node
 
 from .conftest import NODE

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.errors import DataError, DataPlaneError
 from penstock.core import _native as native
+from penstock.errors import DataError, DataPlaneError
 from support.plane_regions import Node, expected, read
 
 from .conftest import NODE

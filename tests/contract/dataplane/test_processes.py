@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.remote import PlaneLimits, connect
 from penstock.errors import DataPlaneError
+from penstock.remote import PlaneLimits, connect
 from support.plane_regions import SECRET, expected, rdma_device, read
 
 from .conftest import NODE

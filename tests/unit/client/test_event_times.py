@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from penstock.client import Client
-from penstock.event_time.time_units import EARLIEST_MS, unit_warning
 from penstock.errors import TimestampUnitWarning
+from penstock.event_time.time_units import EARLIEST_MS, unit_warning
 from penstock.log import MemoryLog, Topic
 from penstock.log.clock import VirtualClock
 

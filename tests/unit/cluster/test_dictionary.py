@@ -5,21 +5,21 @@ import resource
 import numpy as np
 import pytest
 
-from penstock.services.dictionary import dictionary
-from penstock.services.dictionary.dictionary import DictionaryService, record_key
-from penstock.services.dictionary.dictionary_instance import DictionaryNode
-from penstock.term_ids.reencoding import to_cluster
-from penstock.term_ids.term_tables import MAX_TERMS
-from penstock.term_ids.cluster_terms import TermCache
-from penstock.replication.cluster_topics import ClusterTopics
+from penstock.core import _native as native
 from penstock.engine.checkpoint.data_directory import DataDirectory
-from penstock.errors import UnavailableError, DataError, LimitError, StorageError
+from penstock.errors import DataError, LimitError, StorageError, UnavailableError
 from penstock.log import FencedError, MemoryLog, Partition, Span, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.quarantine import InternalRecords
 from penstock.rdf.terms import MAX_TERM_BYTES, is_private
-from penstock.core import _native as native
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.dictionary import dictionary
+from penstock.services.dictionary.dictionary import DictionaryService, record_key
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.term_ids.cluster_terms import TermCache
+from penstock.term_ids.reencoding import to_cluster
+from penstock.term_ids.term_tables import MAX_TERMS
 
 TOPICS = ClusterTopics(TopicNames())
 TERMS = [(1, f"urn:x:{i}", "", "") for i in range(50)] + [(3, "a rather long literal", "urn:x:type", "")]

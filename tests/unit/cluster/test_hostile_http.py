@@ -9,9 +9,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from penstock.services.coordinator.insertion import Insertion
-from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.rdf.formats import Format
+from penstock.services.coordinator import http_routes as coordinator_routes
+from penstock.services.coordinator.insertion import Insertion
 from support.hostile import DOCUMENTS
 from support.small_cluster import SmallCluster
 

@@ -10,17 +10,17 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.services.dictionary.dictionary import DictionaryService
-from penstock.services.query_engine.query_engine import QueryEngine
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.engine.limits import Limits
-from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.http import sparql as sparql_routes
 from penstock.log import MemoryLog, Partition, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.coordinator import http_routes as coordinator_routes
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.dictionary.dictionary import DictionaryService
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from penstock.wire import ShardBatch, encode
 
 QUERY = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1s] WHERE { ?s <http://x/p> ?o }"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.services.coordinator import active_state as active
 from penstock.log import TransientError
+from penstock.services.coordinator import active_state as active
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:

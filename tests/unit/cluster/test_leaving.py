@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from penstock.replication.heartbeats import SILENT_MS, FailureDetector, HeartbeatSender
 from penstock.log import LogError
+from penstock.replication.heartbeats import SILENT_MS, FailureDetector, HeartbeatSender
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"

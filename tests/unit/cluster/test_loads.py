@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.replication.load_files import Manifest
 from penstock.errors import DataError, LimitError, StorageError
+from penstock.replication.load_files import Manifest
 from support.loads import prepared
 from support.small_cluster import SmallCluster
 from unit.cluster.test_store import EX, SHARDS, feed, quads

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from penstock.replication.placement_view import KEY, LOST_MS, PlacementView
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.log import MemoryLog, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.replication.placement_view import KEY, LOST_MS, PlacementView
 from penstock.wire import Placement, encode
 
 

@@ -11,11 +11,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from penstock.services.coordinator import registrar
 from penstock.engine.limits import Limits
 from penstock.errors import QueryLimitError
-from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.query import parser
+from penstock.services.coordinator import http_routes as coordinator_routes
+from penstock.services.coordinator import registrar
 from penstock.wire import StreamWanted
 from support.large_queries import NAMES, large_query
 from support.small_cluster import SmallCluster

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from penstock.replication import status_topic as status
-from penstock.services.coordinator.coordinator import Coordinator
 from penstock.errors import DataError, LimitError
 from penstock.log import FencedError, LogError
+from penstock.replication import status_topic as status
+from penstock.services.coordinator.coordinator import Coordinator
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"

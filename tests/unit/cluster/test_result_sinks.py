@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from penstock.services.query_engine.result_sinks import RETRY_MS
 from penstock.log import LogError
+from penstock.services.query_engine.result_sinks import RETRY_MS
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"

@@ -7,15 +7,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from penstock.services.dictionary import flight_requests
-from penstock.term_ids import flight_terms as rpc
-from penstock.services.dictionary.dictionary import MAX_REQUEST_BYTES
-from penstock.services.dictionary.dictionary_instance import DictionaryNode
-from penstock.services.dictionary.flight_requests import Requests
-from penstock.term_ids.flight_terms import FlightTerms
-from penstock.term_ids.term_tables import IDS, MAX_TERMS, terms_table
-from penstock.term_ids.term_tables import TERMS as SCHEMA
-from penstock.replication.cluster_topics import ClusterTopics
 from penstock.errors import DataError, LimitError
 from penstock.log import MemoryLog, Partition, TransientError
 from penstock.log.clock import VirtualClock
@@ -23,6 +14,15 @@ from penstock.log.faults import Point
 from penstock.log.topics import TopicNames
 from penstock.log.view import CompactedView
 from penstock.rdf.terms import MAX_TERM_BYTES
+from penstock.replication.cluster_topics import ClusterTopics
+from penstock.services.dictionary import flight_requests
+from penstock.services.dictionary.dictionary import MAX_REQUEST_BYTES
+from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.services.dictionary.flight_requests import Requests
+from penstock.term_ids import flight_terms as rpc
+from penstock.term_ids.flight_terms import FlightTerms
+from penstock.term_ids.term_tables import IDS, MAX_TERMS, terms_table
+from penstock.term_ids.term_tables import TERMS as SCHEMA
 
 TERMS = [(1, "urn:x:1", "", ""), (3, "grün grün grün", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString", "de")]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import StorageError
 from penstock.services.store.background_checkpoint import BackgroundCheckpoint
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
-from penstock.errors import StorageError
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.errors import LimitError
 from penstock.replication import sequencer
 from penstock.replication.placement_view import share_out
 from penstock.replication.sequencer import Sequencer
-from penstock.errors import LimitError
 from penstock.wire import QueryStop, ShardBatch
 from penstock.wire.parts import split
 

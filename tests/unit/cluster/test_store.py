@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.services.store.shard_checkpoints import ShardCheckpoints
-from penstock.errors import StorageError
 from penstock.core import _native as native
+from penstock.errors import StorageError
+from penstock.services.store.shard_checkpoints import ShardCheckpoints
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
-from penstock.replication.placement_view import PlacementView
-from penstock.services.query_engine.query_engine import QueryEngine
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import UnavailableError
 from penstock.remote.fragments import Fragments
+from penstock.replication.placement_view import PlacementView
+from penstock.services.query_engine.query_engine import QueryEngine
+from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:

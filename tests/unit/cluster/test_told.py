@@ -11,11 +11,11 @@ pytest.importorskip("structlog")
 
 from prometheus_client import generate_latest
 
-from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.log import Message, Record
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.runtime.metrics import Metrics
+from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.service import EngineGauges, memory_of
 from support.small_cluster import SmallCluster
 

@@ -8,12 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.services.coordinator.coordinator import Coordinator
-from penstock.services.coordinator.predicate_demand import ASKED_MS, PredicatePushdown, grown, narrowed, timing_of, version_of
 from penstock.errors import NotYetError
-from penstock.services.adaptor.adaptor import Adaptor
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.log import Partition, Record
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.coordinator.predicate_demand import (
+    ASKED_MS,
+    PredicatePushdown,
+    grown,
+    narrowed,
+    timing_of,
+    version_of,
+)
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
 from support.small_cluster import SmallCluster
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import rdflib
 
+from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.rdf.terms import from_tuple, to_tuple
-from penstock.core import _native as native
 
 XSD_INTEGER = rdflib.XSD.integer
 TERMS = [

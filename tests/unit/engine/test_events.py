@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import DataError
-from penstock.engine.intake.events import EventParser, checked_time
 from penstock.core import _native as native
+from penstock.engine.intake.events import EventParser, checked_time
 
 GOOD = [
     "<urn:a> <urn:p> <urn:b> .",

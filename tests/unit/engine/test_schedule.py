@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from penstock import LimitError
+from penstock.core import _native as native
 from penstock.engine.answers.result_blocks import BlockLog
 from penstock.engine.intake.declaration import Declaration
-from penstock.event_time.grid import Grid
-from penstock.engine.limits import Limits
-from penstock.engine.windows.trigger import GridTrigger
-from penstock.engine.windows.schedule import Schedule, reach
 from penstock.engine.intake.streams import Streams
-from penstock.core import _native as native
+from penstock.engine.limits import Limits
+from penstock.engine.windows.schedule import Schedule, reach
+from penstock.engine.windows.trigger import GridTrigger
+from penstock.event_time.grid import Grid
 
 
 class FakeInbox:

@@ -284,7 +284,9 @@ class TestFailures:
     def test_a_checkpoint_that_fails_leaves_the_log_as_it_is(self, bench, tmp_path, monkeypatch):
         bench.declare("s", timing="all")
         with monkeypatch.context() as patched:
-            patched.setattr("penstock.engine.checkpoint.durability.save", lambda *_: (_ for _ in ()).throw(StorageError("full")))
+            patched.setattr(
+                "penstock.engine.checkpoint.durability.save", lambda *_: (_ for _ in ()).throw(StorageError("full"))
+            )
             with pytest.raises(StorageError):
                 bench.engine.checkpoint()
         bench.push("s", 100, "a p b")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.errors import LimitError, PenstockError
 from penstock.core import _native as native
+from penstock.errors import LimitError, PenstockError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,9 @@ def test_a_scan_gives_columns_by_slot(state_machine: StateMachine) -> None:
     result = state_machine.run(state_machine.scan({"var": 0}, {"var": 1}))
     assert result.slots == [0, 1]
     assert result.rows == 3
-    assert rows(result) == sorted([(state_machine.a, state_machine.b), (state_machine.a, state_machine.c), (state_machine.b, state_machine.c)])
+    assert rows(result) == sorted(
+        [(state_machine.a, state_machine.b), (state_machine.a, state_machine.c), (state_machine.b, state_machine.c)]
+    )
 
 
 def test_a_seed_runs_all_members_at_once(state_machine: StateMachine) -> None:
@@ -127,7 +129,9 @@ def test_an_exception_of_such_a_function_is_raised(state_machine: StateMachine) 
 
     call = {"call": "sha1", "args": [{"id": state_machine.string("x")}]}
     with pytest.raises(ZeroDivisionError):
-        state_machine.run({"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}, foreign=foreign)
+        state_machine.run(
+            {"op": "extend", "id": 3, "in": {"op": "seed", "id": 1}, "slot": 0, "expr": call}, foreign=foreign
+        )
 
 
 def test_too_much_memory_is_a_limit_error(state_machine: StateMachine) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.core import _native as native
 from penstock.engine.intake import events
 from penstock.errors import DataError, StorageError
 from penstock.ingest import event_adapter as adapting
-from penstock.term_ids import outgoing_terms as outgoing
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.ingest.event_message import read_event
-from penstock.term_ids.outgoing_terms import OutgoingTerms
 from penstock.ingest.refused_records import DeadLetter
 from penstock.log import START, MemoryLog, Message, Partition, Record, Topic, TransientError
 from penstock.log.topics import TopicNames
 from penstock.rdf.formats import Format
 from penstock.rdf.terms import MAX_TERM_BYTES
-from penstock.core import _native as native
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.term_ids import outgoing_terms as outgoing
+from penstock.term_ids.outgoing_terms import OutgoingTerms
 from penstock.wire import StreamDeclaration, Tuples, encode
 from support import hostile
 from support.records import record_of
@@ -208,7 +208,11 @@ def test_heartbeats_pass_through():
     state_machine.produce(NT, timestamp="2001")
     state_machine.produce(b"data", heartbeat="3000")
     state_machine.adaptor().step()
-    assert [(r.offsets.tolist(), r.advance_ms) for r in state_machine.tuples()] == [([0], None), ([], 2000), ([3], None)]
+    assert [(r.offsets.tolist(), r.advance_ms) for r in state_machine.tuples()] == [
+        ([0], None),
+        ([], 2000),
+        ([3], None),
+    ]
     assert len(state_machine.read(NAMES.dead_letter)) == 1
 
 
@@ -234,7 +238,10 @@ def test_a_restart_goes_on_behind_the_committed_progress():
     first.close()
     state_machine.produce(NT, partition=1)
     state_machine.adaptor().step()
-    assert [o for p in (0, 1) for record in state_machine.tuples(p) for o in record.offsets.tolist()] == [*range(5), *range(6)]
+    assert [o for p in (0, 1) for record in state_machine.tuples(p) for o in record.offsets.tolist()] == [
+        *range(5),
+        *range(6),
+    ]
 
 
 def test_large_records_are_cut_at_events(monkeypatch):
@@ -283,7 +290,9 @@ def test_a_hostile_event_becomes_tuples_or_a_dead_letter_and_the_rest_goes_on(na
     assert offsets == ([0, 2] if letters else [0, 1, 2])
     assert all(letter.reason and letter.offset == 1 for letter in letters)
     assert all(letter.data == data for letter in letters if len(data) < 1 << 20)
-    assert state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))]) == {Partition(NAMES.events("s")): 3}
+    assert state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))]) == {
+        Partition(NAMES.events("s")): 3
+    }
 
 
 @pytest.mark.parametrize("name", ["entities", "a long literal", "plain JSON", "deep JSON", "objects in objects"])
@@ -360,7 +369,9 @@ def test_a_step_ends_between_large_events_and_keeps_what_it_has_done():
     for i in range(40):
         state_machine.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
     clock = iter(range(0, 10_000, 4))
-    adaptor = Adaptor(state_machine.log, NAMES, state_machine.service, NAMES.adaptor_group, now=lambda: float(next(clock)))
+    adaptor = Adaptor(
+        state_machine.log, NAMES, state_machine.service, NAMES.adaptor_group, now=lambda: float(next(clock))
+    )
     source = Partition(NAMES.events("s"))
     progress = []
     while adaptor.step():
@@ -377,5 +388,7 @@ def test_events_that_were_not_reached_before_a_crash_are_read_again():
         state_machine.produce(b"<http://x/%d> <http://x/p> <http://x/o> . #" % i + b"x" * 20_000)
     clock = iter(range(0, 10_000, 100))
     Adaptor(state_machine.log, NAMES, state_machine.service, NAMES.adaptor_group, now=lambda: float(next(clock))).step()
-    done = state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))])[Partition(NAMES.events("s"))]
+    done = state_machine.log.committed(NAMES.adaptor_group, [Partition(NAMES.events("s"))])[
+        Partition(NAMES.events("s"))
+    ]
     assert 0 < done < 40

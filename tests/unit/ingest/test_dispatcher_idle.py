@@ -7,7 +7,9 @@ from support.dispatching import NAMES, StateMachine, declaration
 
 def test_an_idle_stream_follows_the_others():
     state_machine = StateMachine()
-    state_machine.declare(declaration(idle_timeout_ms=1000), declaration("http://x/quiet", "quiet", 2, idle_timeout_ms=1000))
+    state_machine.declare(
+        declaration(idle_timeout_ms=1000), declaration("http://x/quiet", "quiet", 2, idle_timeout_ms=1000)
+    )
     dispatcher = state_machine.dispatcher()
     state_machine.produce([1050], name="quiet", iri="http://x/quiet")
     state_machine.produce([1050, 9050])
@@ -42,7 +44,9 @@ def test_many_idle_streams_take_turns_and_are_asked_about_together(monkeypatch):
         state_machine.produce([1_000_000], name=f"s{i}", iri=iri)
     dispatcher.step()
     questions = []
-    monkeypatch.setattr(state_machine.log, "spans", lambda names, ask=state_machine.log.spans: questions.append(1) or ask(names))
+    monkeypatch.setattr(
+        state_machine.log, "spans", lambda names, ask=state_machine.log.spans: questions.append(1) or ask(names)
+    )
     state_machine.clock.advance(1001)
     dispatcher.step()
     assert len(questions) == 2, "for all streams"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.services.dispatcher.stream_time import StreamTime
 from penstock.log import Record, TransientError
+from penstock.services.dispatcher.stream_time import StreamTime
 from penstock.wire import Tuples, encode
 from support.dispatching import IRI, NAMES, StateMachine, declaration
 

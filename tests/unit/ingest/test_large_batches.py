@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.ingest.refused_records import DeadLetter
 from penstock.log import Record
 from penstock.log.faults import Point
+from penstock.services.dispatcher.dispatcher import Dispatcher
 from penstock.wire import Tuples, encode
 from support.dispatching import GROUP, IRI, NAMES, SHARDS, CrashError, StateMachine, declaration, whole
 

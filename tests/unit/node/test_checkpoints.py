@@ -10,11 +10,11 @@ import pytest
 import rdflib
 
 import penstock
-from penstock.remote import Server
 from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.node import StoreNode
 from penstock.node.checkpoints import Checkpoints
 from penstock.node.journal import Journal
+from penstock.remote import Server
 from support.nodes import NodeCluster
 
 if TYPE_CHECKING:

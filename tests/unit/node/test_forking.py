@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.remote import Server
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node import StoreNode
+from penstock.remote import Server
 from penstock.remote.fork_join import rows_from_arrow, rows_to_arrow
 from support.nodes import NodeCluster
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.remote import Server
 from penstock.errors import DataError, StorageError
 from penstock.node import StoreNode
+from penstock.remote import Server
 
 if TYPE_CHECKING:
     from pathlib import Path

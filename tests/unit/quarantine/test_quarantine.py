@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from penstock.cli.quarantine import run
-from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.errors import DataError
-from penstock.services.adaptor.adaptor import Adaptor
 from penstock.ingest.refused_records import read_refused
 from penstock.log import START, MemoryLog, Partition, Record, Topic, TransientError
 from penstock.log.faults import NoFaults, Point
 from penstock.log.topics import TopicNames
 from penstock.quarantine import InternalRecords, Place, UnreadableRecordError, listed
 from penstock.quarantine.kinds import SHARDS, TUPLES
+from penstock.services.adaptor.adaptor import Adaptor
+from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.wire import Heartbeat, QueryStop, StreamDrop, Tuples, encode
 from support.small_cluster import SmallCluster
 

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
+from penstock.core._native import Dictionary
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.loading import Source, read
-from penstock.core._native import Dictionary
 from support import shared
 
 TRIPLES = "".join(f"_:n{i} <http://e/next> _:n{i + 1} .\n" for i in range(1000))

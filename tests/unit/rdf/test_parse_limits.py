@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.core._native import Dictionary
 from penstock.errors import DataError
 from penstock.rdf import parser_process, parsing
 from penstock.rdf.checks import JsonDepth
@@ -21,7 +22,6 @@ from penstock.rdf.limits import PARSE_LIMITS
 from penstock.rdf.loading import Source, read
 from penstock.rdf.parser_process import POOL, ParserProcess
 from penstock.rdf.parsing import parse
-from penstock.core._native import Dictionary
 from support.hostile import DOCUMENTS, RDF, TOKENS, bomb
 
 EVERYWHERE = replace(PARSE_LIMITS, small_document_bytes=0)  # nothing is parsed in this process

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.core._native import BlankScope, Dictionary, LocalTerms, parse_nquads
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
 from penstock.rdf.parsing import parse
-from penstock.core._native import BlankScope, Dictionary, LocalTerms, parse_nquads
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from rdflib import BNode, Literal, URIRef, Variable
 from rdflib.namespace import XSD
 
+from penstock.core._native import Dictionary, LocalTerms
 from penstock.errors import DataError
 from penstock.rdf.terms import LITERAL, XSD_STRING, decode, encode, from_tuple, to_tuple
-from penstock.core._native import Dictionary, LocalTerms
 
 
 @pytest.mark.parametrize(

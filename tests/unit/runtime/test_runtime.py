@@ -11,15 +11,15 @@ import pytest
 
 pytest.importorskip("structlog")
 
+from penstock.http.web_server import WebServer
 from penstock.log import LogError, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.runtime import ServiceSettings, SettingsError, Stopping, load, run
 from penstock.runtime.health import Health
+from penstock.runtime.health_routes import application
 from penstock.runtime.logs import set_up
 from penstock.runtime.loop import Loop
 from penstock.runtime.metrics import Metrics, Tally
-from penstock.runtime.health_routes import application
-from penstock.http.web_server import WebServer
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from penstock.core import _native as native
 from penstock.log.topics import TopicNames
 from penstock.rdf.formats import Format
 from penstock.spark import stream_task
 from penstock.spark.stream_task import READ, TaskSettings, adapt
-from penstock.core import _native as native
 from penstock.wire import StreamDeclaration
 from support.hostile import DOCUMENTS, TOKENS
 

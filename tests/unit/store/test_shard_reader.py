@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from penstock.errors import StorageError
 from penstock.core import _native
+from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path

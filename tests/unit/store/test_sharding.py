@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.errors import LimitError
 from penstock.core import _native as native
+from penstock.errors import LimitError
 
 
 def test_shards_are_where_they_have_always_been():

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.errors import DataError, LimitError, StorageError
 from penstock.core import _native
+from penstock.errors import DataError, LimitError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path

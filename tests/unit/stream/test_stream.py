@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.errors import DataError, LimitError, PenstockError, StorageError
 from penstock.core import _native
+from penstock.errors import DataError, LimitError, PenstockError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,11 @@ def test_a_closed_batch_is_absorbed_and_seen_by_windows(state_machine: StateMach
     window = _native.TimeWindow(stream)
     window.advance(0, 100)
     assert isinstance(window, _native.Source)
-    assert (state_machine.degree(window, 10, LIKES), state_machine.degree(window, 10, AT), state_machine.degree(window, 12, AT, IN)) == (
+    assert (
+        state_machine.degree(window, 10, LIKES),
+        state_machine.degree(window, 10, AT),
+        state_machine.degree(window, 12, AT, IN),
+    ) == (
         1,
         1,
         1,
@@ -170,7 +174,10 @@ def test_a_released_stream_leaves_no_file(state_machine: StateMachine) -> None:
 
 def test_columns_from_outside_are_checked(state_machine):
     check = partial(_native.Stream.check, state_machine.dictionary)
-    iri, literal = int(state_machine.iris[0]), state_machine.dictionary.intern(3, "a text that is too long to be inline")
+    iri, literal = (
+        int(state_machine.iris[0]),
+        state_machine.dictionary.intern(3, "a text that is too long to be inline"),
+    )
 
     def ids(*numbers: int) -> np.ndarray:
         return np.array(numbers, np.uint64)

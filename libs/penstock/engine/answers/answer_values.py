@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.rdf.terms import RdflibTerm
     from penstock.core._native import TermTuple
+    from penstock.rdf.terms import RdflibTerm
 
     Ids: TypeAlias = NDArray[np.uint64]
     _Places: TypeAlias = range | NDArray[np.intp]

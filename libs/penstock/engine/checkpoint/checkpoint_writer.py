@@ -13,16 +13,16 @@ from penstock.engine.windows.trigger import CountTrigger, GridTrigger
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.core import _native as native
     from penstock.engine.answers.result_blocks import Block, BlockLog
+    from penstock.engine.intake.rejected_events import DeadLetter
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.runtime import Runtime
     from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.stream_operator import Rows
     from penstock.engine.standing.member import Member
     from penstock.engine.standing.membership import Membership
-    from penstock.engine.intake.rejected_events import DeadLetter
-    from penstock.engine.runtime import Runtime
-    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.stream_operator import Rows
     from penstock.remote.remote_graph import RemoteGraph
-    from penstock.core import _native as native
 
 VERSION = 1
 STORE = "store"  # the folder of the regions, in a checkpoint's

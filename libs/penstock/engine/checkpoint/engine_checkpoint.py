@@ -11,18 +11,18 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.checkpoint.checkpoint_reader import read_into
-from penstock.engine.runtime import Runtime
 from penstock.engine.checkpoint.checkpoint_writer import write
+from penstock.engine.checkpoint.data_directory import read_json
+from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from penstock.engine.engine_core import EngineCore
     from penstock.engine.checkpoint.data_directory import DataDirectory
+    from penstock.engine.engine_core import EngineCore
 
 
 _POSITION = "log.json"
@@ -49,7 +49,9 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
         raise StorageError(f"{directory.path}: the checkpoint cannot be written: {error}") from error
 
 
-def restored(directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]) -> tuple[Runtime, Position]:
+def restored(
+    directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
+) -> tuple[Runtime, Position]:
     """Return a runtime in the state of the checkpoint in force, or an empty one, and where the log goes on.
 
     `make_core` opens its native parts.

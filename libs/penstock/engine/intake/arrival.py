@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.event_time.grid import batch_start, closed_until
-from penstock.event_time.lateness import watermarks_met
+from penstock.core import _native as native
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 from penstock.engine.intake.streams import NEVER
-from penstock.event_time.time_units import unit_hint
 from penstock.errors import DataError
-from penstock.core import _native as native
+from penstock.event_time.grid import batch_start, closed_until
+from penstock.event_time.lateness import watermarks_met
+from penstock.event_time.time_units import unit_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.events import BadEvent, Events
     from penstock.engine.intake.rejected_events import Output
+    from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.registry import Registry
     from penstock.engine.windows.schedule import Schedule
-    from penstock.engine.intake.streams import LiveStream
 
 _ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
 
@@ -63,7 +63,9 @@ class Intake:
         """Accept what is neither late nor too far ahead. The dead letters include those of `bad` events."""
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
-        outcomes, watermark = native.Stream.decide(events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms)
+        outcomes, watermark = native.Stream.decide(
+            events.times, before, setting.lateness_ms, wall, setting.max_ahead_ms
+        )
         letters = [DeadLetter(stream.iri, event.time, event.reason, event.data) for event in bad]
         late_before, taken = stream.late.total, len(events.times)
         if outcomes is None:

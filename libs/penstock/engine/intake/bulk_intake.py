@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.intake.graph_loading import LoadReport
-from penstock.errors import UnavailableError, DataError, StorageError
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.engine.intake.graph_loading import LoadReport
+from penstock.errors import DataError, StorageError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

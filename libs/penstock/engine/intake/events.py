@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.engine.answers.result_formats import to_ntriples
-from penstock.engine.limits import MAX_TIME_MS
 from penstock.engine.intake.event_triples import triples_to_tuples
+from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError, PenstockError
 from penstock.rdf.parsing import parse
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Ids
     from penstock.core._native import TermTuple
+    from penstock.engine.answers.answer_values import Ids
 
 EventData: TypeAlias = str | bytes | Iterable[object]
 _Cell = TypeVar("_Cell", bound=np.generic)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
+    from penstock.core import _native as native
+    from penstock.core._native import Lease, TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.query.ir import InsertData, Statement
-    from penstock.core import _native as native
-    from penstock.core._native import Lease, TermTuple
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.event_time.grid import batch_end, batch_of, closed_until
-from penstock.engine.limits import MAX_TIME_MS
-from penstock.engine.intake.rejected_events import LateEvent, Output
-from penstock.errors import DataError, LimitError, UnknownStreamError
-from penstock.rdf.terms import IRI
 from penstock.core import _native as native
+from penstock.engine.intake.rejected_events import LateEvent, Output
+from penstock.engine.limits import MAX_TIME_MS
+from penstock.errors import DataError, LimitError, UnknownStreamError
+from penstock.event_time.grid import batch_end, batch_of, closed_until
+from penstock.rdf.terms import IRI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.engine_core import Elsewhere
     from penstock.engine.intake.declaration import Declaration
-    from penstock.engine.standing.groups import Group
     from penstock.engine.limits import Limits
-    from penstock.remote.remote_graph import RemoteGraph
+    from penstock.engine.standing.groups import Group
     from penstock.node.stream import RemoteStream
+    from penstock.remote.remote_graph import RemoteGraph
 
 NEVER = -(1 << 63)
 """The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""

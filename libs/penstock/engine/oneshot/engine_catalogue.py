@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from penstock.errors import UnavailableError, DataPlaneError
+from penstock.core import _native as native
+from penstock.errors import DataPlaneError, UnavailableError
 from penstock.query.budget import planning
 from penstock.query.planner import PhysicalPlan, plan
 from penstock.query.templates import Template
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.windows.trigger import grid_of
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
+from penstock.engine.windows.trigger import grid_of
 from penstock.errors import QueryError
 from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
 from penstock.query.resolve import resolve

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.engine.oneshot.cache import Cache
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
@@ -12,14 +13,13 @@ from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.query.ir import ContinuousQuery, Form, InsertData
 from penstock.query.parser import parse
 from penstock.query.resolve import error_at
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     import rdflib
 
     from penstock.engine.engine_core import EngineCore
-    from penstock.engine.limits import Limits
     from penstock.engine.intake.streams import Streams
+    from penstock.engine.limits import Limits
     from penstock.query.ir import Statement
 
 _MAX_RETRIES = 3  # of a query that a node's end interrupted

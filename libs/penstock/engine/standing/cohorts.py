@@ -12,9 +12,9 @@ from penstock.engine.windows.window_contents import SlidingWindow, counted_windo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.engine.standing.stream_operator import Predecessor
     from penstock.engine.standing.groups import Group
     from penstock.engine.standing.member import Member
+    from penstock.engine.standing.stream_operator import Predecessor
     from penstock.engine.windows.trigger import Trigger
     from penstock.engine.windows.window_contents import Window, WindowPool
 

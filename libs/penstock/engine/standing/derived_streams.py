@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.intake.declaration import Declaration
-from penstock.event_time.grid import batch_start
 from penstock.engine.windows.trigger import GridTrigger, grid_of
+from penstock.event_time.grid import batch_start
 from penstock.query.resolve import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
-    from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.query.ir import ContinuousQuery
 
 

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from penstock.engine.answers.result_blocks import Block, Reading
-from penstock.engine.standing.stream_operator import Predecessor, Rows, as_stream, joined
-from penstock.engine.standing.execution import Execution
 from penstock.engine.answers.factors import Product
-from penstock.event_time.grid import batch_of
+from penstock.engine.answers.result_blocks import Block, Reading
+from penstock.engine.standing.execution import Execution
+from penstock.engine.standing.stream_operator import Predecessor, Rows, as_stream, joined
 from penstock.errors import DataPlaneError
+from penstock.event_time.grid import batch_of
 from penstock.query.ir import RelationToStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.engine_core import EngineCore
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.intake.streams import Streams
-    from penstock.errors import PenstockError
     from penstock.core import _native as native
+    from penstock.engine.engine_core import EngineCore
+    from penstock.engine.intake.streams import Streams
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.errors import PenstockError
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.engine.standing.stream_operator import Rows, joined
-from penstock.engine.answers.factors import Product
-from penstock.errors import UnavailableError, DataPlaneError, LimitError, PenstockError
 from penstock.core import _native as native
+from penstock.engine.answers.factors import Product
+from penstock.engine.standing.stream_operator import Rows, joined
+from penstock.errors import DataPlaneError, LimitError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.standing.derived_streams import following_of, move_on, publish
 from penstock.engine.intake.rejected_events import DeadLetter
+from penstock.engine.standing.derived_streams import following_of, move_on, publish
 from penstock.engine.windows.slice_release import release
 from penstock.errors import LimitError
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.engine.answers.result_blocks import Block
-    from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.engine_core import EngineCore
-    from penstock.engine.standing.evaluator import Evaluator
-    from penstock.engine.windows.term_collection import Forgetting
-    from penstock.engine.standing.groups import Group
     from penstock.engine.intake.rejected_events import Output
-    from penstock.engine.standing.registry import Registry
     from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.evaluator import Evaluator
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.registry import Registry
+    from penstock.engine.windows.term_collection import Forgetting
 
 _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.unpolled import Unpolled
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
 from penstock.engine.standing.cohorts import Cohort
 from penstock.engine.windows.trigger import grid_of
-from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
-from penstock.engine.answers.unpolled import Unpolled
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.core import _native as native
     from penstock.engine.engine_core import EngineCore
-    from penstock.engine.standing.member import Member
     from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.engine.standing.member import Member
     from penstock.engine.windows.window_contents import WindowPool
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant, Template
-    from penstock.core import _native as native
 
 _log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # executions between looks at whether the counts still fit the plan
@@ -59,7 +59,9 @@ class Group:
             yield self.main
         yield from self.apart.values()
 
-    def make_plan(self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False) -> Planned:
+    def make_plan(
+        self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False
+    ) -> Planned:
         """Plan the template before any window exists; QueryError where it cannot be planned."""
         catalogue = EngineCatalogue(core, streams)
         self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.event_time.gaps import MAX_GAPS, Gap
 from penstock.engine.answers.result_queue import ResultQueue
+from penstock.event_time.gaps import MAX_GAPS, Gap
 
 if TYPE_CHECKING:
     from penstock.engine.standing.cohorts import Cohort

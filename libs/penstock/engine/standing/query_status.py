@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from penstock.event_time.grid import batch_end
 
 if TYPE_CHECKING:
-    from penstock.engine.standing.member import Member
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.member import Member
 
     State = Literal["waiting", "stopped"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.standing.cohorts import Cohort
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
 from penstock.engine.standing.groups import Group
 from penstock.engine.standing.member import Member
-from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError, QueryError
 from penstock.query.budget import planning
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.engine_core import EngineCore
     from penstock.engine.answers.result_queue import ResultQueue
-    from penstock.engine.windows.schedule import Schedule
+    from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
+    from penstock.engine.windows.schedule import Schedule
     from penstock.query.ir import Statement
     from penstock.query.templates import Template
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from weakref import WeakMethod
 
     from penstock.engine.answers.result_blocks import Evaluation
-    from penstock.event_time.gaps import Gap
     from penstock.engine.standing.member import Member
+    from penstock.event_time.gaps import Gap
 
 
 class Query:

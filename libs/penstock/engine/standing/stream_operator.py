@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.core import _native as native
 from penstock.engine.answers.answer_values import publish
 from penstock.query.ir import RelationToStream
-from penstock.core import _native as native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
-    from penstock.engine.intake.streams import LiveStream
 
 Lane: TypeAlias = tuple[int, frozenset["LiveStream"]]
 _Entry: TypeAlias = tuple[int, int, int, "Cohort"]

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.engine.answers.unpolled import Unpolled, fullest
+from penstock.engine.intake.streams import LiveStream
 from penstock.engine.windows.backlog import Backlog
+from penstock.engine.windows.trigger import CountTrigger, GridTrigger
+from penstock.errors import LimitError
 from penstock.event_time.gaps import Gap
 from penstock.event_time.grid import batch_start, closed_until
-from penstock.engine.windows.trigger import CountTrigger, GridTrigger
-from penstock.engine.intake.streams import LiveStream
 from penstock.event_time.time_units import unit_hint
-from penstock.engine.answers.unpolled import Unpolled, fullest
-from penstock.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from penstock.engine.limits import Limits
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
-    from penstock.engine.limits import Limits
     from penstock.engine.standing.member import Member
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.event_time.grid import batch_of
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.engine.windows.window_contents import CountedWindow
+from penstock.event_time.grid import batch_of
 
 if TYPE_CHECKING:
-    from penstock.engine.standing.cohorts import Cohort
+    from penstock.core import _native as native
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.windows.window_contents import Window
     from penstock.remote.remote_graph import RemoteGraph
-    from penstock.core import _native as native
 
 
 def release(stream: LiveStream, store: native.Store | RemoteGraph) -> None:

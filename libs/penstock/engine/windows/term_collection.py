@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from penstock.core import _native as native
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.streams import Streams
-    from penstock.core import _native as native
 
 _SWEEP_EVERY = 64  # ticks
 _AGES = (1_024, 256, 64, 16, 4, 0)  # ticks: what was not used for so long goes, until little enough is left

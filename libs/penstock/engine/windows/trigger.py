@@ -6,16 +6,16 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.event_time.grid import Grid
-from penstock.errors import QueryError
-from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
 from penstock.core import _native as native
+from penstock.errors import QueryError
+from penstock.event_time.grid import Grid
+from penstock.query.ir import ContinuousQuery, CountRange, TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.event_time.gaps import Gap
     from penstock.engine.intake.streams import LiveStream
+    from penstock.event_time.gaps import Gap
 
 
 class Trigger(Protocol):

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
-from penstock.engine.windows.trigger import CountTrigger, CountSource, step_of
-from penstock.query.ir import ContinuousQuery, CountRange, TimeRange, WindowClause
 from penstock.core import _native as native
+from penstock.engine.windows.trigger import CountSource, CountTrigger, step_of
+from penstock.query.ir import ContinuousQuery, CountRange, TimeRange, WindowClause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.engine.answers.result_blocks import Bounds
-    from penstock.event_time.grid import Grid
     from penstock.engine.intake.streams import LiveStream
+    from penstock.event_time.grid import Grid
 
 
 _ANY: frozenset[str] = frozenset()
