@@ -18,8 +18,8 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
 from penstock.errors import DataError, PenstockError, QueryError
-from penstock.query import functions
 from penstock.query.budget import planning
+from penstock.query.functions import text_functions
 from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 from penstock.rdf.terms import IRI
@@ -78,7 +78,7 @@ class Change:
 def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
     """Return a runtime without streams and data."""
     store = native.Store("", 1)
-    return Runtime(EngineCore(store, native.Dictionary(), limits, clock, rng, functions.call))
+    return Runtime(EngineCore(store, native.Dictionary(), limits, clock, rng, text_functions.call))
 
 
 class Registrar:

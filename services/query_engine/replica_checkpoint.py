@@ -17,7 +17,7 @@ from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, s
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.runtime import Runtime
 from penstock.errors import StorageError
-from penstock.query import functions
+from penstock.query.functions import text_functions
 from penstock.rdf.terms import IRI
 from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.replica import EngineReplica
@@ -94,7 +94,7 @@ class ReplicaFactory:
             store = StoresGraph(self._partitions, self._links, terms, self._patience_s, saved)
         else:  # without files it is memory of this process (ADR 13)
             store = native.Store.open(saved, "") if saved else native.Store("", 1)
-        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, functions.call, terms=terms)
+        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
         core.nodes = store if isinstance(store, StoresGraph) else None
         return core
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token
 
-from penstock.query import ast_nodes as ast
+from penstock.query.syntax import ast_nodes as ast
 
 _INFIX = {"or": "||", "and": "&&"}
 _PREFIX = {"not": "!", "neg": "-", "pos": "+"}

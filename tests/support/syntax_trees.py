@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lark import Token
 
-from penstock.query import ast_nodes as ast
+from penstock.query.syntax import ast_nodes as ast
 
 if TYPE_CHECKING:
     import random

@@ -159,7 +159,7 @@ def errors() -> str:
 
 def language() -> str:
     """Return the grammar of the query language in EBNF."""
-    source = (ROOT / "libs/penstock/query/grammar/sparql.lark").read_text(encoding="utf-8")
+    source = (ROOT / "libs/penstock/query/syntax/grammar/sparql.lark").read_text(encoding="utf-8")
     lines = [_GRAMMAR]
     for title, rules in grammar.sections(source):
         lines += ["", f"## {title[0].upper()}{title[1:]}", "", "```text", *rules, "```"]

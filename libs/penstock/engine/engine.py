@@ -44,8 +44,8 @@ from penstock.errors import (
     UnboundedStorageWarning,
     UnknownStreamError,
 )
-from penstock.query import functions
 from penstock.query.budget import planning
+from penstock.query.functions import text_functions
 from penstock.rdf import terms as terms_of
 
 if TYPE_CHECKING:
@@ -537,7 +537,7 @@ def _core(
 ) -> EngineCore:
     """The native parts: empty ones, those of a checkpoint, or a graph that lies on nodes."""
     if nodes is not None:
-        return EngineCore(nodes.graph, native.Dictionary(), limits, clock, rng, functions.call, nodes=nodes)
+        return EngineCore(nodes.graph, native.Dictionary(), limits, clock, rng, text_functions.call, nodes=nodes)
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary = native.Dictionary()
@@ -546,7 +546,7 @@ def _core(
     else:
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
-    return EngineCore(store, dictionary, limits, clock, rng, functions.call)
+    return EngineCore(store, dictionary, limits, clock, rng, text_functions.call)
 
 
 class _Change:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from penstock.query.algebra import Iri
+from penstock.query.algebra.tree import Iri
 from penstock.rdf.terms import IRI, LITERAL, private_ids
 from penstock.remote.remote_graph import RemoteGraph
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.errors import DataPlaneError
     from penstock.node.stream import RemoteStream
-    from penstock.query.algebra import Literal
+    from penstock.query.algebra.tree import Literal
     from penstock.query.planner import PhysicalPlan
     from penstock.query.planning.placement import Placement
     from penstock.remote.fork_join import Forking

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
-from penstock.query.faults import Fault, LimitFault, query_error
+from penstock.query.text_faults import Fault, LimitFault, query_error
 
 if TYPE_CHECKING:
     from types import TracebackType

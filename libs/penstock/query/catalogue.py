@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import Iri, Literal
+    from penstock.query.algebra.tree import Iri, Literal
     from penstock.query.planning.placement import Placement
 
 STORED_GRAPH = "urn:x-penstock:stored"

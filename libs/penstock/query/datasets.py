@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.query.algebra import Iri
+from penstock.query.algebra.tree import Iri
 from penstock.query.catalogue import STORED_GRAPH
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import Iri, Node, Term, Triple, Variable
+    from penstock.query.algebra.tree import Iri, Node, Term, Triple, Variable
 
 
 class Form(Enum):

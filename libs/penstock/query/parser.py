@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from penstock.query.ast_nodes import InsertDataSyntax, QueryText, UpdateText
 from penstock.query.budget import Budget, PlanningLimits, planning
-from penstock.query.grammar import sparql
-from penstock.query.lexis import read_source
-from penstock.query.messages import unexpected_character, unexpected_token
-from penstock.query.translate import Translation
+from penstock.query.syntax.ast_nodes import InsertDataSyntax, QueryText, UpdateText
+from penstock.query.syntax.grammar import sparql
+from penstock.query.syntax.lexis import read_source
+from penstock.query.syntax.messages import unexpected_character, unexpected_token
+from penstock.query.translation.statements import Translation
 
 if TYPE_CHECKING:
     from penstock.query.ir import Statement
-    from penstock.query.lexis import Source
+    from penstock.query.syntax.lexis import Source
 
 _LIMITS = PlanningLimits()
 _STATEMENT = 4  # values on the parser's stack that say what kind of statement it reads

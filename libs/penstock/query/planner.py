@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.query.algebra import (
+from penstock.query.algebra.scope import binding_variables, certain, occurring, size, visible
+from penstock.query.algebra.tree import (
     BlankNode,
     Call,
     Distinct,
@@ -19,19 +20,18 @@ from penstock.query.algebra import (
     Term,
     Variable,
 )
+from penstock.query.algebra.walk import rebuild, rename
 from penstock.query.budget import PlanningLimits, planning
 from penstock.query.datasets import query_dataset
 from penstock.query.explain import render
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
-from penstock.query.planning.cardinality import CountKey, Counts, Estimator
-from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
-from penstock.query.planning.expressions import term_spec
+from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
+from penstock.query.planning.expression_specs import term_spec
+from penstock.query.planning.joins import join
 from penstock.query.planning.narrowing import narrowed
-from penstock.query.planning.patterns import join
+from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.substitution import with_own_graph_names
-from penstock.query.scope import binding_variables, certain, occurring, size, visible
 from penstock.query.templates import Template
-from penstock.query.walk import rebuild, rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Alternative,
     Bgp,
@@ -16,13 +16,13 @@ from penstock.query.algebra import (
     PathTriple,
     Sequence,
 )
+from penstock.query.algebra.walk import expressions, nodes
 from penstock.query.ir import CountRange, Form
-from penstock.query.walk import expressions, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.query.algebra import Expr, Path, Triple
+    from penstock.query.algebra.tree import Expr, Path, Triple
     from penstock.query.ir import ContinuousQuery
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Graph, Iri
+from penstock.query.algebra.tree import Graph, Iri
+from penstock.query.algebra.walk import nodes
 from penstock.query.catalogue import STORED_GRAPH
-from penstock.query.faults import Fault, query_error
 from penstock.query.ir import ContinuousQuery, TimeRange, WindowClause
-from penstock.query.walk import nodes
+from penstock.query.text_faults import Fault, query_error
 
 if TYPE_CHECKING:
     from penstock.errors import QueryError

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.query.algebra import Bgp, Call, Exists, Expr, Iri, Literal, Node, PathTriple, Term, Triple, Variable
-from penstock.query.walk import rebuild
+from penstock.query.algebra.tree import Bgp, Call, Exists, Expr, Iri, Literal, Node, PathTriple, Term, Triple, Variable
+from penstock.query.algebra.walk import rebuild
 
 if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery

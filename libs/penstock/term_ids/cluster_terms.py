@@ -16,7 +16,7 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.engine_core import EngineCore
 from penstock.errors import DataError
-from penstock.query.algebra import Iri, Literal
+from penstock.query.algebra.tree import Iri, Literal
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.query.algebra import Bgp, Iri, Literal, Triple, Variable
+from penstock.query.algebra.tree import Bgp, Iri, Literal, Triple, Variable
 
 EX = "http://ex.org/"
 

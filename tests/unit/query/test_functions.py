@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import LimitError
-from penstock.query.functions import TermTuple, call
-from penstock.query.xpath_regex import PatternError, compile_pattern
+from penstock.query.functions.text_functions import TermTuple, call
+from penstock.query.functions.xpath_regex import PatternError, compile_pattern
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -175,7 +175,7 @@ def test_patterns_have_limits(pattern: str) -> None:
 
 
 def test_results_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.query.functions.MAX_TEXT", 1000)
+    monkeypatch.setattr("penstock.query.functions.text_functions.MAX_TEXT", 1000)
     with pytest.raises(LimitError, match="REPLACE"):
         replaced("a" * 100, "a", "b" * 100)
 

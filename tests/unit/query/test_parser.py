@@ -13,15 +13,15 @@ import pytest
 from lark import Lark, logger
 
 from penstock import QueryError, parse
-from penstock.query.algebra import Bgp, Iri, Node, Project, Triple, Variable
-from penstock.query.ast_nodes import QueryText
+from penstock.query.algebra.tree import Bgp, Iri, Node, Project, Triple, Variable
 from penstock.query.budget import PlanningLimits
-from penstock.query.builder import TreeBuilder
-from penstock.query.grammar import sparql
 from penstock.query.ir import ContinuousQuery
-from penstock.query.iri import resolve
-from penstock.query.lexis import KEYWORDS, read_source
 from penstock.query.parser import parse_syntax
+from penstock.query.syntax.ast_nodes import QueryText
+from penstock.query.syntax.builder import TreeBuilder
+from penstock.query.syntax.grammar import sparql
+from penstock.query.syntax.lexis import KEYWORDS, read_source
+from penstock.query.translation.iri import resolve
 from support import shared
 
 
@@ -33,13 +33,13 @@ def algebra(text: str, base: str | None = None) -> Node:
 
 # ---- the grammar file
 def test_the_lexer_knows_exactly_the_keywords_that_the_grammar_declares() -> None:
-    text = files("penstock.query.grammar").joinpath("sparql.lark").read_text("utf-8")
+    text = files("penstock.query.syntax.grammar").joinpath("sparql.lark").read_text("utf-8")
     declared = {word for line in re.findall(r"^%declare (.*)$", text, re.MULTILINE) for word in line.split()}
     assert declared == KEYWORDS | {"A"}
 
 
 def test_the_grammar_has_no_conflicts_that_lark_resolves_silently(caplog: pytest.LogCaptureFixture) -> None:
-    text = files("penstock.query.grammar").joinpath("sparql.lark").read_text("utf-8")
+    text = files("penstock.query.syntax.grammar").joinpath("sparql.lark").read_text("utf-8")
     level = logger.level
     logger.addHandler(caplog.handler)
     try:

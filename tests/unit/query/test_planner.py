@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import QueryError
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Bgp,
     Call,

@@ -6,10 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock import QueryError, parse
+from penstock.query.algebra.walk import nodes
 from penstock.query.ir import ContinuousQuery
-from penstock.query.lexis import KEYWORDS
 from penstock.query.parser import parse_syntax
-from penstock.query.walk import nodes
+from penstock.query.syntax.lexis import KEYWORDS
 from support.syntax_printing import printed
 from support.syntax_trees import TreeMaker
 

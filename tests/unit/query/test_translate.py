@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import parse
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Alternative,
     Bgp,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock import QueryError, parse
-from penstock.query.algebra import Filter, WindowGraph
-from penstock.query.durations import MAX_DURATION_MS, duration_ms, instant_ms
+from penstock.query.algebra.tree import Filter, WindowGraph
+from penstock.query.algebra.walk import nodes
 from penstock.query.ir import ContinuousQuery, CountRange, RelationToStream, TimeRange, WindowClause
-from penstock.query.walk import nodes
+from penstock.query.translation.durations import MAX_DURATION_MS, duration_ms, instant_ms
 
 
 def query(text: str, base: str | None = None) -> ContinuousQuery:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.errors import DataError, QueryError
-from penstock.query.algebra import BlankNode, Iri, Literal, Term
+from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
 from penstock.query.ir import ContinuousQuery
 from penstock.rdf.loading import Source, read
 from penstock.rdf.parsing import Quads

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
-    from penstock.query.algebra import Iri, Literal
+    from penstock.query.algebra.tree import Iri, Literal
     from penstock.query.budget import PlanningLimits
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.placement import Placement

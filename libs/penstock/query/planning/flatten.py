@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.scope import all_variables, certain, expression_variables, pattern_variables, visible
+from penstock.query.algebra.tree import (
     Bgp,
     Call,
     Expr,
@@ -18,15 +19,14 @@ from penstock.query.algebra import (
     Triple,
     WindowGraph,
 )
-from penstock.query.planning.context import Scope
 from penstock.query.planning.graph_use import binds_graph
-from penstock.query.scope import all_variables, certain, expression_variables, pattern_variables, visible
+from penstock.query.planning.plan_context import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.query.algebra.scope import Names
     from penstock.query.datasets import QueryDataset
-    from penstock.query.scope import Names
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.query.algebra import Iri, Term, Triple, Variable
+from penstock.query.algebra.tree import Iri, Term, Triple, Variable
 from penstock.query.planning.placement import Step
 
 if TYPE_CHECKING:
-    from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
     from penstock.query.planning.placement import Placement
+    from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
 
 
 @dataclass(frozen=True, slots=True)

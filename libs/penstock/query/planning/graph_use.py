@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     Bgp,
     Call,
     Distinct,

@@ -9,7 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.scope import (
+    all_variables,
+    certain,
+    expression_variables,
+    occurring,
+    pattern_variables,
+    visible,
+)
+from penstock.query.algebra.tree import (
     Alternative,
     Bgp,
     Call,
@@ -37,14 +45,13 @@ from penstock.query.algebra import (
     ZeroOrMore,
     ZeroOrOne,
 )
+from penstock.query.algebra.walk import rebuild, rename
 from penstock.query.budget import spend
-from penstock.query.scope import all_variables, certain, expression_variables, occurring, pattern_variables, visible
-from penstock.query.walk import rebuild, rename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.query.scope import Names
+    from penstock.query.algebra.scope import Names
 
 
 @dataclass(frozen=True, slots=True)

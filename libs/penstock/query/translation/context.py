@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Filter, Variable
+from penstock.query.algebra.tree import Filter, Variable
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import AggregateCall, Expr, Node
+    from penstock.query.algebra.tree import AggregateCall, Expr, Node
     from penstock.query.budget import Budget
     from penstock.query.ir import WindowClause
-    from penstock.query.translation.terms import Names
+    from penstock.query.translation.names import Names
 
 Scope = dict[str, Variable]
 """In-scope variables of a pattern (SPARQL 1.1 §18.2.1), in the order of the text."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from lark import Token
 
-from penstock.query.algebra import AggregateCall, Call, Exists, Expr, Iri, Variable
-from penstock.query.ast_nodes import (
+from penstock.query.algebra.tree import AggregateCall, Call, Exists, Expr, Iri, Variable
+from penstock.query.functions.signatures import BUILT_INS, BY_IRI, Signature
+from penstock.query.syntax.ast_nodes import (
     AggregateSyntax,
     ExistsSyntax,
     ExprSyntax,
@@ -17,15 +18,14 @@ from penstock.query.ast_nodes import (
     Operation,
     position,
 )
-from penstock.query.faults import Fault
-from penstock.query.hints import known_function
-from penstock.query.lexis import string_value
-from penstock.query.translation.functions import BUILT_INS, BY_IRI, Signature
-from penstock.query.translation.terms import constant, literal
+from penstock.query.syntax.hints import known_function
+from penstock.query.syntax.lexis import string_value
+from penstock.query.text_faults import Fault
+from penstock.query.translation.names import constant, literal
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import Node
-    from penstock.query.ast_nodes import GroupPattern
+    from penstock.query.algebra.tree import Node
+    from penstock.query.syntax.ast_nodes import GroupPattern
     from penstock.query.translation.context import Context
 
 

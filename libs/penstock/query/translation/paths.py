@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lark import Token
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     Alternative,
     Inverse,
     Iri,
@@ -25,7 +25,7 @@ from penstock.query.algebra import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.query.ast_nodes import PathSyntax, VerbSyntax
+    from penstock.query.syntax.ast_nodes import PathSyntax, VerbSyntax
     from penstock.query.translation.context import Context
 
 _CLOSURES: dict[str, type[ZeroOrMore | OneOrMore | ZeroOrOne]] = {"*": ZeroOrMore, "+": OneOrMore, "?": ZeroOrOne}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lark import Token
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     Bgp,
     Call,
     Expr,
@@ -25,7 +25,7 @@ from penstock.query.algebra import (
     Variable,
     WindowGraph,
 )
-from penstock.query.ast_nodes import (
+from penstock.query.syntax.ast_nodes import (
     Alternatives,
     BindPattern,
     Element,
@@ -42,12 +42,12 @@ from penstock.query.ast_nodes import (
     WindowPattern,
     position,
 )
-from penstock.query.faults import Fault
+from penstock.query.text_faults import Fault
 from penstock.query.translation.context import Pattern, Scope
 from penstock.query.translation.expressions import ExpressionTranslator
-from penstock.query.translation.terms import constant
+from penstock.query.translation.names import constant
 from penstock.query.translation.triples import PatternReader
-from penstock.query.windows import block_window
+from penstock.query.translation.window_clauses import block_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable

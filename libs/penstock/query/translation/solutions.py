@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Call,
     Distinct,
@@ -22,14 +22,14 @@ from penstock.query.algebra import (
     Slice,
     Variable,
 )
-from penstock.query.ast_nodes import AsVariable, position
-from penstock.query.faults import Fault
+from penstock.query.syntax.ast_nodes import AsVariable, position
+from penstock.query.text_faults import Fault
 from penstock.query.translation.patterns import PatternTranslator, conjunction, inline_data, join
 
 if TYPE_CHECKING:
     from lark import Token
 
-    from penstock.query.ast_nodes import (
+    from penstock.query.syntax.ast_nodes import (
         ExprSyntax,
         InlineData,
         Modifiers,

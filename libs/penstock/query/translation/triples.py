@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from lark import Token
 
-from penstock.query.algebra import BlankNode, Iri, Literal, PathTriple, Term, Triple, Variable
-from penstock.query.ast_nodes import (
+from penstock.query.algebra.tree import BlankNode, Iri, Literal, PathTriple, Term, Triple, Variable
+from penstock.query.syntax.ast_nodes import (
     BlankProperties,
     Collection,
     LiteralSyntax,
@@ -17,12 +17,12 @@ from penstock.query.ast_nodes import (
     VerbSyntax,
     position,
 )
-from penstock.query.faults import Fault
+from penstock.query.text_faults import Fault
+from penstock.query.translation.names import IRI_TOKENS, RDF, literal
 from penstock.query.translation.paths import path, path_triples
-from penstock.query.translation.terms import IRI_TOKENS, RDF, literal
 
 if TYPE_CHECKING:
-    from penstock.query.ast_nodes import TriplesBlock
+    from penstock.query.syntax.ast_nodes import TriplesBlock
     from penstock.query.translation.context import Context
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     Alternative,
     BlankNode,
     Call,
@@ -27,7 +27,7 @@ from penstock.query.algebra import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.query.planning.context import PlanContext, Spec
+    from penstock.query.planning.plan_context import PlanContext, Spec
 
 _SHOWN = 200  # characters of a term
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Iri, Literal, PathTriple, Term, Triple, Variable
+from penstock.query.algebra.tree import Iri, Literal, PathTriple, Term, Triple, Variable
 from penstock.query.catalogue import IN, OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.query.algebra.scope import Names
     from penstock.query.catalogue import Catalogue
     from penstock.query.datasets import Parts
-    from penstock.query.scope import Names
 
 UNKNOWN = (1000.0, 200.0, 200.0)  # edges, subjects, objects of a label nobody has counted
 _PER_VERTEX = 8.0  # edges of one vertex over all labels, where the predicate is a variable

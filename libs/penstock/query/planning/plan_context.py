@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from penstock.query.scope import size
+from penstock.query.algebra.scope import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.query.algebra.scope import Names
     from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
     from penstock.query.datasets import Parts, QueryDataset
     from penstock.query.ir import ContinuousQuery
-    from penstock.query.planning.cardinality import Estimator
+    from penstock.query.planning.cost.cardinality import Estimator
     from penstock.query.planning.flatten import Element
     from penstock.query.planning.forks import Chain
     from penstock.query.planning.substitution import Substitution
-    from penstock.query.scope import Names
 
 Spec = dict[str, Any]
 

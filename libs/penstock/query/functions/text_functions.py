@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from penstock.errors import LimitError
-from penstock.query.xpath_regex import MATCH_SECONDS, Match, Pattern, PatternError, compile_pattern
+from penstock.query.functions.xpath_regex import MATCH_SECONDS, Match, Pattern, PatternError, compile_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

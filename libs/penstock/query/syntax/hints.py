@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from penstock.query.lexis import KEYWORDS
-from penstock.query.translation.functions import BUILT_INS
+from penstock.query.functions.signatures import BUILT_INS
+from penstock.query.syntax.lexis import KEYWORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from lark import Lark
 
-from penstock.query.builder import TreeBuilder
-from penstock.query.lexis import keyword
+from penstock.query.syntax.builder import TreeBuilder
+from penstock.query.syntax.lexis import keyword
 
 
 @cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.scope import visible
+from penstock.query.algebra.tree import (
     Bgp,
     Extend,
     Filter,
@@ -23,11 +24,10 @@ from penstock.query.algebra import (
     WindowGraph,
 )
 from penstock.query.planning.flatten import Element, flatten, graph_scope
-from penstock.query.scope import visible
 
 if TYPE_CHECKING:
-    from penstock.query.planning.context import PlanContext, Scope
-    from penstock.query.scope import Names
+    from penstock.query.algebra.scope import Names
+    from penstock.query.planning.plan_context import PlanContext, Scope
 
 FILTER_KEEPS = 0.4
 """Share of the rows that a condition is taken to keep."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.query.translation.terms import XSD
+from penstock.query.translation.names import XSD
 
 PENSTOCK = "urn:x-penstock:fn/"
 CSPARQL_TIMESTAMP = "http://larkc.eu/csparql/sparql/jena/ext#timestamp"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Bgp,
     Call,
@@ -35,8 +35,8 @@ from penstock.query.algebra import (
     Variable,
     WindowGraph,
 )
+from penstock.query.algebra.walk import children, expressions, nodes
 from penstock.query.budget import current, spend
-from penstock.query.walk import children, expressions, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

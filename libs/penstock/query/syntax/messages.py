@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.faults import Fault
-from penstock.query.hints import hint, stop_at
+from penstock.query.syntax.hints import hint, stop_at
+from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lark import Token
 
-    from penstock.query.lexis import Source
+    from penstock.query.syntax.lexis import Source
 
 _IRIS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME"})
 _STRINGS = frozenset({"STRING_LITERAL1", "STRING_LITERAL2", "STRING_LITERAL_LONG1", "STRING_LITERAL_LONG2"})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.query.scope import Names
+    from penstock.query.algebra.scope import Names
 
 T = TypeVar("T")
 

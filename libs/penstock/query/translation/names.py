@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Iri, Literal
-from penstock.query.ast_nodes import LiteralSyntax, position
-from penstock.query.faults import Fault
-from penstock.query.iri import resolve
-from penstock.query.lexis import local_name, string_value
+from penstock.query.algebra.tree import Iri, Literal
+from penstock.query.syntax.ast_nodes import LiteralSyntax, position
+from penstock.query.syntax.lexis import local_name, string_value
+from penstock.query.text_faults import Fault
+from penstock.query.translation.iri import resolve
 
 if TYPE_CHECKING:
     from lark import Token
 
-    from penstock.query.ast_nodes import Prologue
     from penstock.query.budget import Budget
+    from penstock.query.syntax.ast_nodes import Prologue
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Call, Exists, Node, Variable
-from penstock.query.ast_nodes import AskQuery, position
-from penstock.query.faults import Fault
-from penstock.query.scope import visible
-from penstock.query.walk import children, expressions
+from penstock.query.algebra.scope import visible
+from penstock.query.algebra.tree import Call, Exists, Node, Variable
+from penstock.query.algebra.walk import children, expressions
+from penstock.query.syntax.ast_nodes import AskQuery, position
+from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
     from lark import Token
 
-    from penstock.query.algebra import Expr, Triple
-    from penstock.query.ast_nodes import QuerySyntax
+    from penstock.query.algebra.tree import Expr, Triple
     from penstock.query.budget import Budget
     from penstock.query.ir import ContinuousQuery
+    from penstock.query.syntax.ast_nodes import QuerySyntax
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import Bgp, Iri, Term, Triple, Variable
-from penstock.query.ast_nodes import (
+from penstock.query.algebra.tree import Bgp, Iri, Term, Triple, Variable
+from penstock.query.ir import ContinuousQuery, Form, InsertData, RelationToStream
+from penstock.query.syntax.ast_nodes import (
     AskQuery,
     ConstructQuery,
     DescribeQuery,
@@ -17,21 +18,20 @@ from penstock.query.ast_nodes import (
     UpdateText,
     position,
 )
-from penstock.query.checks import check_depth, check_operator, check_windows, template_warnings
-from penstock.query.ir import ContinuousQuery, Form, InsertData, RelationToStream
 from penstock.query.translation.context import Context, Pattern
+from penstock.query.translation.names import Names
+from penstock.query.translation.query_checks import check_depth, check_operator, check_windows, template_warnings
 from penstock.query.translation.solutions import SolutionTranslator
-from penstock.query.translation.terms import Names
 from penstock.query.translation.triples import DataReader, TripleReader
-from penstock.query.windows import check_kinds, milliseconds, read_dataset, starting_instant
+from penstock.query.translation.window_clauses import check_kinds, milliseconds, read_dataset, starting_instant
 
 if TYPE_CHECKING:
     from lark import Token
 
-    from penstock.query.algebra import Node
-    from penstock.query.ast_nodes import Registration
+    from penstock.query.algebra.tree import Node
     from penstock.query.budget import Budget
     from penstock.query.ir import Dataset
+    from penstock.query.syntax.ast_nodes import Registration
 
 _LABELS = re.compile(r"_:([\w.·-]+)")
 _SOLUTIONS = SolutionTranslator()

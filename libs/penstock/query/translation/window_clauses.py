@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from lark import Token
 
-from penstock.query.ast_nodes import DurationSyntax, LiteralSyntax, position
-from penstock.query.durations import duration_ms, instant_ms
-from penstock.query.faults import Fault
 from penstock.query.ir import CountRange, Dataset, TimeRange, WindowClause
-from penstock.query.lexis import string_value
+from penstock.query.syntax.ast_nodes import DurationSyntax, LiteralSyntax, position
+from penstock.query.syntax.lexis import string_value
+from penstock.query.text_faults import Fault
+from penstock.query.translation.durations import duration_ms, instant_ms
 
 if TYPE_CHECKING:
-    from penstock.query.algebra import Iri
-    from penstock.query.ast_nodes import DatasetClause, StreamPattern, WindowSyntax
+    from penstock.query.algebra.tree import Iri
+    from penstock.query.syntax.ast_nodes import DatasetClause, StreamPattern, WindowSyntax
     from penstock.query.translation.context import Context
 
 GENERATED = "urn:x-penstock:window/"

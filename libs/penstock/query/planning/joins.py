@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.scope import all_variables, binding_variables, certain, correlatable, visible
+from penstock.query.algebra.tree import (
     AggregateCall,
     Bgp,
     Call,
@@ -34,19 +35,18 @@ from penstock.query.algebra import (
 from penstock.query.datasets import Part
 from penstock.query.planning import exists as exists_patterns
 from penstock.query.planning import modifiers
-from penstock.query.planning.context import PlanContext, Relation, Scope, Spec
-from penstock.query.planning.estimates import FILTER_KEEPS, fanout
-from penstock.query.planning.expressions import expression_spec, render_term
+from penstock.query.planning.cost.estimates import FILTER_KEEPS, fanout
+from penstock.query.planning.cost.join_order import best_order
+from penstock.query.planning.expression_specs import expression_spec, render_term
 from penstock.query.planning.flatten import Element, components, conjuncts, flatten, graph_scope
 from penstock.query.planning.graph_use import GraphUse, binds_graph, graph_use
-from penstock.query.planning.ordering import best_order
 from penstock.query.planning.pending import Later, Pending
+from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
 from penstock.query.planning.scans import scan
 from penstock.query.planning.substitution import compatible, is_sub_select, joinable
-from penstock.query.scope import all_variables, binding_variables, certain, correlatable, visible
 
 if TYPE_CHECKING:
-    from penstock.query.scope import Names
+    from penstock.query.algebra.scope import Names
 
 Conditions = list[tuple[Expr, Scope]]
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.query.faults import Fault
+from penstock.query.text_faults import Fault
 
 if TYPE_CHECKING:
     from lark import Token

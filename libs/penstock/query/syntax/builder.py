@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from lark import Token
 
-from penstock.query.ast_nodes import (
+from penstock.query.syntax.ast_nodes import (
     AggregateSyntax,
     Alternatives,
     AskQuery,

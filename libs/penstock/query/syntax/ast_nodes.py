@@ -1,4 +1,4 @@
-"""The syntax tree: what the grammar recognised, before names are resolved and meaning is given (translate.py).
+"""The syntax tree: what the grammar recognised, before names are resolved and meaning is given.
 
 Leaves are the lexer's tokens: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a position.
 `at` is the offset of a node's first token in the text that was parsed, or where there is none, -1; it never takes part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.query.algebra import (
+from penstock.query.algebra.tree import (
     AggregateCall,
     Bgp,
     Call,

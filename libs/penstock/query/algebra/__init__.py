@@ -1,0 +1,5 @@
+"""The SPARQL algebra (SPARQL 1.1 §18).
+
+`tree` has the terms, expressions and patterns, `walk` visits and rebuilds them, `scope` derives which variables occur
+and which are bound.
+"""
