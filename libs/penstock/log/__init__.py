@@ -1,8 +1,8 @@
-"""The log port: ordered, durable topics that every service reads and writes, behind one contract.
+"""The log port: ordered, durable topics that all services read and write, behind one contract.
 
-Here: the contract (`port`), its two back ends (`memory`, and `kafka`, imported on its own because it needs
-confluent-kafka), topic names, clocks, and what is the same over any back end (`view`). Not here: what records mean
-(their schemas are in schemas/, their codecs in `penstock.wire`).
+This package contains the contract (`port`), its two back ends (`memory`, and `kafka`, which needs confluent-kafka and
+is imported separately), topic names, clocks, and tools that work with either back end (`view`). Record schemas are in
+schemas/, their codecs in `penstock.wire`.
 """
 
 from penstock.log.errors import (

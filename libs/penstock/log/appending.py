@@ -1,4 +1,4 @@
-"""The call `Writer.append` over several tries: a retry continues the call that failed, and repeats no record."""
+"""Retries of `Writer.append`: a retry continues the failed call and writes no record twice."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 
 class Appending:
-    """The records of the last call that is not acknowledged, and how many of them the producer has."""
+    """The records of the last unacknowledged call, and the number of them that the producer has accepted."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
         self._submitted = 0
 
     def run(self, records: Sequence[Record], submit: Callable[[Record], None], flush: Callable[[], None]) -> None:
-        """Submit the records that the producer does not have yet, and flush. Other records than those of the call that
-        failed are a call of their own, behind what is in flight.
+        """Submit the records that the producer has not accepted yet, and flush.
+
+        Records other than those of the failed call start a new call, after the records in flight.
         """
         if not self._records or self._records != list(records):
             self._records, self._submitted = list(records), 0

@@ -1,4 +1,4 @@
-"""Wall clock as a port: services take one, so that tests and the simulation decide what time it is."""
+"""The wall clock as a port, so that tests and the simulation control the time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class Clock(Protocol):
     """Milliseconds since the Unix epoch."""
 
     def now_ms(self) -> int:
-        """Return the time of day; it may jump, so never measure durations by it."""
+        """Return the time of day. It may jump, so durations must not be measured with it."""
         ...
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The system clock."""
 
     def now_ms(self) -> int:
         """Return the time of day."""
@@ -23,17 +23,17 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only on `advance`."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._now_ms = now_ms
 
     def now_ms(self) -> int:
-        """Return the time it was set to."""
+        """Return the current virtual time."""
         return self._now_ms
 
     def advance(self, by_ms: int) -> int:
-        """Move forward and return the new time."""
+        """Advance the clock and return the new time."""
         assert by_ms >= 0, by_ms
         self._now_ms += by_ms
         return self._now_ms

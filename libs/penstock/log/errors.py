@@ -1,4 +1,4 @@
-"""What can go wrong with a log, by what the caller should do about it (docs/semantics.md §6: transient or fatal)."""
+"""Errors of the log, classified by the required reaction (docs/semantics.md §6: transient or fatal)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from penstock.errors import PenstockError, UnavailableError
 
 
 class LogError(PenstockError):
-    """Root of the log's errors. Raised itself, it is fatal: say why and end the process."""
+    """Base class of the log's errors. An instance of this class itself is fatal: report it and exit."""
 
 
 class TransientError(LogError, UnavailableError):
-    """Nothing of the call took effect; the same call may be made again, after a pause."""
+    """The call had no effect. The caller may retry after a pause."""
 
 
 class Backpressure(LogError):  # noqa: N818 - it says "not now", it is no fault
-    """A bound on what is in flight or held is reached. Nothing of the call took effect; go on once it has drained."""
+    """A limit on buffered or in-flight records is reached. The call had no effect; retry once the buffer has
+    drained.
+    """
 
 
 class FencedError(LogError):
-    """A younger writer with the same transactional id has begun: this one must end, its state is out of date."""
+    """A newer writer with the same transactional id exists. This writer must stop, because its state is stale."""
 
 
 class RebalancedError(LogError):
-    """The reader does not own these partitions any more: drop what was read from them, another member reads it."""
+    """The reader no longer owns these partitions. Drop the work read from them: another member reads them."""
 
 
 class RecordRefusedError(LogError):
-    """A topic refuses a record for good, by a limit, a policy or an access list. Nothing of the call took effect; the
-    same call fails again. `topic` is empty where it is not known. `over`: the writer must be opened again.
+    """A topic refuses a record permanently, because of a limit, a policy or an access list.
+
+    The call had no effect, and the same call fails again. `topic` is empty if unknown. `over`: the writer must be
+    reopened.
     """
 
     def __init__(self, message: str, topic: str = "", *, over: bool = False) -> None:
@@ -37,8 +41,8 @@ class RecordRefusedError(LogError):
 
 
 class RecordTooLargeError(RecordRefusedError):
-    """A record exceeds what its topic takes."""
+    """A record exceeds its topic's maximum size."""
 
 
 class UnknownTopicError(RecordRefusedError):
-    """A topic or partition that does not exist."""
+    """The topic or partition does not exist."""

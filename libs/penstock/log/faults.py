@@ -1,4 +1,4 @@
-"""Where the memory log lets a test or the simulation break things."""
+"""Fault injection points of the memory log, for tests and the simulation."""
 
 from __future__ import annotations
 
@@ -10,37 +10,39 @@ if TYPE_CHECKING:
 
 
 class Point(Enum):
-    """A moment at which a process may die or the log may not answer."""
+    """A point at which a process may fail or the log may not respond."""
 
-    OPEN = "before a transactional writer is opened, and the one before fenced"
+    OPEN = "before a transactional writer is opened and its predecessor fenced"
     APPEND = "before a single record becomes durable"
     COMMIT = "before a transaction takes effect"
-    COMMITTED = "after a transaction took effect, before its writer learns of it"
+    COMMITTED = "after a transaction took effect, before its writer is notified"
     PROGRESS = "before a group's progress is stored"
-    POLL = "before records are handed to a reader"
-    ASK = "before a question about offsets is answered"
+    POLL = "before records are returned to a reader"
+    ASK = "before offsets are returned"
 
 
 class Faults(Protocol):
-    """Asked at every point. It may raise TransientError, or an exception that stands for the end of the process; or let
-    other processes of a simulation go on before it returns: nothing is half done at any of the points.
+    """Fault injection, called at every point.
+
+    It may raise TransientError or an exception that represents a process failure, or run other processes of a
+    simulation before it returns. No operation is half done at any point.
     """
 
     def at(self, point: Point, owner: str) -> None:
-        """`owner`: the transactional id, the group, or empty."""
+        """Act at a point. `owner`: the transactional id or the group; empty if there is none."""
         ...
 
     def delay_ms(self, message: Message) -> int:
-        """For how long this record stays invisible to readers; those behind it in the partition wait too."""
+        """Return how long in ms this record stays invisible to readers. Later records of the partition wait too."""
         ...
 
 
 class NoFaults:
-    """Everything works at once."""
+    """Injects no faults."""
 
     def at(self, point: Point, owner: str) -> None:
         """Do nothing."""
 
     def delay_ms(self, message: Message) -> int:  # noqa: ARG002
-        """No delay."""
+        """Return 0."""
         return 0

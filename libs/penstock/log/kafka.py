@@ -1,7 +1,7 @@
-"""The log on Kafka, by confluent-kafka (librdkafka). Import it on its own: it needs the `cluster` extra.
+"""The log on Kafka, by confluent-kafka (librdkafka). Imported separately, because it needs the `cluster` extra.
 
-All properties of librdkafka can be given (`security.protocol`, `sasl.*`, `ssl.*` …); what the contract depends on
-(isolation, idempotence, who commits offsets) is set here and wins.
+Users may set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). Properties that the contract depends
+on (isolation, idempotence, offset commits) are fixed here and take precedence.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from penstock.log.sizes import MAX_RECORD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-_ANSWER_S: Final = 30.0  # how long any single request to the brokers may take
+_ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
 _RETRY_S: Final = 0.05
-_QUIET_S: Final = 10.0  # between two log lines about the same kind of error
+_QUIET_S: Final = 10.0  # minimum interval between log lines about the same kind of error
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _PASSING: Final = {
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -53,63 +53,67 @@ _log = logging.getLogger("penstock.log.kafka")
 
 
 class KafkaLog:
-    """The topics of a Kafka cluster."""
+    """A log whose topics are those of a Kafka cluster."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> None:
         self._client = {
-            "log_level": 2,  # what matters comes by error_cb
+            "log_level": 2,  # important events arrive through error_cb
             **(properties or {}),
             "bootstrap.servers": bootstrap_servers,
             "error_cb": self._on_error,
         }
         self._last_error = ""
-        self._told: dict[int, float] = {}
+        self._last_logged: dict[int, float] = {}
         self._admin = AdminClient(self._client)
         self._known: dict[str, int] = {}
         self._lock = Lock()
         self._opened: list[Any] = []
         self.small_topics: dict[str, int] = {}
-        """Topics whose limit a batch of records may exceed, and their largest records, as `limits` has found them."""
+        """Topics whose limit a batch of records may exceed, with their maximum record sizes, as last returned by
+        `limits`.
+        """
 
     def _on_error(self, error: KafkaError) -> None:
         self._last_error = error.str()
         now = time.monotonic()
-        if now - self._told.get(error.code(), -_QUIET_S) >= _QUIET_S:  # they come many times a second
-            self._told[error.code()] = now
+        if now - self._last_logged.get(error.code(), -_QUIET_S) >= _QUIET_S:  # errors repeat many times a second
+            self._last_logged[error.code()] = now
             _log.warning("kafka: %s", error.str())
 
     def client(self, **settings: object) -> dict[str, Any]:
-        """Return the configuration of a client of this cluster."""
+        """Return the client configuration for this cluster."""
         return {**self._client, **settings}
 
     # ---- topics
     def create(self, topics: Iterable[Topic]) -> None:
-        """Create those that do not exist yet, and wait until they can be used."""
-        wanted, known = list(topics), self.topics()
-        missing = [topic for topic in wanted if topic.name not in known]
+        """Create the topics that do not exist, and wait until they are usable."""
+        requested, known = list(topics), self.topics()
+        missing = [topic for topic in requested if topic.name not in known]
         if missing:
             for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
                 self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
         self._wait_for({topic.name: 1 for topic in missing})
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
         self.check(Partition(topic, 0))
         if self.topics().get(topic, 0) >= partitions:
             return
         for future in self._admin.create_partitions([NewPartitions(topic, partitions)]).values():
-            self._answered(future.result, KafkaError.INVALID_PARTITIONS)  # another process was first
+            self._answered(future.result, KafkaError.INVALID_PARTITIONS)  # another process created them first
         self._wait_for({topic: partitions})
 
-    def _wait_for(self, wanted: Mapping[str, int]) -> None:
-        """Wait until topics have so many partitions: metadata spreads among brokers, there is no event to wait for."""
+    def _wait_for(self, requested: Mapping[str, int]) -> None:
+        """Wait until topics have the given numbers of partitions. Metadata spreads among brokers without an event to
+        wait for.
+        """
         deadline = time.monotonic() + _ANSWER_S
-        while wanted:
+        while requested:
             known = self.topics()
-            wanted = {name: count for name, count in wanted.items() if known.get(name, 0) < count}
-            if wanted and time.monotonic() > deadline:
+            requested = {name: count for name, count in requested.items() if known.get(name, 0) < count}
+            if requested and time.monotonic() > deadline:
                 raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
-            time.sleep(_RETRY_S if wanted else 0.0)
+            time.sleep(_RETRY_S if requested else 0.0)
 
     def topics(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
@@ -123,7 +127,7 @@ class KafkaLog:
         return dict(found)
 
     def last_error(self, timeout_s: float = 2.0) -> str | None:
-        """Return why the brokers cannot be used now, or None: for health checks."""
+        """Return why the brokers cannot be used now, or None, for health checks."""
         try:
             self._admin.list_topics(timeout=timeout_s)
         except KafkaException as exception:
@@ -131,12 +135,14 @@ class KafkaLog:
         return None
 
     def _why(self, exception: KafkaException) -> str:
-        """Say what is wrong: the exception tells of a timeout, what lies behind that has come as an event."""
+        """Return the cause of a failure: the exception only reports a timeout, an error event has the cause."""
         self._admin.poll(0)
         return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
 
     def check(self, partition: Partition) -> None:
-        """UnknownTopicError where there is no such partition; asks the brokers only about those not seen before."""
+        """Raise UnknownTopicError if a partition does not exist. Queries the brokers only for partitions not seen
+        before.
+        """
         with self._lock:
             known = 0 <= partition.number < self._known.get(partition.topic, 0)
         if not known and not 0 <= partition.number < self.topics().get(partition.topic, 0):
@@ -144,8 +150,9 @@ class KafkaLog:
             raise UnknownTopicError(text, partition.topic)
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the largest record of each topic that exists. Where the configuration may not be read, that is
-        MAX_RECORD_BYTES: the brokers refuse what is too large.
+        """Return the maximum record size in bytes of each existing topic.
+
+        For a topic whose configuration is not readable this is MAX_RECORD_BYTES; the brokers refuse larger records.
         """
         known = self.topics()
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics if name in known]
@@ -166,7 +173,7 @@ class KafkaLog:
         return found
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return start and end of each partition, of committed records."""
+        """Return start and end offsets of each partition, of committed records."""
         names = list(partitions)
         for name in names:
             self.check(name)
@@ -188,9 +195,9 @@ class KafkaLog:
         return self._answered(ask) or {}
 
     def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
-        """Return a request's result, None where it failed harmlessly; ask again while brokers find their roles.
+        """Return a request's result, or None if it failed harmlessly. Retries while brokers elect leaders.
 
-        TransientError where that takes too long, UnknownTopicError, LogError.
+        TransientError after the timeout; UnknownTopicError; LogError.
         """
         deadline = time.monotonic() + _ANSWER_S
         while True:
@@ -207,7 +214,7 @@ class KafkaLog:
                 if time.monotonic() > deadline:
                     raise TransientError(error.str()) from exception
             time.sleep(_RETRY_S)
-            self.last_error()  # learns who leads what now
+            self.last_error()  # refreshes the partition leaders
 
     # ---- writing and reading
     def writer(self) -> KafkaWriter:
@@ -215,11 +222,11 @@ class KafkaLog:
         return self._keep(KafkaWriter(self))
 
     def transactional(self, transactional_id: str) -> KafkaTransactionalWriter:
-        """Open the writer of that id, fencing the one before and settling what it left."""
+        """Open the writer with that id. Fences the previous one and settles its transaction."""
         return self._keep(KafkaTransactionalWriter(self, transactional_id))
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:
-        """Open a reader on these partitions."""
+        """Open a reader of these partitions."""
         reader = self._keep(KafkaReader(self))
         try:
             reader.assign(positions or {})
@@ -229,7 +236,7 @@ class KafkaLog:
         return reader
 
     def join(self, group: str, topics: Sequence[str]) -> KafkaGroupReader:
-        """Become a member of a group."""
+        """Join a consumer group."""
         return self._keep(KafkaGroupReader(self, group, topics))
 
     def _keep(self, opened: Opened) -> Opened:
@@ -238,30 +245,30 @@ class KafkaLog:
         return opened
 
     def forget(self, closed: object) -> None:
-        """Take note that something opened from here has been closed."""
+        """Remove a closed reader or writer from the list of open ones."""
         with self._lock:
             if closed in self._opened:
                 self._opened.remove(closed)
 
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the group's progress, where there is any."""
-        wanted = set(partitions)
-        if not wanted:
-            return {}  # confluent-kafka refuses to ask for nothing
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(name.topic, name.number) for name in wanted])
+        """Return the group's progress. Partitions without progress are missing."""
+        requested = set(partitions)
+        if not requested:
+            return {}  # confluent-kafka rejects an empty request
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(name.topic, name.number) for name in requested])
 
         def ask() -> dict[Partition, int]:
             [future] = self._admin.list_consumer_group_offsets([asked], require_stable=True).values()
             stored = future.result().topic_partitions
             for at in stored:
-                if at.error is not None:  # a transaction that is being settled
+                if at.error is not None:  # a transaction is being settled
                     raise KafkaException(at.error)
             return {Partition(at.topic, at.partition): at.offset for at in stored if at.offset >= 0}
 
         return self._answered(ask) or {}
 
     def close(self) -> None:
-        """Close all that was opened from this log."""
+        """Close everything opened from this log."""
         with self._lock:
             opened = list(self._opened)
         for each in opened:

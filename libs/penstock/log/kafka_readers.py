@@ -1,4 +1,4 @@
-"""Readers of the log on Kafka."""
+"""Readers of a Kafka log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.log.kafka import KafkaLog
 
-_SESSION_MS: Final = 10_000  # a member that is silent for so long has left its group
+_SESSION_MS: Final = 10_000  # a member without heartbeats for this long leaves its group
 _HEARTBEAT_MS: Final = 1_000
 _REBALANCED: Final = {
     KafkaError.ILLEGAL_GENERATION,
@@ -32,7 +32,7 @@ _READING: Final = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "isolation.level": "read_committed",
-    "auto.offset.reset": "earliest",  # also where retention has removed what was to be read next
+    "auto.offset.reset": "earliest",  # also if retention removed the next record
     "fetch.wait.max.ms": 100,
     "fetch.error.backoff.ms": 50,
     "queued.max.messages.kbytes": 65_536,
@@ -41,18 +41,18 @@ _log = logging.getLogger("penstock.log.kafka")
 
 
 class KafkaReader:
-    """Reads partitions from given offsets, in no group."""
+    """Reads partitions from given offsets, without a consumer group."""
 
     def __init__(self, log: KafkaLog) -> None:
         self._log = log
-        # librdkafka wants a group's name even where nobody joins one.
+        # librdkafka requires a group name even without group membership.
         self._consumer = Consumer(log.client(**_READING, **{"group.id": "-", "enable.partition.eof": True}))
         self._positions: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._at_end: set[Partition] = set()
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return what has come."""
+        """Return received records."""
         messages = []
         for raw in consume(self._consumer, max_records, timeout_s):
             name, offset = Partition(raw.topic(), raw.partition()), raw.offset()
@@ -73,7 +73,7 @@ class KafkaReader:
             self._at_end.add(name)
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions too, or from there on."""
+        """Add these partitions, or move to these offsets."""
         for name in positions:
             self._log.check(name)
         relative = [name for name, offset in positions.items() if offset in {START, END}]
@@ -85,33 +85,35 @@ class KafkaReader:
         self._restart()
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
-        """Read these no more."""
+        """Stop reading these partitions."""
         for name in list(partitions):
             self._positions.pop(name, None)
             self._paused.discard(name)
         self._restart()
 
     def _restart(self) -> None:
-        """Assign what is not paused, from where it is; what the client had fetched ahead of that is fetched again."""
+        """Reassign the partitions that are not paused, from their positions. The client fetches prefetched records
+        again.
+        """
         self._at_end.clear()
         active = {name: at for name, at in self._positions.items() if name not in self._paused}
         self._consumer.assign([TopicPartition(name.topic, name.number, at) for name, at in active.items()])
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Return nothing of these for now."""
-        self._hold(self._paused | {name for name in partitions if name in self._positions})
+        """Stop returning records of these partitions."""
+        self._set_paused(self._paused | {name for name in partitions if name in self._positions})
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Go on with these."""
-        self._hold(self._paused - set(partitions))
+        """Resume paused partitions."""
+        self._set_paused(self._paused - set(partitions))
 
-    def _hold(self, paused: set[Partition]) -> None:
+    def _set_paused(self, paused: set[Partition]) -> None:
         if paused != self._paused:
             self._paused = paused
             self._restart()
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each partition is read next."""
+        """Return the next offset to read of each partition."""
         return dict(self._positions)
 
     def caught_up(self) -> bool:
@@ -119,7 +121,7 @@ class KafkaReader:
         return self._at_end >= self._positions.keys()
 
     def close(self) -> None:
-        """Let go."""
+        """Close the consumer."""
         self._consumer.close()
         self._log.forget(self)
 
@@ -135,7 +137,7 @@ class KafkaGroupReader:
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _HEARTBEAT_MS,
             "topic.metadata.refresh.interval.ms": 5_000,
-            "enable.partition.eof": True,  # tells positions behind transactions' markers
+            "enable.partition.eof": True,  # reports positions after transaction markers
         }
         self._consumer = Consumer(log.client(**_READING, **membership))
         self._assigned: frozenset[Partition] = frozenset()
@@ -144,9 +146,9 @@ class KafkaGroupReader:
         self.subscribe(topics)
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics instead of those named before."""
+        """Replace the subscribed topics."""
         if not topics:
-            self._consumer.unsubscribe()  # librdkafka refuses an empty subscription
+            self._consumer.unsubscribe()  # librdkafka rejects an empty subscription
             return
         self._consumer.subscribe(
             list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_revoke
@@ -162,7 +164,7 @@ class KafkaGroupReader:
         self.generation += 1
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return what has come of the partitions assigned now."""
+        """Return received records of the assigned partitions."""
         messages = []
         for raw in consume(self._consumer, max_records, timeout_s):
             name = Partition(raw.topic() or "", raw.partition() or 0)
@@ -176,11 +178,11 @@ class KafkaGroupReader:
         return messages
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each is read next."""
+        """Return the next offset to read of each partition."""
         return dict(self._positions)
 
     def assigned(self) -> frozenset[Partition]:
-        """Return the partitions of this member as of the last poll."""
+        """Return this member's partitions as of the last poll."""
         return self._assigned
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
@@ -189,7 +191,7 @@ class KafkaGroupReader:
             return
         lost = set(positions) - self._assigned
         if lost:
-            raise RebalancedError(f"{sorted(lost)} are read by another member of {self._group} now")
+            raise RebalancedError(f"{sorted(lost)} are now read by another member of {self._group}")
         offsets = [TopicPartition(name.topic, name.number, at) for name, at in positions.items()]
         try:
             stored = self._consumer.commit(offsets=offsets, asynchronous=False)
@@ -208,7 +210,7 @@ class KafkaGroupReader:
 
 
 def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[confluent_kafka.Message]:
-    """Wait for the first record only: librdkafka's own batch call waits until the batch is full."""
+    """Consume records, waiting only for the first one: librdkafka's batch call waits until the batch is full."""
     first = consumer.poll(timeout_s)
     if first is None:
         return []
@@ -216,7 +218,7 @@ def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[conf
 
 
 def complain(error: KafkaError, name: Partition) -> None:
-    """Raise what a reader's error means; those that pass by themselves are only logged."""
+    """Raise the error that a reader's event stands for. Transient errors are only logged."""
     text = f"{name.topic}[{name.number}]: {error.str()}"
     if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}:
         raise UnknownTopicError(text)

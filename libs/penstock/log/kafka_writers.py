@@ -1,4 +1,4 @@
-"""Writers of the log on Kafka."""
+"""Writers of a Kafka log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.log.kafka import KafkaLog
 
 _FLUSH_S: Final = 30.0
-_TRANSACTION_S: Final = 60.0  # after that the brokers abort a transaction whose writer is gone
+_TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
 _FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
@@ -44,27 +44,28 @@ _REFUSED: Final = {
     KafkaError.POLICY_VIOLATION,
     KafkaError.INVALID_RECORD,
 }
-_BROKEN_OFF: Final = KafkaError._STATE  # a transaction has failed while its records were handed over
+_BROKEN_OFF: Final = KafkaError._STATE  # a transaction failed while its records were submitted
 _WRITING: Final = {
     "enable.idempotence": True,
     "compression.type": "lz4",
     "linger.ms": 1,
-    "retry.backoff.ms": 2,  # a transaction right behind another one is told to try again: 100 ms would be its latency
+    # a transaction directly after another one is retried; the default of 100 ms would add to its latency
+    "retry.backoff.ms": 2,
     "retry.backoff.max.ms": 1000,
-    "delivery.timeout.ms": 0,  # never given up: who waits for it decides when it has taken too long
+    "delivery.timeout.ms": 0,  # unlimited: the caller bounds the wait
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": _IN_FLIGHT_KBYTES,
     "message.max.bytes": MAX_RECORD_BYTES,
-    "topic.metadata.propagation.max.ms": 3_000,  # a topic that was deleted is not waited for any longer
+    "topic.metadata.propagation.max.ms": 3_000,  # do not wait for a deleted topic
 }
 
 
 class KafkaWriter:
-    """Appends single records, each once and in order."""
+    """Appends single records in order, exactly once."""
 
     def __init__(self, log: KafkaLog) -> None:
         self._log = log
-        # Where a record is lost for good, those behind it must not get through: a reader would see a hole.
+        # If a record is lost permanently, later ones must not be written: readers would see a gap.
         self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
         self._failure: KafkaError | None = None
         self._appending = Appending()
@@ -73,27 +74,27 @@ class KafkaWriter:
         self._failure = self._failure or error
 
     def submit(self, record: Record) -> None:
-        """Hand a record over."""
+        """Queue a record for sending."""
         check_sizes([record])
         self._log.check(Partition(record.topic, record.partition))
         self._producer.poll(0)
         try:
             produce(self._producer, record, self._on_delivery)
         except BufferError as error:
-            raise Backpressure("too much is in flight to the brokers") from error
+            raise Backpressure("too many records are in flight to the brokers") from error
         except KafkaException as exception:
-            raise LogError(f"a record was not taken: {exception.args[0].str()}") from exception
+            raise LogError(f"a record was refused: {exception.args[0].str()}") from exception
 
     def flush(self) -> None:
-        """Wait until everything submitted is durable."""
+        """Wait until all submitted records are durable."""
         left = self._producer.flush(_FLUSH_S)
         if self._failure is not None:
-            raise LogError(f"a record was not taken: {self._failure.str()}")
+            raise LogError(f"a record was refused: {self._failure.str()}")
         if left:
             raise TransientError(f"{left} records are not acknowledged after {_FLUSH_S} s")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all, or go on with a call that failed."""
+        """Submit and flush all records, or continue a failed call."""
         check_sizes(records)
         self._appending.run(records, self._submit_in_time, self.flush)
 
@@ -105,14 +106,14 @@ class KafkaWriter:
                 self.flush()
 
     def close(self) -> None:
-        """Give up what was not flushed."""
+        """Close the producer and drop records that are not flushed."""
         self._producer.purge()
         self._producer.flush(0)
         self._log.forget(self)
 
 
 class KafkaTransactionalWriter:
-    """One transaction a call."""
+    """Writes each call's records in one transaction."""
 
     def __init__(self, log: KafkaLog, transactional_id: str) -> None:
         self._log = log
@@ -124,7 +125,7 @@ class KafkaTransactionalWriter:
         self._groups: dict[str, Consumer] = {}
         self._offsets: dict[int, int] = {}
         self._over: LogError | None = None
-        self._refused: tuple[str, KafkaError] | None = None  # topic of the first record that was refused
+        self._refused: tuple[str, KafkaError] | None = None  # topic of the first refused record
         self._refused_before = False
         try:
             self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
@@ -137,7 +138,7 @@ class KafkaTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all, or nothing."""
+        """Write all records or none."""
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:
             raise self._over
@@ -151,7 +152,7 @@ class KafkaTransactionalWriter:
         except TransientError:
             if not self._refused_before:
                 raise
-            # librdkafka 2.16 counts the refused records as sent: the brokers abort the next transaction for that.
+            # librdkafka 2.16 counts refused records as sent, so the brokers abort the next transaction.
             self._refused_before = False
             return self._attempt(records, consumed or {}, group)
 
@@ -172,8 +173,10 @@ class KafkaTransactionalWriter:
         return [self._offsets[i] for i in range(len(records))]
 
     def _send(self, records: Sequence[Record]) -> None:
-        """Begin a transaction with these records. Those of a topic that takes less than others go in small batches: the
-        brokers compare whole batches with its limit.
+        """Begin a transaction with these records.
+
+        Records of topics with a lower size limit go in small batches, because the brokers compare whole batches with
+        the limit.
         """
         self._offsets.clear()
         self._refused = None
@@ -206,8 +209,9 @@ class KafkaTransactionalWriter:
                 raise
 
     def _refusal(self, records: Sequence[Record], error: KafkaError, *, over: bool) -> RecordRefusedError:
-        """Say which topic refused a transaction. Brokers that refuse to begin with a partition do not name it: then
-        each topic is tried on its own.
+        """Return which topic refused a transaction.
+
+        Brokers that refuse to add a partition do not name it. In this case, each topic is tested separately.
         """
         if self._refused is None:
             topics = sorted({record.topic for record in records})
@@ -222,7 +226,7 @@ class KafkaTransactionalWriter:
         return kind(f"{topic}: {why.str()}", topic, over=over)
 
     def _refuses(self, topic: str) -> bool:
-        """Whether a topic refuses a small record in a transaction of another producer, which is aborted."""
+        """Return whether a topic refuses a small record in a transaction of another producer, which is aborted."""
         refused: list[KafkaError] = []
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": f"{self._id}.try-{uuid.uuid4().hex}"}
         producer = Producer(self._log.client(**settings))
@@ -242,10 +246,10 @@ class KafkaTransactionalWriter:
         self._until_done(lambda: self._producer.send_offsets_to_transaction(offsets, metadata, _TRANSACTION_S))
 
     def _meet(self, group: str, name: Partition) -> None:
-        """Make sure that the group has a coordinator.
+        """Ensure that the group has a coordinator.
 
-        Only a consumer can say who a group is. And librdkafka 2.16 hangs in `send_offsets_to_transaction` where the
-        brokers are still to create the topic of all groups' progress.
+        Only a consumer can create the group's metadata. librdkafka 2.16 hangs in `send_offsets_to_transaction` if the
+        brokers have not created the offsets topic yet.
         """
         if group in self._groups:
             return
@@ -259,12 +263,12 @@ class KafkaTransactionalWriter:
                 if exception.args[0].fatal() or time.monotonic() > deadline:
                     consumer.close()
                     raise TransientError(f"group {group}: {exception.args[0].str()}") from exception
-                time.sleep(_POLL_S)  # a new coordinator says "not me" for a moment
+                time.sleep(_POLL_S)  # a new coordinator briefly answers NOT_COORDINATOR
             else:
                 return
 
     def _until_done(self, call: Callable[[], object]) -> None:
-        """Call again while that may help, for as long as a transaction may take."""
+        """Retry a call while a retry may help, at most for the duration of a transaction."""
         deadline = time.monotonic() + _TRANSACTION_S
         while True:
             try:
@@ -277,11 +281,11 @@ class KafkaTransactionalWriter:
                 return
 
     def _failure(self, error: KafkaError) -> LogError:
-        """Settle what can be settled and say what the failure means."""
+        """Settle the transaction if possible and return the error that describes the failure."""
         text = f"transaction of {self._id}: {error.str()}"
         if error.code() in _FENCED:
             return FencedError(text)
-        settles = error.code() in {*_REFUSED, _BROKEN_OFF, KafkaError._FATAL}  # the abort says which error was fatal
+        settles = error.code() in {*_REFUSED, _BROKEN_OFF, KafkaError._FATAL}  # the abort reveals which error was fatal
         if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
         try:
@@ -292,11 +296,11 @@ class KafkaTransactionalWriter:
         return TransientError(text)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the producer."""
         for consumer in self._groups.values():
             consumer.close()
         self._groups.clear()
-        with suppress(KafkaException):  # of one that was fenced
+        with suppress(KafkaException):  # the writer was fenced
             self._producer.purge()
             self._producer.flush(0)
         self._log.forget(self)
@@ -307,7 +311,7 @@ def produce(
     record: Record,
     on_delivery: Callable[[KafkaError | None, confluent_kafka.Message], None],
 ) -> None:
-    """Hand a record to librdkafka; BufferError where its queue is full."""
+    """Submit a record to librdkafka. BufferError if its queue is full."""
     producer.produce(
         record.topic,
         value=record.value,

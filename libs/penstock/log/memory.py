@@ -1,8 +1,8 @@
-"""The log in memory: the embedded engine's, the tests' and the simulation's.
+"""The log in memory, for the embedded engine, tests and the simulation.
 
-It keeps Kafka's promises and its awkward sides: gaps in offsets behind each transaction, compaction, fencing, group
-rebalances, records that become visible late. Time comes from the clock it is given, faults from a `Faults`; without
-other threads, the same calls give the same results.
+It keeps Kafka's guarantees and reproduces its pitfalls: offset gaps after transactions, compaction, fencing, group
+rebalances and delayed visibility. The given clock supplies the time, `Faults` injects faults. Without other threads,
+the same calls give the same results.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 MAX_BYTES = 1 << 30
+"""Maximum size of a memory log in bytes. Appends beyond it raise `Backpressure`; `trim` and `compact` free space."""
 DELETE_RETENTION_MS = 86_400_000
-"""What one memory log may hold before appends meet `Backpressure`; `trim` and `compact` make room."""
 MAX_IN_FLIGHT = 100_000
-"""Records that one writer may have submitted without a flush."""
+"""Maximum number of records that a writer may submit without a flush."""
 
 
 class MemoryLog:
-    """A log in this process's memory."""
+    """A log in the memory of this process."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class MemoryLog:
 
     # ---- topics
     def create(self, topics: Iterable[Topic]) -> None:
-        """Create those that do not exist yet."""
+        """Create the topics that do not exist."""
         with self.changed:
             for topic in topics:
                 if topic.name not in self._topics:
@@ -71,7 +71,7 @@ class MemoryLog:
             self.changed.notify_all()
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
         with self.changed:
             self.partition(Partition(topic, 0))
             there = self._topics[topic][1]
@@ -85,49 +85,49 @@ class MemoryLog:
             return {name: len(partitions) for name, (_, partitions) in self._topics.items()}
 
     def partition(self, name: Partition) -> PartitionLog:
-        """Return a partition; UnknownTopicError where there is none."""
+        """Return a partition. UnknownTopicError if it does not exist."""
         _, partitions = self._topics.get(name.topic, (None, []))
         if not 0 <= name.number < len(partitions):
             raise UnknownTopicError(f"unknown topic or partition {name.topic}[{name.number}]", name.topic)
         return partitions[name.number]
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return start and end of each partition."""
+        """Return start and end offsets of each partition."""
         self.faults.at(Point.ASK, "")
         with self.changed:
             return {name: self.partition(name).span for name in partitions}
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the largest record of each topic that exists."""
+        """Return the maximum record size in bytes of each existing topic."""
         with self.changed:
             return {name: self._topics[name][0].max_bytes for name in topics if name in self._topics}
 
-    # ---- what users and operators do to topics
+    # ---- actions of users and operators on topics
     def deny(self, topic: str) -> None:
-        """Refuse every record to a topic from now on, as an access list does."""
+        """Refuse all records to a topic, as an access list does."""
         with self.changed:
             self._denied.add(topic)
 
     def allow(self, topic: str) -> None:
-        """Take records to the topic again."""
+        """Accept records to the topic again."""
         with self.changed:
             self._denied.discard(topic)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic with its records."""
+        """Delete a topic and its records."""
         with self.changed:
             for partition in self._topics.pop(topic)[1]:
                 self._bytes -= partition.trim(partition.end)
             self.reshare()
 
     def configure(self, topic: str, max_bytes: int) -> None:
-        """Bound a topic's records from now on."""
+        """Set a topic's maximum record size."""
         with self.changed:
             shape, partitions = self._topics[topic]
             self._topics[topic] = shape._replace(max_bytes=max_bytes), partitions
 
     def delete_group(self, group: str) -> None:
-        """Forget a group's progress, as brokers do after some days without members."""
+        """Delete a group's progress, as brokers do after a period without members."""
         with self.changed:
             self.group(group).progress.clear()
 
@@ -137,14 +137,18 @@ class MemoryLog:
             self._bytes -= self.partition(name).trim(before)
 
     def compact(self, topic: str, delete_retention_ms: int = DELETE_RETENTION_MS) -> None:
-        """Run compaction on a topic now. Deletions stay that long, as Kafka's do: a reader on its way must see them."""
+        """Compact a topic now. Deletion markers stay for DELETE_RETENTION_MS, as in Kafka, so that active readers see
+        them.
+        """
         with self.changed:
             for partition in self._topics[topic][1]:
                 self._bytes -= partition.compact(self.clock.now_ms() - delete_retention_ms)
 
     # ---- writing
     def check(self, records: Sequence[Record], in_flight: int = 0) -> None:
-        """UnknownTopicError, RecordTooLargeError, or Backpressure where these and so many bytes more do not fit now."""
+        """Raise UnknownTopicError, RecordTooLargeError or RecordRefusedError, or Backpressure if the bytes do not fit
+        now.
+        """
         check_sizes(records, self._max_record_bytes)
         with self.changed:
             for record in records:
@@ -160,7 +164,7 @@ class MemoryLog:
         check_sizes([record], self._topics[topic][0].max_bytes)
 
     def append(self, record: Record) -> int:
-        """Add one record; the caller has checked it."""
+        """Append a checked record."""
         with self.changed:
             partition = self.partition(Partition(record.topic, record.partition))
             message = partition.append(record, self.clock.now_ms())
@@ -176,7 +180,7 @@ class MemoryLog:
         return MemoryWriter(self)
 
     def transactional(self, transactional_id: str) -> MemoryTransactionalWriter:
-        """Open the writer of that id; the one before is fenced."""
+        """Open the writer with that id. Fences the previous one."""
         self.faults.at(Point.OPEN, transactional_id)
         with self.changed:
             epoch = self._epochs.get(transactional_id, 0) + 1
@@ -191,11 +195,11 @@ class MemoryLog:
         progress: Mapping[Partition, int],
         group: str,
     ) -> list[int]:
-        """Add all records and the progress at once."""
+        """Append all records and store the progress atomically."""
         self.faults.at(Point.COMMIT, transactional_id)
         with self.changed:
             if self._epochs[transactional_id] != epoch:
-                raise FencedError(f"a younger writer with the transactional id {transactional_id} has begun")
+                raise FencedError(f"a newer writer with the transactional id {transactional_id} exists")
             self.check(records)
             offsets = [self.append(record) for record in records]
             for name in dict.fromkeys(Partition(record.topic, record.partition) for record in records):
@@ -207,13 +211,13 @@ class MemoryLog:
 
     # ---- reading
     def reader(self, positions: Mapping[Partition, int] | None = None) -> MemoryReader:
-        """Open a reader on these partitions."""
+        """Open a reader of these partitions."""
         reader = MemoryReader(self)
         reader.assign(positions or {})
         return reader
 
     def join(self, group: str, topics: Sequence[str]) -> MemoryGroupReader:
-        """Become a member of a group."""
+        """Join a consumer group."""
         with self.changed:
             member = next(self._members)
             self.group(group).enter(member, topics)
@@ -221,28 +225,28 @@ class MemoryLog:
             return MemoryGroupReader(self, group, member, topics)
 
     def group(self, name: str) -> Group:
-        """Return a group, made at its first mention."""
+        """Return a group. The first call creates it."""
         return self._groups.setdefault(name, Group())
 
     def reshare(self) -> None:
-        """Deal partitions out anew in every group."""
+        """Reassign the partitions of every group."""
         every = [partition.name for _, partitions in self._topics.values() for partition in partitions]
         for group in self._groups.values():
             group.share(every)
 
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the group's progress, where there is any."""
+        """Return the group's progress. Partitions without progress are missing."""
         self.faults.at(Point.ASK, group)
         with self.changed:
             progress = self.group(group).progress
             return {name: progress[name] for name in partitions if name in progress}
 
     def close(self) -> None:
-        """Nothing to let go of: the records live as long as the log is referenced."""
+        """Do nothing: records exist as long as the log is referenced."""
 
 
 class MemoryWriter:
-    """Appends single records; what was submitted and not flushed is lost with the writer."""
+    """Appends single records. Closing the writer loses submitted records that are not flushed."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -251,7 +255,7 @@ class MemoryWriter:
         self._appending = Appending()
 
     def submit(self, record: Record) -> None:
-        """Hand a record over."""
+        """Queue a record."""
         if len(self._pending) >= MAX_IN_FLIGHT:
             raise Backpressure(f"{MAX_IN_FLIGHT} records are in flight")
         self._log.check([record], self._bytes)
@@ -259,14 +263,14 @@ class MemoryWriter:
         self._bytes += record_bytes(record)
 
     def flush(self) -> None:
-        """Make durable, one by one, what was submitted."""
+        """Make the submitted records durable, one by one."""
         while self._pending:
             self._log.faults.at(Point.APPEND, "")
             self._log.append(self._pending[0])
             self._bytes -= record_bytes(self._pending.popleft())
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all, or go on with a call that failed."""
+        """Submit and flush all records, or continue a failed call."""
         self._log.check(records)
         self._appending.run(records, self._submit_in_time, self.flush)
 
@@ -276,13 +280,13 @@ class MemoryWriter:
         self.submit(record)
 
     def close(self) -> None:
-        """Lose what was not flushed."""
+        """Drop records that are not flushed."""
         self._pending.clear()
         self._bytes = 0
 
 
 class MemoryTransactionalWriter:
-    """Appends several records at once, as long as no younger writer has its id."""
+    """Appends records atomically until a newer writer with the same id is opened."""
 
     def __init__(self, log: MemoryLog, transactional_id: str, epoch: int) -> None:
         self._log = log
@@ -292,9 +296,9 @@ class MemoryTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all, or nothing."""
+        """Write all records or none."""
         assert not consumed or group, "progress is stored for a group"
         return self._log.commit_transaction(self._id, self._epoch, records, consumed or {}, group)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""

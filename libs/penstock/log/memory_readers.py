@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MemoryReader:
-    """Reads partitions from given offsets. A poll begins where the last one stopped, so that no partition starves."""
+    """Reads partitions from given offsets. Polls serve partitions in turn, so that none starves."""
 
     def __init__(self, log: MemoryLog, owner: str = "") -> None:
         self._log = log
@@ -26,7 +26,7 @@ class MemoryReader:
         self._turn = 0
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return what has come."""
+        """Return received records."""
         self._log.faults.at(Point.POLL, self._owner)
         return wait_for(self._log, lambda: self._take(max_records), timeout_s)
 
@@ -43,7 +43,7 @@ class MemoryReader:
         return taken
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions too, or from there on."""
+        """Add these partitions, or move to these offsets."""
         with self._log.changed:
             for name, offset in positions.items():
                 span = self._log.partition(name).span
@@ -51,21 +51,21 @@ class MemoryReader:
                 self._positions[name] = max(offset, span.start) if known is None else known
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
-        """Read these no more."""
+        """Stop reading these partitions."""
         for name in partitions:
             self._positions.pop(name, None)
             self._paused.discard(name)
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Return nothing of these for now."""
+        """Stop returning records of these partitions."""
         self._paused.update(name for name in partitions if name in self._positions)
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Go on with these."""
+        """Resume paused partitions."""
         self._paused.difference_update(partitions)
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each partition is read next."""
+        """Return the next offset to read of each partition."""
         return dict(self._positions)
 
     def caught_up(self) -> bool:
@@ -74,12 +74,12 @@ class MemoryReader:
             return all(position >= self._log.partition(name).end for name, position in self._positions.items())
 
     def close(self) -> None:
-        """Forget the assignment."""
+        """Drop the assignment."""
         self._positions.clear()
 
 
 class MemoryGroupReader:
-    """A member of a group."""
+    """A member of a consumer group."""
 
     def __init__(self, log: MemoryLog, group: str, member: int, topics: Sequence[str]) -> None:
         self._log = log
@@ -91,7 +91,7 @@ class MemoryGroupReader:
         self.generation = 0
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Take over a new assignment where there is one, then return what has come."""
+        """Apply a new assignment if there is one, then return received records."""
 
         def take() -> list[Message]:
             self._rebalance()
@@ -113,31 +113,31 @@ class MemoryGroupReader:
         self.generation += 1
 
     def _come_back(self) -> None:
-        """Join again, as a member that was taken for dead does; what it had is not its own any more."""
+        """Rejoin after an expulsion. The member no longer owns its former partitions."""
         self._reader.unassign(self._assigned)
         self._assigned = frozenset()
         self.generation += 1
         self.subscribe(self._topics)
 
     def expel(self) -> None:
-        """Let the group take this member for dead: it learns of it at its next commit, and joins again at a poll."""
+        """Expel this member, as after a session timeout. Its next commit fails, and its next poll rejoins the group."""
         with self._log.changed:
             self._log.group(self._group).leave(self._member)
             self._log.reshare()
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics instead of those named before."""
+        """Replace the subscribed topics."""
         with self._log.changed:
             self._topics = tuple(topics)
             self._log.group(self._group).enter(self._member, topics)
             self._log.reshare()
 
     def assigned(self) -> frozenset[Partition]:
-        """Return the partitions of this member as of the last poll."""
+        """Return this member's partitions as of the last poll."""
         return self._assigned
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each is read next."""
+        """Return the next offset to read of each partition."""
         return self._reader.positions()
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
@@ -147,7 +147,7 @@ class MemoryGroupReader:
             group = self._log.group(self._group)
             lost = set(positions) - (group.owned(self._member) & self._assigned)
             if lost:
-                raise RebalancedError(f"{sorted(lost)} are read by another member of {self._group} now")
+                raise RebalancedError(f"{sorted(lost)} are now read by another member of {self._group}")
             group.progress.update(positions)
 
     def close(self) -> None:
@@ -161,7 +161,9 @@ class MemoryGroupReader:
 
 
 def wait_for(log: MemoryLog, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
-    """Call `take` until it gives something or the time is over. Under a virtual clock nothing comes by waiting."""
+    """Call `take` until it returns something or the timeout passes. With a virtual clock, waiting cannot produce
+    records.
+    """
     deadline = time.monotonic() + timeout_s
     with log.changed:
         while not (taken := take()):

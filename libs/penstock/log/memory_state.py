@@ -1,4 +1,4 @@
-"""What a memory log holds: partitions and groups. No locks here; `memory.MemoryLog` has the one."""
+"""State of a memory log: partitions and groups. Not synchronised: `memory.MemoryLog` holds the lock."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from penstock.log.port import Message, Partition, Record, Span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_ENVELOPE_BYTES = 64  # of a record beside its own bytes, as an estimate
+_ENVELOPE_BYTES = 64  # estimated overhead of a record
 _AT_ONCE = -(1 << 63)
 
 
 def record_bytes(record: Record | Message) -> int:
-    """Return what a record counts against the log's bound."""
+    """Return the bytes that a record counts towards the log's limit."""
     headers = sum(len(name) + len(value) for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers + _ENVELOPE_BYTES
 
 
 class PartitionLog:
-    """The records of one partition, by rising offset."""
+    """The records of one partition in offset order."""
 
     def __init__(self, name: Partition) -> None:
         self.name = name
@@ -33,11 +33,11 @@ class PartitionLog:
 
     @property
     def span(self) -> Span:
-        """Start and end."""
+        """Start and end offsets."""
         return Span(self.start, self.end)
 
     def append(self, record: Record, now_ms: int) -> Message:
-        """Add a record at the end."""
+        """Append a record."""
         timestamp = now_ms if record.timestamp_ms is None else record.timestamp_ms
         message = Message(
             record.topic, record.partition, self.end, timestamp, record.key, record.value, tuple(record.headers)
@@ -49,15 +49,15 @@ class PartitionLog:
         return message
 
     def hold_back(self, until_ms: int) -> None:
-        """Let the last record, and so all that follow, be readable only from then on."""
+        """Make the last record, and therefore all later ones, readable only from a given time on."""
         self._readable_at[-1] = max(self._readable_at[-1], until_ms)
 
     def mark(self) -> None:
-        """Leave a transaction's marker: an offset without a record."""
+        """Append a transaction marker: an offset without a record."""
         self.end += 1
 
     def read(self, offset: int, limit: int, now_ms: int) -> tuple[list[Message], int]:
-        """Return up to `limit` records from `offset` on that are readable now, and where to read on."""
+        """Return up to `limit` readable records from `offset` on, and the next offset to read."""
         first = bisect_left(self._offsets, offset)
         last = first
         while last < len(self._offsets) and last - first < limit and self._readable_at[last] <= now_ms:
@@ -68,12 +68,12 @@ class PartitionLog:
         return messages, self._offsets[last] if last > first or offset < self._offsets[first] else offset
 
     def trim(self, before: int) -> int:
-        """Remove records below an offset, as retention does; returns the bytes let go."""
+        """Remove records below an offset, as retention does. Returns the bytes freed."""
         self.start = min(max(self.start, before), self.end)
         return self._keep(range(bisect_left(self._offsets, self.start), len(self._offsets)))
 
     def compact(self, deleted_before_ms: int) -> int:
-        """Keep the last record of each key, and a deletion that is not older than this; returns the bytes let go."""
+        """Keep the last record of each key, and later deletion markers. Returns the bytes freed."""
         last: dict[bytes, int] = {m.key: i for i, m in enumerate(self._messages) if m.key is not None}
 
         def stays(i: int, message: Message) -> bool:
@@ -92,7 +92,7 @@ class PartitionLog:
 
 
 class Group:
-    """Members of a consumer group, who reads what, and the progress stored."""
+    """A consumer group: its members, their assignment and the stored progress."""
 
     def __init__(self) -> None:
         self.progress: dict[Partition, int] = {}
@@ -101,19 +101,19 @@ class Group:
         self._owners: dict[Partition, int] = {}
 
     def enter(self, member: int, topics: Iterable[str]) -> None:
-        """Add a member; `share` must follow."""
+        """Add a member. The caller must call `share` afterwards."""
         self._members[member] = tuple(topics)
 
     def has(self, member: int) -> bool:
-        """Whether the group counts on a member."""
+        """Return whether the group has a member."""
         return member in self._members
 
     def leave(self, member: int) -> None:
-        """Remove a member; `share` must follow."""
+        """Remove a member. The caller must call `share` afterwards."""
         self._members.pop(member, None)
 
     def share(self, partitions: Iterable[Partition]) -> None:
-        """Deal the partitions out among the members that want them; a new generation where anything changes."""
+        """Assign the partitions to the members that subscribe to them. A change starts a new generation."""
         owners: dict[Partition, int] = {}
         for i, partition in enumerate(sorted(partitions)):
             wanting = sorted(m for m, topics in self._members.items() if partition.topic in topics)
@@ -124,5 +124,5 @@ class Group:
             self.generation += 1
 
     def owned(self, member: int) -> frozenset[Partition]:
-        """Return what a member reads."""
+        """Return a member's partitions."""
         return frozenset(p for p, owner in self._owners.items() if owner == member)

@@ -1,10 +1,10 @@
-"""The contract. tests/contract/test_log.py holds every back end to it.
+"""The contract of the log. tests/contract/test_log.py runs against every back end.
 
-A topic has numbered partitions; a partition is a sequence of records with rising offsets. Offsets may have gaps
-(compaction removes records, transactions leave markers), so "the next one" is asked of the reader (`positions`), never
-computed. Readers see committed records only.
+A topic has numbered partitions; a partition is a sequence of records with increasing offsets. Offsets may have gaps
+(compaction removes records, transactions leave markers), so callers ask the reader for its next offset (`positions`)
+and never compute it. Readers see only committed records.
 
-Objects of one log may be used from several threads; one reader or writer belongs to one thread at a time.
+Objects of one log may be used from several threads; a reader or writer may be used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 START = -2
-"""As an offset to read from: the oldest record that is still there."""
+"""As an offset: the oldest available record."""
 END = -1
-"""As an offset to read from: behind the last committed record."""
+"""As an offset: after the last committed record."""
 
 Headers = tuple[tuple[str, bytes], ...]
 
 
 class Topic(NamedTuple):
-    """A topic to create. `compact` keeps at least the last record of each key; `retention_ms` None = for ever.
-    `max_bytes`: its largest record, with its envelope (`max.message.bytes`).
+    """A topic to create. `compact`: keep only the last record of each key. `retention_ms`: None = unlimited.
+
+    `max_bytes`: maximum record size, including its envelope (`max.message.bytes`).
     """
 
     name: str
@@ -44,7 +45,7 @@ class Partition(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record to append. A `value` of None deletes the key in compacted topics; `timestamp_ms` None = now."""
+    """A record to append. A `value` of None deletes the key in compacted topics. `timestamp_ms`: None = now."""
 
     topic: str
     value: bytes | None
@@ -55,7 +56,7 @@ class Record(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A record as it is read."""
+    """A record as read from the log."""
 
     topic: str
     partition: int
@@ -67,132 +68,135 @@ class Message(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a partition holds: records from `start` up to, not including, `end` (committed ones, gaps possible)."""
+    """The offsets of a partition's committed records: from `start` (inclusive) to `end` (exclusive), with possible
+    gaps.
+    """
 
     start: int
     end: int
 
 
 class Writer(Protocol):
-    """Appends single records in order, each once, however often the connection fails; no transaction.
+    """Appends single records in order, exactly once despite connection failures, without transactions.
 
-    What one writer appends to a partition stays in that order. A crash loses a suffix of what was not flushed.
+    A writer's records of one partition keep their order. A crash loses a suffix of the records that are not flushed.
     """
 
     def submit(self, record: Record) -> None:
-        """Hand a record over; it is durable only after `flush`. `Backpressure` when too much is in flight: flush.
+        """Queue a record. It is durable only after `flush`. Backpressure if too many records are in flight: call
+        `flush`.
 
-        RecordTooLargeError: no topic takes the record, and it was not handed over.
+        RecordTooLargeError: no topic accepts the record; it was not queued.
         """
         ...
 
     def flush(self) -> None:
-        """Wait until everything submitted is durable.
+        """Wait until all submitted records are durable.
 
-        TransientError when that took longer than the back end's bound: all is still in flight, flush again.
-        LogError when a record was refused for good: a suffix of each partition's records is lost.
+        TransientError after the back end's timeout: all records are still in flight; flush again.
+        LogError if a record was refused permanently: a suffix of each partition's records is lost.
         """
         ...
 
     def append(self, records: Sequence[Record]) -> None:
-        """Submit and flush all, waiting where there is back-pressure. RecordTooLargeError: nothing was submitted.
+        """Submit and flush all records, waiting on back-pressure. RecordTooLargeError: nothing was submitted.
 
-        TransientError: what was submitted is still in flight. The same call again waits for it and writes none of its
-        records twice: the idempotent producer keeps their sequence numbers.
+        TransientError: submitted records are still in flight. Repeating the call waits for them and writes no record
+        twice, because the idempotent producer keeps their sequence numbers.
         """
         ...
 
     def close(self) -> None:
-        """Let go; what was not flushed may be lost."""
+        """Close the writer. Records that are not flushed may be lost."""
         ...
 
 
 class TransactionalWriter(Protocol):
-    """Appends several records to any partitions, and consumed offsets, all or none.
+    """Appends records to any partitions, and consumed offsets, atomically.
 
-    At most one writer with a given transactional id lives: opening another fences this one (all its calls raise
-    FencedError from then on) and settles what it left half done, before the opening call returns.
+    At most one writer per transactional id is active. Opening another one fences this one, so that all its calls raise
+    FencedError, and settles its unfinished transaction before the opening call returns.
     """
 
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all in one transaction; return the records' offsets, in their order. Readers see it at once or soon.
+        """Write all records in one transaction and return their offsets in order. Readers see them soon after.
 
         consumed: the next offset to read of each partition, stored as the group's progress (`Log.committed`).
-        TransientError: the transaction was aborted, nothing of it will ever be seen. RecordRefusedError: likewise, and
-        the same records would be refused again (it names the topic). FencedError: this writer is over.
-        LogError: the outcome is unknown; end, open the id again and look at what is there.
+        TransientError: the transaction was aborted and has no effect. RecordRefusedError: likewise, and the same
+        records would be refused again; the error names the topic. FencedError: this writer is closed.
+        LogError: the outcome is unknown. Stop, reopen the id and read what is there.
         """
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close the writer."""
         ...
 
 
 class Reader(Protocol):
-    """Reads partitions that it is told, from offsets that it is told."""
+    """Reads the assigned partitions from the given offsets."""
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return what has come, in order within each partition; empty after `timeout_s` without anything."""
+        """Return received records, in order within each partition; empty if none arrive within `timeout_s`."""
         ...
 
     def assign(self, positions: Mapping[Partition, int]) -> None:
-        """Read these partitions too, or from there on (or START, END). UnknownTopicError where one is none."""
+        """Add these partitions, or move to these offsets (or START, END). UnknownTopicError if one does not exist."""
         ...
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
-        """Read these no more. Nothing of them comes from the next poll on."""
+        """Stop reading these partitions. Later polls return none of their records."""
         ...
 
     def pause(self, partitions: Iterable[Partition]) -> None:
-        """Return nothing of these until `resume`: back-pressure on single inputs."""
+        """Return no records of these partitions until `resume`: back-pressure on single inputs."""
         ...
 
     def resume(self, partitions: Iterable[Partition]) -> None:
-        """Go on where `pause` stopped."""
+        """Resume paused partitions at their positions."""
         ...
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each partition is read next."""
+        """Return the next offset to read of each partition."""
         ...
 
     def caught_up(self) -> bool:
-        """Whether each partition has been polled up to its end (as that was at some moment after the last assign)."""
+        """Return whether each partition was polled up to its end, as of some moment after the last `assign`."""
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close the reader."""
         ...
 
 
 class GroupReader(Protocol):
-    """Reads topics together with the other members of a group; each partition is read by one member at a time."""
+    """Reads topics as a member of a consumer group. One member at a time reads each partition."""
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Read these topics from now on, instead of those named before."""
+        """Replace the subscribed topics."""
         ...
 
     def poll(self, max_records: int = 1000, timeout_s: float = 0.0) -> list[Message]:
-        """Return what has come of the partitions that are assigned now. Joining and rebalancing happen in here."""
+        """Return received records of the assigned partitions. Joins and rebalances happen in this call."""
         ...
 
     def assigned(self) -> frozenset[Partition]:
-        """Return the partitions that this member reads as of the last poll."""
+        """Return this member's partitions as of the last poll."""
         ...
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each assigned partition is read next, as far as that is known by now."""
+        """Return the next offset to read of each assigned partition, if known."""
         ...
 
     @property
     def generation(self) -> int:
-        """A number that grows with each change of `assigned`: whoever holds work of an older one drops it."""
+        """A number that increases with each change of `assigned`. Work of an older generation must be dropped."""
         ...
 
     def commit(self, positions: Mapping[Partition, int]) -> None:
-        """Store the group's progress, the next offset of each. RebalancedError when one is another member's now."""
+        """Store the group's progress: the next offset of each partition. RebalancedError if another member owns one."""
         ...
 
     def close(self) -> None:
@@ -204,11 +208,11 @@ class Log(Protocol):
     """A set of topics."""
 
     def create(self, topics: Iterable[Topic]) -> None:
-        """Create those that do not exist yet; an existing topic is left as it is."""
+        """Create the topics that do not exist. Existing topics are not changed."""
         ...
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic so many partitions, where it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
         ...
 
     def topics(self) -> dict[str, int]:
@@ -216,11 +220,11 @@ class Log(Protocol):
         ...
 
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the largest record of each topic that exists, as its configuration is now (`sizes.wire_bytes`)."""
+        """Return the currently configured maximum record size in bytes of each existing topic (`sizes.wire_bytes`)."""
         ...
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return what each partition holds of committed records. UnknownTopicError where one is none."""
+        """Return the offsets of each partition's committed records. UnknownTopicError if one does not exist."""
         ...
 
     def writer(self) -> Writer:
@@ -228,21 +232,21 @@ class Log(Protocol):
         ...
 
     def transactional(self, transactional_id: str) -> TransactionalWriter:
-        """Open the writer of that id, fencing and settling the one before."""
+        """Open the writer with that id. Fences the previous one and settles its transaction."""
         ...
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> Reader:
-        """Open a reader on these partitions."""
+        """Open a reader of these partitions."""
         ...
 
     def join(self, group: str, topics: Sequence[str]) -> GroupReader:
-        """Become a member of a group. A partition without progress is read from its start."""
+        """Join a consumer group. A partition without progress is read from its start."""
         ...
 
     def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the group's progress, where there is any."""
+        """Return the group's progress. Partitions without progress are missing."""
         ...
 
     def close(self) -> None:
-        """Close all that was opened from this log."""
+        """Close everything opened from this log."""
         ...

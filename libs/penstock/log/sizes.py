@@ -1,4 +1,4 @@
-"""How large a record may be, and how large one is: checked before a record is produced, by every back end alike."""
+"""Record sizes and their limit. Every back end checks sizes before it produces a record."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from penstock.log.port import Headers, Record
 
 MAX_RECORD_BYTES: Final = 64 << 20
-"""Largest record, with key, headers and envelope: `max.message.bytes` of the cluster's topics."""
-_BATCH_BYTES = 61  # Kafka's record batch around a single record
-_RECORD_BYTES = 36  # a record without its key, value and headers, at most
-_HEADER_BYTES = 10  # the lengths of a header's name and value, at most
+"""Maximum record size, including key, headers and envelope: `max.message.bytes` of the cluster's topics."""
+_BATCH_BYTES = 61  # overhead of Kafka's record batch for a single record
+_RECORD_BYTES = 36  # upper bound for a record without its key, value and headers
+_HEADER_BYTES = 10  # upper bound for the lengths of a header's name and value
 
 
 def headers_bytes(headers: Headers) -> int:
-    """Return what headers add to a record."""
+    """Return the bytes that headers add to a record."""
     return sum(len(name.encode()) + len(value) + _HEADER_BYTES for name, value in headers)
 
 
@@ -31,11 +31,11 @@ def wire_bytes(record: Record) -> int:
 
 
 def check_sizes(records: Iterable[Record], limit: int = MAX_RECORD_BYTES) -> None:
-    """Raise RecordTooLargeError for the first record that is larger than the limit."""
+    """Raise RecordTooLargeError for the first record above the limit."""
     for record in records:
         size = wire_bytes(record)
         if size > limit:
             raise RecordTooLargeError(
-                f"{record.topic}[{record.partition}]: a record of {size} bytes (at most {limit}: max.message.bytes)",
+                f"{record.topic}[{record.partition}]: a record of {size} bytes exceeds max.message.bytes ({limit})",
                 record.topic,
             )

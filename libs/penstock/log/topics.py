@@ -1,8 +1,8 @@
-"""Names of topics (docs/kafka.md).
+"""Topic names (docs/kafka.md).
 
-A stream's or query's name is a topic segment where it is made of letters, digits, `_` and `-`, does not begin with `-`,
-and is not too long; else its hash is, behind a `-`. Dots are hashed too: Kafka takes `a.b` and `a_b` for one metric
-name and refuses the second one.
+A stream's or query's name is used as a topic segment if it consists of letters, digits, `_` and `-`, does not start
+with `-` and is not too long. Otherwise the segment is `-` and the name's hash. Names with dots are hashed too: Kafka
+maps `a.b` and `a_b` to the same metric name and rejects the second one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HASH_BYTES = 16
 
 
 def segment(name: str) -> str:
-    """Return what stands for a stream's or query's name in the names of its topics; unequal for unequal names."""
+    """Return the segment for a stream's or query's name in topic names. Different names have different segments."""
     if _PLAIN.fullmatch(name):
         return name
     return "-" + blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).hexdigest()
@@ -24,26 +24,26 @@ def segment(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The topics of one cluster. `prefix` sets clusters on one broker apart."""
+    """Topic names of a cluster. `prefix` separates clusters on one broker."""
 
     prefix: str = "penstock"
 
     @property
     def adaptor_group(self) -> str:
-        """Consumer group of the adaptors, unless their settings name another one."""
+        """Default consumer group of the adaptors."""
         return f"{self.prefix}.adaptor"
 
     def events(self, stream: str) -> str:
-        """Users' RDF events of a stream."""
+        """Events of a stream, produced by users."""
         return f"{self.prefix}.events.{segment(stream)}"
 
     def tuples(self, stream: str) -> str:
-        """What the adaptor made of them."""
+        """Events of a stream as tuples of term ids, produced by adaptors."""
         return f"{self.prefix}.tuples.{segment(stream)}"
 
     @property
     def shards(self) -> str:
-        """Closed batches; one partition a shard."""
+        """Closed batches, one partition per shard."""
         return f"{self.prefix}.shards"
 
     @property
@@ -53,17 +53,17 @@ class TopicNames:
 
     @property
     def streams(self) -> str:
-        """Declarations of streams."""
+        """Stream declarations."""
         return f"{self.prefix}.streams"
 
     @property
     def queries(self) -> str:
-        """Registrations of queries."""
+        """Query registrations."""
         return f"{self.prefix}.queries"
 
     @property
     def status(self) -> str:
-        """What became of queries, and of requests made by topic."""
+        """Status of queries and of requests made by topic."""
         return f"{self.prefix}.status"
 
     @property
@@ -73,25 +73,25 @@ class TopicNames:
 
     @property
     def results(self) -> str:
-        """Evaluations of all queries without a topic of their own."""
+        """Results of all queries without their own topic."""
         return f"{self.prefix}.results"
 
     @property
     def dead_letter(self) -> str:
-        """Input that could not be used."""
+        """Invalid input."""
         return f"{self.prefix}.dead-letter"
 
     @property
     def late(self) -> str:
-        """Events that came after their time had been closed."""
+        """Events that arrived after their batch was closed."""
         return f"{self.prefix}.late"
 
     @property
     def quarantine(self) -> str:
-        """Places of records of internal topics that cannot be read and were set aside."""
+        """Positions of unreadable records of internal topics that were set aside."""
         return f"{self.prefix}.quarantine"
 
     @property
     def dispatcher(self) -> str:
-        """The dispatcher's own state."""
+        """The dispatcher's state."""
         return f"{self.prefix}.dispatcher"

@@ -1,4 +1,4 @@
-"""What is the same over any back end: the compacted view of a topic, single records by their offset, lag."""
+"""Tools for any back end: a compacted view of a topic, record look-up by offset, and consumer lag."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.2
 _BATCH = 10_000
-_NEAR = 1_000  # records that are rather read over than jumped over
+_NEAR = 1_000  # gaps up to this many records are read instead of skipped
 
 
 class CompactedView:
-    """The last record of each key of some partitions: what compaction would leave, whether it has run or not.
+    """The last record of each key of some partitions: the result of compaction, whether or not it has run.
 
-    Records without a key are passed over, as are those with a value that `accepts` refuses. Memory is that of the live
-    keys.
+    Records without a key, and records rejected by `accepts`, are ignored. Memory is proportional to the live keys.
     """
 
     def __init__(
@@ -34,17 +33,17 @@ class CompactedView:
         self.latest: dict[bytes, Message] = {}
 
     def catch_up(self, timeout_s: float = 60.0) -> dict[bytes, Message]:
-        """Read on to the end of each partition as it is now; TransientError where that takes too long."""
+        """Read to the current end of each partition. TransientError after the timeout."""
         deadline = time.monotonic() + timeout_s
         while True:
             self.refresh(min(_POLL_S, timeout_s))
             if self._reader.caught_up():
                 return self.latest
             if time.monotonic() > deadline:
-                raise TransientError(f"the compacted view was not read to its end within {timeout_s} s")
+                raise TransientError(f"the compacted view did not reach its end within {timeout_s} s")
 
     def refresh(self, timeout_s: float = 0.0) -> list[Message]:
-        """Take in what has come, and return it in order."""
+        """Apply newly received records and return them in order."""
         taken = []
         for message in self._reader.poll(_BATCH, timeout_s):
             if message.key is None:
@@ -59,21 +58,21 @@ class CompactedView:
         return taken
 
     def positions(self) -> dict[Partition, int]:
-        """Return how far each partition has been read."""
+        """Return the next offset to read of each partition."""
         return self._reader.positions()
 
     def close(self) -> None:
-        """Let go of the reader; `latest` stays."""
+        """Close the reader. `latest` stays available."""
         self._reader.close()
 
 
 def partitions_of(log: Log, topic: str) -> list[Partition]:
-    """Return the partitions of a topic; none where it is not there."""
+    """Return a topic's partitions; none if it does not exist."""
     return [Partition(topic, i) for i in range(log.topics().get(topic, 0))]
 
 
 def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, int]:
-    """Return how many records of each topic lie behind positions of its partitions: a question to the brokers."""
+    """Return the number of records of each topic after the given positions. Queries the brokers."""
     found: dict[str, int] = {}
     for name, span in log.spans(positions).items():
         found[name.topic] = found.get(name.topic, 0) + max(0, span.end - max(positions[name], span.start))
@@ -81,26 +80,27 @@ def records_behind(log: Log, positions: Mapping[Partition, int]) -> dict[str, in
 
 
 class Lookup:
-    """Single records by their offset, with one reader for all look-ups."""
+    """Look-up of single records by offset, with one shared reader."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._reader: Reader | None = None
 
     def fetch(
-        self, wanted: Mapping[Partition, Iterable[int]], timeout_s: float = 10.0
+        self, requested: Mapping[Partition, Iterable[int]], timeout_s: float = 10.0
     ) -> dict[Partition, dict[int, Message]]:
-        """Return the records at these offsets; those that retention or compaction removed are left out. Many partitions
-        are asked for together: a topic that was not read before takes a client most of a second to find.
+        """Return the records at these offsets, without those that retention or compaction removed.
 
-        TransientError where the log does not answer in time.
+        Partitions are fetched together, because a client takes most of a second to find a topic that it has not read
+        before.
+        TransientError if the log does not respond in time.
         """
-        spans = self._log.spans(wanted)
+        spans = self._log.spans(requested)
         left = {
             name: deque(offset for offset in sorted(set(offsets)) if spans[name].start <= offset < spans[name].end)
-            for name, offsets in wanted.items()
+            for name, offsets in requested.items()
         }
-        found: dict[Partition, dict[int, Message]] = {name: {} for name in wanted}
+        found: dict[Partition, dict[int, Message]] = {name: {} for name in requested}
         left = {name: offsets for name, offsets in left.items() if offsets}
         if left:
             self._reader = self._reader or self._log.reader()
@@ -132,10 +132,10 @@ class Lookup:
             if far:
                 reader.assign(far)
             if left and time.monotonic() > deadline:
-                raise TransientError(f"{len(left)} partitions gave no answer in time, {next(iter(left))} among them")
+                raise TransientError(f"{len(left)} partitions did not respond in time, including {next(iter(left))}")
 
     def close(self) -> None:
-        """Let go of the reader."""
+        """Close the reader."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -144,8 +144,9 @@ class Lookup:
 def _passed(
     left: dict[Partition, deque[int]], positions: Mapping[Partition, int], *, ended: bool
 ) -> tuple[list[Partition], dict[Partition, int]]:
-    """Forget the offsets that readers have passed by: found, or gone. Returns partitions of which nothing is left, and
-    where to jump in others.
+    """Drop offsets that the reader has passed: found or removed ones.
+
+    Returns the finished partitions, and the offsets to jump to in others.
     """
     done, far = [], {}
     for name, offsets in list(left.items()):

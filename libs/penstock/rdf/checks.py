@@ -1,4 +1,4 @@
-"""Linear checks of a document's text, before and while a parser reads it: what is cheap to refuse is refused here."""
+"""Linear-time checks of a document's text that reject hostile input before and during parsing."""
 
 from __future__ import annotations
 
@@ -17,23 +17,28 @@ if TYPE_CHECKING:
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _OVERLAP = len(b"<!DOCTYPE") - 1
 _HEAD_BYTES = 1 << 20
-"""Size up to which a JSON-LD document without a triple is examined; a larger one has content."""
+"""Size up to which a JSON-LD document without triples is inspected for content. A larger document counts as having
+content.
+"""
 _SCAN_BYTES = 1 << 18
 _OPENING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer(b"{[", np.uint8)).any(axis=1)
 _CLOSING = (np.frombuffer(bytes(range(256)), np.uint8)[:, None] == np.frombuffer(b"}]", np.uint8)).any(axis=1)
 
 
 def has_declarations(text: bytes) -> bool:
-    """Whether an XML text holds a document type or entity declaration. In comments and CDATA too: a scan that skips
-    those would have to agree with the parser about where they end.
+    """Return whether an XML text contains a document type or entity declaration.
+
+    Declarations in comments and CDATA sections count too: a scan that skipped them would have to agree with the parser
+    about where they end.
     """
     return b"<!" in text and _DECLARATION.search(text) is not None
 
 
 class DocumentCheck:
-    """Checks a document block by block. DataError at the first block that is refused.
+    """Checks a document block by block and raises DataError at the first violation.
 
-    `declarations`: whether XML may declare a document type. `size` counts the bytes so far.
+    `declarations`: whether an XML document may have a document type declaration. `size` is the number of bytes fed so
+    far.
     """
 
     def __init__(self, fmt: Format, limits: ParseLimits, *, declarations: bool) -> None:
@@ -56,7 +61,7 @@ class DocumentCheck:
                 self._head.append(block)
 
     def check_triples(self, triples: int) -> None:
-        """DataError where a JSON-LD document has content but gave no triple."""
+        """Raise DataError if a JSON-LD document has content but yielded no triple."""
         if self._depth is None or triples or (self.size <= _HEAD_BYTES and _is_empty(b"".join(self._head))):
             return
         raise DataError(
@@ -66,19 +71,19 @@ class DocumentCheck:
 
 
 class JsonDepth:
-    """Nesting of a JSON text, given block by block. DataError beyond `limit`."""
+    """Tracks the nesting depth of a JSON text, fed block by block. Raises DataError above `limit`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._depth = 0
-        self._brackets = 0  # opening ones so far: while they are few, nothing needs counting
+        self._brackets = 0  # opening brackets so far; up to the limit no scan is needed
         self._unscanned: list[bytes] = []
         self._waiting = 0
         self._in_string = False
         self._escaped = False
 
     def feed(self, block: bytes) -> None:
-        """Count the next block's nesting."""
+        """Scan the next block."""
         self._unscanned.append(block)
         self._waiting += len(block)
         self._brackets += block.count(b"{") + block.count(b"[")
@@ -107,16 +112,16 @@ class JsonDepth:
 
 
 def _is_empty(text: bytes) -> bool:
-    """Whether a JSON document says nothing: no text, empty objects and arrays, or a context alone."""
+    """Return whether a JSON document has no content: no text, empty objects and arrays, or only a context."""
     try:
-        return not text.strip() or _says_nothing(json.loads(text))
+        return not text.strip() or _has_no_content(json.loads(text))
     except (ValueError, RecursionError):
         return False
 
 
-def _says_nothing(value: object) -> bool:
+def _has_no_content(value: object) -> bool:
     if isinstance(value, list):
-        return all(_says_nothing(each) for each in value)
+        return all(_has_no_content(each) for each in value)
     if isinstance(value, dict):
-        return all(name == "@context" or (name == "@graph" and _says_nothing(each)) for name, each in value.items())
+        return all(name == "@context" or (name == "@graph" and _has_no_content(each)) for name, each in value.items())
     return False

@@ -1,4 +1,4 @@
-"""Serialisations of RDF by their names, media types and file endings."""
+"""RDF serialisation formats, found by name, media type or file name extension."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Format(Enum):
-    """The value is the format's name in the public API (docs/api.md)."""
+    """An RDF serialisation format. The value is the format's name in the public API (docs/api.md)."""
 
     TURTLE = "turtle"
     N_TRIPLES = "nt"
@@ -24,17 +24,19 @@ class Format(Enum):
 
     @property
     def is_native(self) -> bool:
-        """Whether the core's own reader takes it: lines that stand alone."""
+        """Whether the native reader parses the format. It parses the line-based formats."""
         return self is Format.N_TRIPLES or self is Format.N_QUADS
 
     @property
     def media_type(self) -> str:
-        """Its registered media type."""
+        """The format's registered media type."""
         return _MEDIA_TYPES[self]
 
     @classmethod
     def named(cls, name: str) -> Format:
-        """Look up a name, file ending or media type (parameters ignored); DataError for others."""
+        """Return the format with a name, file name extension or media type (parameters are ignored). DataError if
+        unknown.
+        """
         found = _NAMES.get(name.partition(";")[0].strip().lower())
         if found is None:
             raise DataError(f"unknown RDF format '{name}'; known are {', '.join(f.value for f in cls)}")
@@ -42,20 +44,22 @@ class Format(Enum):
 
     @classmethod
     def of_path(cls, path: str | os.PathLike[str]) -> Format:
-        """Guess the format from a file's name, `.gz` passed over; DataError where it says nothing."""
+        """Return the format that a file name's extension implies, ignoring `.gz`. DataError if the extension is
+        unknown.
+        """
         endings = [ending.lower() for ending in PurePath(path).suffixes]
         if endings and endings[-1] == ".gz":
             endings.pop()
         found = _ENDINGS.get(endings[-1]) if endings else None
         if found is None:
-            raise DataError(f"{path}: the name does not tell the RDF format; say format=…")
+            raise DataError(f"{path}: the file name does not imply an RDF format; pass format=…")
         return found
 
 
 _ENDINGS = {
     ".ttl": Format.TURTLE,
     ".turtle": Format.TURTLE,
-    ".n3": Format.TURTLE,  # what calls itself N3 in the field is nearly always Turtle
+    ".n3": Format.TURTLE,  # files named N3 are nearly always Turtle
     ".nt": Format.N_TRIPLES,
     ".ntriples": Format.N_TRIPLES,
     ".nq": Format.N_QUADS,

@@ -1,6 +1,7 @@
-"""Bounds on parsing a document in a format that a library parses: Turtle, TriG, RDF/XML and JSON-LD (ADR 52).
+"""Limits on parsing documents in the formats that pyoxigraph parses: Turtle, TriG, RDF/XML and JSON-LD (ADR 52).
 
-N-Triples and N-Quads need none of them: the native reader is linear in time and memory, and bounds each term.
+N-Triples and N-Quads need no such limits: the native reader is linear in time and memory and limits the size of each
+term.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """What one document may take.
+    """Resource limits for one document.
 
-    small_document_bytes: documents up to this size are parsed in this process, larger ones in a parser process.
-    max_json_depth: nesting of a JSON-LD document.
-    parser_memory_mb: address space of a parser process.
-    parser_cpu_s, parser_cpu_s_per_mib: CPU time for a document, and more for each MiB of it.
-    expansion_mib, expansion_factor: size of a document's statements as N-Quads: so much, and so many times its size.
+    small_document_bytes: documents up to this size are parsed in the calling process, larger ones in a parser process.
+    max_json_depth: maximum nesting depth of a JSON-LD document.
+    parser_memory_mb: address space of a parser process, in MB.
+    parser_cpu_s, parser_cpu_s_per_mib: CPU time for a document, in seconds: a constant plus an amount per MiB of input.
+    expansion_mib, expansion_factor: maximum size of a document's statements as N-Quads: a constant in MiB plus a
+    multiple of the input size.
     """
 
     small_document_bytes: int = 8 << 10
@@ -31,16 +33,18 @@ class ParseLimits:
     expansion_factor: int = 16
 
     def cpu_s(self, size: int) -> float:
-        """Return the CPU time for a document of `size` bytes."""
+        """Return the CPU time in seconds allowed for a document of `size` bytes."""
         return self.parser_cpu_s + self.parser_cpu_s_per_mib * size / _MIB
 
     def expanded_bytes(self, size: int) -> int:
-        """Return the bytes of N-Quads that a document of `size` bytes may expand to."""
+        """Return the maximum size in bytes of the N-Quads that a document of `size` bytes may expand to."""
         return self.expansion_mib * _MIB + self.expansion_factor * size
 
     @classmethod
     def of_environment(cls) -> ParseLimits:
-        """Return the defaults; PENSTOCK_PARSER_MEMORY_MB raises or lowers the memory of a parser process."""
+        """Return the default limits. The environment variable PENSTOCK_PARSER_MEMORY_MB overrides
+        `parser_memory_mb`.
+        """
         given = os.environ.get("PENSTOCK_PARSER_MEMORY_MB", "")
         return cls(parser_memory_mb=int(given)) if given.isdecimal() and int(given) else cls()
 

@@ -1,4 +1,4 @@
-"""Files to columns of term ids, a bounded part at a time, for bulk loads."""
+"""Bulk reading of RDF files into columns of term ids, in parts of bounded size."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 8 << 20
 MAX_LINE_BYTES = 80 << 20
-"""Longest line of an N-Triples or N-Quads file: four terms of the longest kind and their punctuation."""
+"""Maximum length of a line in an N-Triples or N-Quads file: four terms of the maximum size and their punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to read: a file by its path, or bytes. `name` is for messages."""
+    """The input of a load: a file path or bytes. `name` identifies the input in error messages."""
 
     path: Path | None
     data: bytes | None
@@ -37,7 +37,7 @@ class Source:
 
     @classmethod
     def of(cls, source: str | os.PathLike[str] | bytes, format: str | None = None, base: str | None = None) -> Source:  # noqa: A002
-        """Resolve format and base: from the file's name and place where they are not given."""
+        """Create a source. Format and base IRI default to those implied by the file's name and location."""
         if isinstance(source, bytes):
             if format is None:
                 raise DataError("bytes need a format=…")
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def total_bytes(self) -> int:
-        """Size of the file as it lies on disk."""
+        """Size in bytes of the file on disk (compressed for `.gz`)."""
         if self.data is not None:
             return len(self.data)
         assert self.path is not None
@@ -63,12 +63,12 @@ def read(
     progress: Callable[[int, int], None] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[Quads]:
-    """Yield the statements of a document in parts. Blank nodes are the document's own.
+    """Yield a document's statements in parts. Blank node labels are scoped to the document.
 
-    `progress` is called with the bytes read and the bytes in all (compressed ones for `.gz`) before each part.
+    `progress` receives the bytes read and the total bytes (compressed ones for `.gz`) before each part.
 
-    Parts that were yielded before an error stay interned: the caller decides whether to commit before the end.
-    DataError "file: line L, column C: reason"; OSError where the file cannot be read.
+    Terms of parts yielded before an error stay interned: the caller decides whether to commit before the end.
+    DataError "file: line L, column C: reason" for invalid input; OSError if the file cannot be read.
     """
     with ExitStack() as stack:
         stack.enter_context(_naming(source.name))
@@ -95,7 +95,7 @@ def _open(source: Source) -> IO[bytes]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Put the file's name before the reason of an error."""
+    """Prefix DataError messages with the input's name."""
     try:
         yield
     except DataError as error:
@@ -117,7 +117,7 @@ def _read_lines(
 
 
 def _whole_lines(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Pieces of about `chunk_bytes` that end with a line feed (the last one may not)."""
+    """Yield pieces of about `chunk_bytes` that end with a line feed, except possibly the last."""
     rest = b""
     while block := file.read(chunk_bytes):
         head, feed, tail = block.rpartition(b"\n")

@@ -1,7 +1,7 @@
-"""Parser processes: documents of a library's formats, parsed where their memory and CPU time are bounded (ADR 52).
+"""Parser processes: sandboxed parsing of documents in pyoxigraph's formats, with bounded memory and CPU time (ADR 52).
 
-A document that makes its parser overrun, run out of memory, overflow its stack or abort is a DataError for that
-document alone. The process is replaced; it takes some 30 ms to start.
+A document that makes its parser exceed a bound, overflow the stack or abort fails with a DataError; other documents are
+not affected. The pool replaces the process, which takes about 30 ms to start.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ if TYPE_CHECKING:
     from penstock.rdf.limits import ParseLimits
 
 PARSERS = 2
-"""Parser processes that stay, and documents that are parsed in such processes at the same time."""
+"""Maximum number of idle parser processes, and of documents parsed in such processes concurrently."""
 _BLOCK_BYTES = 1 << 20
 _SMALL_BYTES = 64 << 10
 _RETIRE_BYTES = 64 << 20
-"""Input and output after which a process is replaced: its heap does not shrink."""
+"""Bytes of input and output after which a process is replaced, because its heap does not shrink."""
 _STALLED_S = 60.0
 _STALLED_FACTOR = 20.0
-"""A parser that neither asks nor answers for so long, on top of a multiple of its CPU time, is taken for stalled."""
+"""Base seconds and multiple of the CPU limit after which a parser that neither requests input nor responds is
+considered stalled.
+"""
 _HEAD = struct.Struct(">cQ")
-_OUT_OF_MEMORY = (signal.SIGABRT,)  # Rust's allocator aborts
+_OUT_OF_MEMORY = (signal.SIGABRT,)  # Rust's allocator aborts when memory is exhausted
 _OVERRUN = (signal.SIGPROF, signal.SIGXCPU)
 _POSITION = re.compile(r"^(?:Parser error )?(?:at line \d+ )?(?:between columns \d+ and \d+|column \d+)?[: ]*")
 _CRASHED = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP)
 
 
 class KilledError(DataError):
-    """The parser process was killed from outside, or by the kernel: the document may be parsed again, once."""
+    """The parser process was killed externally, by a user or the kernel. The document may be parsed once more."""
 
 
 class _Ended(Exception):  # noqa: N818 - internal
-    """The process has closed its output."""
+    """The process closed its output."""
 
 
 class ParserProcess:
-    """One process. One document at a time."""
+    """A parser process. It parses one document at a time."""
 
     def __init__(self, limits: ParseLimits) -> None:
         self.limits = limits
@@ -81,14 +83,14 @@ class ParserProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it may take another document."""
+        """Whether the process can parse another document."""
         return not self._busy and self._moved < _RETIRE_BYTES and self._process.poll() is None
 
     def parse(self, read: Callable[[int], bytes], fmt: Format, base: str | None) -> Iterator[bytes]:
-        """Yield the statements of a document as N-Quads, in parts. `read` gives the next bytes, none at the end.
+        """Yield a document's statements as N-Quads, in parts. `read` returns the next bytes, empty at the end.
 
-        DataError where the document is not what the format says, or exceeds a bound. An iterator that is not taken to
-        its end leaves the process unusable: close it.
+        DataError if the document is invalid or exceeds a limit. A caller that does not exhaust the iterator must close
+        the process.
         """
         self._busy, size = True, 0
         kind, payload = b"R", b""
@@ -102,15 +104,15 @@ class ParserProcess:
                 elif kind == b"Q":
                     yield payload
                 else:
-                    self._busy = size > _SMALL_BYTES  # what a large one leaves behind ends with its process
+                    self._busy = size > _SMALL_BYTES  # a large document's heap is released by ending the process
                     raise self._refusal(payload, size)
                 kind, payload = self._receive(self.limits.cpu_s(size))
         except (_Ended, BrokenPipeError):
-            raise self._verdict(size) from None
+            raise self._exit_error(size) from None
         self._busy = bool(payload)
 
     def close(self) -> None:
-        """End the process."""
+        """Terminate the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -120,7 +122,7 @@ class ParserProcess:
     # ---- frames
     def _request(self, fmt: Format, base: str | None) -> bytes:
         limits = self.limits
-        asked = {
+        request = {
             "format": fmt.value,
             "base": base,
             "cpu_s": limits.cpu_s(0),
@@ -128,7 +130,7 @@ class ParserProcess:
             "expansion": limits.expanded_bytes(0),
             "expansion_factor": limits.expansion_factor,
         }
-        return json.dumps(asked).encode()
+        return json.dumps(request).encode()
 
     def _send(self, kind: bytes, payload: bytes) -> None:
         self._moved += len(payload)
@@ -143,7 +145,7 @@ class ParserProcess:
         return kind, self._exactly(size, deadline)
 
     def _exactly(self, size: int, deadline: float) -> bytes:
-        poll = select.poll()  # not select.select: descriptors may lie above 1023
+        poll = select.poll()  # not select.select: descriptors may exceed 1023
         poll.register(self._out, select.POLLIN)
         parts = []
         while size:
@@ -160,11 +162,11 @@ class ParserProcess:
 
     # ---- errors
     def _refusal(self, payload: bytes, size: int) -> DataError:
-        told = json.loads(payload)
-        message, limits = told["message"], self.limits
-        match told["kind"]:
+        report = json.loads(payload)
+        message, limits = report["message"], self.limits
+        match report["kind"]:
             case "syntax":
-                return syntax_error(message, told["line"], told["column"])
+                return syntax_error(message, report["line"], report["column"])
             case "memory":
                 return DataError(memory_message(message))
             case "expansion":
@@ -177,8 +179,10 @@ class ParserProcess:
             case kind:
                 return DataError(f"the parser fails: {kind}: {message}")
 
-    def _verdict(self, size: int) -> DataError:
-        """Why the process has ended while it parsed a document, of which it has read `size` bytes."""
+    def _exit_error(self, size: int) -> DataError:
+        """Return the error that explains why the process ended while parsing a document, after reading `size` bytes of
+        it.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_STALLED_S)
         code, limits = -(self._process.returncode or 0), self.limits
@@ -197,7 +201,7 @@ class ParserProcess:
 
 
 def syntax_error(message: str, line: int | None, column: int | None) -> DataError:
-    """Return a parser's complaint, its place first."""
+    """Return a DataError for a syntax error, prefixed with its position."""
     if "No LoadDocumentCallback" in message:
         return DataError(
             "the JSON-LD document names a remote context: contexts are not fetched; put the context into the document"
@@ -207,18 +211,18 @@ def syntax_error(message: str, line: int | None, column: int | None) -> DataErro
 
 
 def memory_message(message: str) -> str:
-    """Return what a MemoryError of the library means: it has a bound on one token."""
+    """Return the message for a MemoryError of the library, which also limits the size of a token."""
     return f"a token of the document is too long: {message}" if message else "the document takes too much memory"
 
 
 class ParserPool:
-    """At most PARSERS documents at a time; their processes stay for the next ones."""
+    """A pool that parses at most PARSERS documents concurrently and reuses their processes."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin without processes: in a forked child, where those are the parent's."""
+        """Drop all processes without ending them. A forked child calls it: its parent owns the processes."""
         self._idle: list[ParserProcess] = []
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(PARSERS)
@@ -226,7 +230,7 @@ class ParserPool:
     def parse(
         self, read: Callable[[int], bytes], fmt: Format, base: str | None, limits: ParseLimits, *, wait: bool
     ) -> Iterator[bytes]:
-        """Yield a document's statements as `ParserProcess.parse` does. `wait`: for a place, where all are taken."""
+        """Yield a document's statements like `ParserProcess.parse`. `wait`: whether to wait for a free slot."""
         with self._places if wait else contextlib.nullcontext():
             process = self._take(limits)
             try:
@@ -252,7 +256,7 @@ class ParserPool:
         process.close()
 
     def close(self) -> None:
-        """End the processes that wait for work."""
+        """Terminate the idle processes."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -260,7 +264,7 @@ class ParserPool:
 
 
 POOL = ParserPool()
-"""This process's parsers."""
+"""The parser pool of this process."""
 
 os.register_at_fork(after_in_child=POOL.forget)
 atexit.register(POOL.close)

@@ -1,13 +1,13 @@
-"""The parser process: parses documents one after the other, from its standard input to N-Quads on its standard output.
+"""The parser process: converts documents from standard input to N-Quads on standard output, one after the other.
 
-A program of its own that imports nothing but pyoxigraph, so that it starts in some 30 ms: `parser_process` runs it by
-its path. Arguments: the folder of pyoxigraph, the address space in bytes.
+`parser_process` runs this program by its path. It imports only pyoxigraph, so that it starts in about 30 ms.
+Arguments: the folder of pyoxigraph and the address space in bytes.
 
-Frames are a kind (one byte), a length (8 bytes, big endian) and as many bytes.
-In: P (a document begins: JSON with format, base and bounds), I (input, more follows), L (the last input).
-Out: R (more input, please), Q (statements as N-Quads), D (the document ends; with a payload: replace this process), E
-(its error, as JSON).
-A timer of CPU time runs while a document is parsed; it ends the process (SIGPROF).
+A frame is a kind (one byte), a length (8 bytes, big endian) and the payload.
+Input: P (start of a document: JSON with format, base IRI and limits), I (input; more follows), L (last input).
+Output: R (request for input), Q (statements as N-Quads), D (end of the document; a payload asks for this process to be
+replaced), E (error, as JSON).
+A CPU timer runs during parsing and ends the process with SIGPROF when it expires.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from itertools import islice
 from typing import Any
 
 _HEAD = struct.Struct(">cQ")
-_SLICE = 256  # statements between two looks at what they take
+_SLICE = 256  # statements between two checks of the expansion limit
 _PART_STATEMENTS, _PART_BYTES = 16_384, 4 << 20
-_SMALL_BYTES = 64 << 10  # a document that leaves the heap as it was
+_SMALL_BYTES = 64 << 10  # documents up to this size do not grow the heap noticeably
 _MIB = 1 << 20
 
 
 class _Refused(Exception):  # noqa: N818 - the end of one document
-    """A bound was exceeded."""
+    """The document exceeds the expansion limit."""
 
 
 class _Pipes:
-    """Frames of this process."""
+    """Frames on standard input and output."""
 
     def __init__(self) -> None:
         self._in = os.fdopen(os.dup(0), "rb", buffering=_MIB)
@@ -45,7 +45,7 @@ class _Pipes:
     def receive(self) -> tuple[bytes, bytes]:
         head = self._in.read(_HEAD.size)
         if len(head) < _HEAD.size:
-            raise SystemExit  # the parent has gone
+            raise SystemExit  # the parent process ended
         kind, size = _HEAD.unpack(head)
         return kind, self._in.read(size)
 
@@ -57,7 +57,7 @@ class _Pipes:
 
 
 class _Input:
-    """A document as a file. Asks for a block when the one before is used up."""
+    """A file-like view of the document. Requests the next block when the current one is consumed."""
 
     def __init__(self, pipes: _Pipes, cpu_s_per_mib: float) -> None:
         self._pipes = pipes
@@ -84,17 +84,17 @@ class _Input:
         signal.setitimer(signal.ITIMER_PROF, left + self._cpu_s_per_mib * len(data) / _MIB)
 
 
-def _parse(library: Any, pipes: _Pipes, asked: dict[str, Any]) -> int:
-    """Parse a document and send its statements; return its size."""
-    source = _Input(pipes, asked["cpu_s_per_mib"])
-    name = {"turtle": "TURTLE", "trig": "TRIG", "xml": "RDF_XML", "json-ld": "JSON_LD"}[asked["format"]]
-    statements = library.parse(source, format=getattr(library.RdfFormat, name), base_iri=asked["base"])
+def _parse(library: Any, pipes: _Pipes, request: dict[str, Any]) -> int:
+    """Parse a document and send its statements. Return the document's size in bytes."""
+    source = _Input(pipes, request["cpu_s_per_mib"])
+    name = {"turtle": "TURTLE", "trig": "TRIG", "xml": "RDF_XML", "json-ld": "JSON_LD"}[request["format"]]
+    statements = library.parse(source, format=getattr(library.RdfFormat, name), base_iri=request["base"])
     parts: list[bytes] = []
     count = size = expanded = 0
     while piece := list(islice(statements, _SLICE)):
         text = library.serialize(piece, format=library.RdfFormat.N_QUADS)
         expanded += len(text)
-        if expanded > asked["expansion"] + asked["expansion_factor"] * source.size:
+        if expanded > request["expansion"] + request["expansion_factor"] * source.size:
             raise _Refused
         parts.append(text)
         count, size = count + len(piece), size + len(text)
@@ -106,8 +106,8 @@ def _parse(library: Any, pipes: _Pipes, asked: dict[str, Any]) -> int:
     return source.size
 
 
-def _swollen(bound: int) -> bool:
-    """Whether this process takes half of its address space between documents."""
+def _uses_half_memory(bound: int) -> bool:
+    """Return whether this process uses half of its address space between documents."""
     with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - pathlib is not imported
         return 2 * int(statm.read().split()[0]) * resource.getpagesize() > bound
 
@@ -115,12 +115,12 @@ def _swollen(bound: int) -> bool:
 def _error(kind: str, error: BaseException) -> bytes:
     line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
     message = getattr(error, "msg", None) or str(error)
-    told = {"kind": kind, "message": message[:2_000], "line": line, "column": column}
-    return json.dumps(told).encode()
+    report = {"kind": kind, "message": message[:2_000], "line": line, "column": column}
+    return json.dumps(report).encode()
 
 
 def main() -> None:
-    """Parse until standard input ends."""
+    """Parse documents until standard input ends."""
     sys.path.append(sys.argv[1])
     import pyoxigraph  # noqa: PLC0415 - its folder is an argument
 
@@ -128,13 +128,13 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     bound = int(sys.argv[2]) if most == resource.RLIM_INFINITY else min(int(sys.argv[2]), most)
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: its end closes standard input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C: when it ends, standard input closes
     pipes = _Pipes()
     while True:
-        asked = json.loads(pipes.receive()[1])
-        signal.setitimer(signal.ITIMER_PROF, asked["cpu_s"])
+        request = json.loads(pipes.receive()[1])
+        signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])
         try:
-            size = _parse(pyoxigraph, pipes, asked)
+            size = _parse(pyoxigraph, pipes, request)
         except _Refused as error:
             answer = b"E", _error("expansion", error)
         except SyntaxError as error:
@@ -144,7 +144,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001 - the document's
             answer = b"E", _error(type(error).__name__, error)
         else:
-            answer = b"D", b"replace" if size > _SMALL_BYTES and _swollen(bound) else b""
+            answer = b"D", b"replace" if size > _SMALL_BYTES and _uses_half_memory(bound) else b""
         signal.setitimer(signal.ITIMER_PROF, 0)
         pipes.send(*answer)
 

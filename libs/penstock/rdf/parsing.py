@@ -1,11 +1,11 @@
-"""Documents and messages to columns of term ids.
+"""Parsing of documents and messages into columns of term ids.
 
-N-Triples and N-Quads go to the native reader as they are. The other formats are read by pyoxigraph, whose parsers keep
-lexical forms (its store does not), and pass through N-Quads text: that is several times faster than touching their
-terms from Python, and all terms undergo the same checks.
+The native reader parses N-Triples and N-Quads. pyoxigraph parses the other formats: its parsers, unlike its store,
+preserve lexical forms. Its output passes through N-Quads text to the native reader: this is several times faster than
+converting terms in Python and applies the same checks to all terms.
 
-pyoxigraph bounds neither memory nor time nor stack: documents beyond a small size are parsed in a process of their own
-(ADR 52). Whatever a document makes a parser do, it is a DataError of that document.
+pyoxigraph bounds neither memory, time nor stack depth. A document above a small size is therefore parsed in a separate
+process (ADR 52). Any failure of that process becomes a DataError for the document.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PYOXIGRAPH = {
 
 @dataclass(frozen=True, slots=True)
 class Quads:
-    """Columns of term ids, one row a statement; graph 0 is the default graph."""
+    """Columns of term ids, one row per statement. Graph id 0 is the default graph."""
 
     subjects: Ids
     predicates: Ids
@@ -51,12 +51,12 @@ class Quads:
 
     @classmethod
     def of(cls, parsed: ParsedQuads) -> Quads:
-        """Take the columns of what the native reader gives."""
+        """Wrap the columns of the native reader's result."""
         return cls(parsed.subjects, parsed.predicates, parsed.objects, parsed.graphs)
 
     @classmethod
     def joined(cls, parts: list[Quads]) -> Quads:
-        """One after the other."""
+        """Concatenate parts."""
         if len(parts) == 1:
             return parts[0]
         none = np.empty(0, dtype=np.uint64)
@@ -77,10 +77,10 @@ def parse(
     keep: bool = False,
     limits: ParseLimits = PARSE_LIMITS,
 ) -> Quads:
-    """Parse one message or small document, whole or not at all.
+    """Parse a message or small document atomically: all of it or nothing.
 
-    Blank nodes are this document's own, whatever their labels. `keep`: new terms are kept for ever (stored data).
-    DataError with line and column where the text is not what the format says; DataError where it exceeds a limit.
+    Blank node labels are scoped to the document. `keep`: intern new terms permanently, for stored data.
+    DataError with line and column for a syntax error; DataError if the document exceeds a limit.
     """
     fmt = format if isinstance(format, Format) else Format.named(format)
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
@@ -102,10 +102,10 @@ def parse_other(
     limits: ParseLimits = PARSE_LIMITS,
     trusted: bool = False,
 ) -> Iterator[Quads]:
-    """Parse a document in a format of pyoxigraph's from an open file, in parts of bounded size.
+    """Parse a document in one of pyoxigraph's formats from an open file, in parts of bounded size.
 
-    `trusted`: a file that its owner names. It may have a document type declaration (OWL files often have), and does not
-    wait for other documents. Its parser has the same bounds.
+    `trusted`: the input is a local file chosen by its owner. It may contain a document type declaration, as many OWL
+    files do, and does not wait for a slot of the parser pool. The limits are the same.
     """
     scope, triples = BlankScope(), 0
     check = DocumentCheck(fmt, limits, declarations=trusted)
@@ -119,7 +119,7 @@ def parse_other(
 def _nquads(
     file: IO[bytes], fmt: Format, base: str | None, limits: ParseLimits, check: DocumentCheck, *, wait: bool
 ) -> Iterator[bytes]:
-    """Yield a document's statements as N-Quads, in parts; parsed in this process where it is small."""
+    """Yield a document's statements as N-Quads, in parts. Small documents are parsed in this process."""
     first = file.read(limits.small_document_bytes + 1)
     check.feed(first)
     if len(first) <= limits.small_document_bytes and not (fmt is Format.RDF_XML and has_declarations(first)):
@@ -139,9 +139,9 @@ def _nquads(
 
 
 def _parsed_here(data: bytes, fmt: Format, base: str | None) -> bytes | None:
-    """Return a small document's statements as N-Quads, None where it has none.
+    """Return a small document's statements as N-Quads, or None if it has none.
 
-    Whatever the document makes the library raise is a DataError: a panic of it is no `Exception`.
+    Any exception of the library becomes a DataError, including Rust panics, which do not derive from `Exception`.
     """
     try:
         quads = list(pyoxigraph.parse(data, format=_PYOXIGRAPH[fmt], base_iri=base))

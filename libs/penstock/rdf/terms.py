@@ -1,4 +1,4 @@
-"""rdflib terms and the core's tuples `(kind, lexical, datatype, lang)`. Lexical forms are never touched."""
+"""Conversion between rdflib terms and native tuples `(kind, lexical, datatype, lang)`. Lexical forms are preserved."""
 
 from __future__ import annotations
 
@@ -28,34 +28,37 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 RdflibTerm = URIRef | BNode | Literal
 
 _TAG_SHIFT, _PAYLOAD = 60, (1 << 60) - 1  # native/src/rdf/term.hpp
-_ENTRIES = (0, 2)  # tags of IRIs and of literals that are no inline ones
+_ENTRIES = (0, 2)  # tags of IRIs and of literals that are not inline
 
 MAX_TERM_BYTES = 8 << 20
-"""`max_term_bytes`: the largest term of a cluster, its lexical form, datatype and language tag together as UTF-8. JSON
-writes a control character as six bytes, and a line of results with one such term still fits in a record of the log.
-"""
-_SURELY_SMALL = MAX_TERM_BYTES // 4  # characters: UTF-8 needs at most four bytes for one
+"""`max_term_bytes`: the maximum size of a cluster's term: lexical form, datatype and language tag together, as UTF-8.
 
-_KEPT_TERMS, _KEPT_LENGTH = 16_384, 256
-"""Terms made lately that are kept, and how long their texts may be: about 10 MB at most."""
+JSON escapes a control character with six bytes. Even so, a result line with one term of this size fits in a log record.
+"""
+_SURELY_SMALL = MAX_TERM_BYTES // 4  # characters; UTF-8 needs at most four bytes each
+
+_CACHED_TERMS, _CACHED_LENGTH = 16_384, 256
+"""Number of recently used terms in the cache, and the maximum length of their texts. The cache holds at most about 10
+MB.
+"""
 
 
 def check_iri(iri: str) -> str:
-    """Return the IRI; DataError where it is relative or not well-formed (RFC 3987)."""
+    """Return the IRI. DataError if it is relative or malformed (RFC 3987)."""
     try:
         check_term(IRI, iri)
     except TypeError:
-        raise DataError(f"no IRI: {iri!r}") from None
+        raise DataError(f"not an IRI: {iri!r}") from None
     return iri
 
 
 def is_private(term_id: int) -> bool:
-    """Whether an id means something only to the partial dictionary that made it (ADR 37)."""
+    """Return whether an id is valid only in the partial dictionary that assigned it (ADR 37)."""
     return term_id >> _TAG_SHIFT in _ENTRIES and term_id & _PAYLOAD >= PRIVATE_SLOTS
 
 
 def private_ids(ids: Ids) -> Ids:
-    """Return those of the ids that are private."""
+    """Return the private ones among the ids."""
     tags, payloads = ids >> np.uint64(_TAG_SHIFT), ids & np.uint64(_PAYLOAD)
     return ids[np.isin(tags, _ENTRIES) & (payloads >= np.uint64(PRIVATE_SLOTS))]
 
@@ -66,19 +69,19 @@ def term_bytes(term: TermTuple) -> int:
 
 
 def check_term_size(term: TermTuple) -> None:
-    """DataError where a term exceeds `max_term_bytes`."""
+    """Raise DataError if a term exceeds `max_term_bytes`."""
     if len(term[1]) + len(term[2]) + len(term[3]) <= _SURELY_SMALL:
         return
     size = term_bytes(term)
     if size > MAX_TERM_BYTES:
-        raise DataError(f"a term of {size} bytes (max_term_bytes is {MAX_TERM_BYTES})")
+        raise DataError(f"a term of {size} bytes exceeds max_term_bytes ({MAX_TERM_BYTES})")
 
 
 def to_tuple(term: Node) -> TermTuple:
-    """Tuple of an rdflib term.
+    """Return the tuple of an rdflib term.
 
-    DataError for what is no term (variables, graphs), relative IRIs, characters that no IRI may have (RFC 3987), and
-    language tags that are none (BCP 47).
+    DataError for objects that are not RDF terms (variables, graphs), relative IRIs, characters not allowed in IRIs (RFC
+    3987) and invalid language tags (BCP 47).
     """
     if isinstance(term, BNode):
         return (BLANK, str(term), "", "")
@@ -94,15 +97,15 @@ def to_tuple(term: Node) -> TermTuple:
 
 
 def from_tuple(term: TermTuple) -> RdflibTerm:
-    """Return the rdflib term, its lexical form as it was written.
+    """Return the rdflib term with its lexical form unchanged.
 
-    Literals of type xsd:string come without a datatype: rdflib takes the two for different terms, and its parsers and
+    Literals of type xsd:string get no datatype: rdflib treats the two forms as different terms, and its parsers and
     users write the short form.
     """
-    return _kept(term) if len(term[1]) <= _KEPT_LENGTH else _made(term)
+    return _cached_term(term) if len(term[1]) <= _CACHED_LENGTH else _new_term(term)
 
 
-def _made(term: TermTuple) -> RdflibTerm:
+def _new_term(term: TermTuple) -> RdflibTerm:
     kind, lexical, datatype, lang = term
     if kind == IRI:
         return URIRef(lexical)
@@ -115,9 +118,9 @@ def _made(term: TermTuple) -> RdflibTerm:
     return Literal(lexical, datatype=_datatype(datatype), normalize=False)
 
 
-# Answers name the same terms over and over, and making a Literal costs more than finding a row (rdflib 7.6: 3.5 µs).
-# Terms cannot be changed, so that all who ask for one may have the same object.
-_kept = lru_cache(maxsize=_KEPT_TERMS)(_made)
+# Results repeat the same terms, and creating a Literal costs more than finding a row (rdflib 7.6: 3.5 µs). Terms are
+# immutable, so callers can share them.
+_cached_term = lru_cache(maxsize=_CACHED_TERMS)(_new_term)
 
 
 @lru_cache(maxsize=256)
@@ -126,9 +129,10 @@ def _datatype(iri: str) -> URIRef:
 
 
 def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
-    """Ids of rdflib terms.
+    """Return the ids of rdflib terms.
 
-    Blank nodes that came out of this dictionary are themselves; others are fresh nodes, one per label and call.
+    Blank nodes decoded from this dictionary keep their ids. Other blank nodes become fresh nodes, one per label and
+    call.
     """
     tuples = [to_tuple(term) for term in terms]
     ids = dictionary.intern_many(tuples)
@@ -139,5 +143,5 @@ def encode(dictionary: Dictionary, terms: Iterable[Node]) -> Ids:
 
 
 def decode(terms: LocalTerms, ids: Ids) -> list[RdflibTerm | None]:
-    """Rdflib terms of ids, None for 0 (unbound)."""
+    """Return the rdflib terms of ids, with None for 0 (unbound)."""
     return [None if term is None else from_tuple(term) for term in terms.decode(ids)]

@@ -1,7 +1,7 @@
-"""Records that services exchange: their Avro codecs (schemas/ is the contract).
+"""Records that services exchange through the log, and their Avro codecs. The schemas in schemas/ are the contract.
 
-`records` has one frozen class a record, `codec` turns them into bytes and back, `library` finds schemas by
-fingerprint. Not here: topics and transactions (`penstock.log`), and what records mean to whom.
+`records` has one frozen class per record, `codec` converts records to bytes and back, and `library` finds schemas by
+fingerprint. Topics and transactions are in `penstock.log`.
 """
 
 from penstock.wire.codec import WireError, decode, encode

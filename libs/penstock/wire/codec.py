@@ -1,8 +1,8 @@
-"""Records to bytes and back.
+"""Conversion of records to bytes and back.
 
-The bytes are Avro's single-object encoding: a marker, the fingerprint of the schema that wrote them, the body. A reader
-therefore knows a record's kind and version from its first ten bytes, without a registry, and old records stay readable.
-Columns are bytes inside the envelope: numpy views them where they lie, nothing loops over tuples (ADR 25).
+The bytes are Avro's single-object encoding: a marker, the fingerprint of the writer's schema, and the body. A reader
+identifies a record's kind and version by its first ten bytes, without a schema registry.
+Columns are byte fields: numpy views them in place, so that no code loops over tuples (ADR 25).
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ Wire: TypeAlias = (
 
 
 class WireError(DataError):
-    """Bytes that are no record that this version knows, or not a whole one."""
+    """The bytes are not a complete record of a known schema."""
 
 
 def encode(record: Wire) -> bytes:
-    """Return the record's bytes, written with today's schema."""
+    """Return the record's bytes, written with the current schema."""
     cls: type = type(record)
     schema = library().current[cls.__name__]
     columns = schema.columns
@@ -93,30 +93,32 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def decode(data: bytes, known: Library | None = None) -> Wire:
-    """Return the record that the bytes hold, whichever known schema wrote them; WireError for anything else."""
+    """Return the record that the bytes encode, written with any known schema. WireError if they are not such
+    a record.
+    """
     known = known or library()
     writer = known.by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
     if writer is None:
-        raise WireError(f"{len(data)} bytes that are no record of a known schema (they begin {data[:_HEAD].hex()})")
+        raise WireError(f"{len(data)} bytes are not a record of a known schema (they start with {data[:_HEAD].hex()})")
     reader = known.current[writer.name]
     body = io.BytesIO(data)
     body.seek(_HEAD)
     try:
         found = fastavro.schemaless_reader(body, writer.parsed, reader.parsed)
         assert isinstance(found, dict)
-        # A column that the writer did not know has the schema's default, which is text in Avro: the empty one.
+        # A column unknown to the writer has the schema's default, which Avro returns as text: the empty string.
         columns = {name: np.frombuffer(found[name] or b"", dtype) for name, dtype in reader.columns.items()}
     except (EOFError, ValueError, IndexError, OverflowError, MemoryError, TypeError) as error:
         raise WireError(f"a damaged {writer.name}: {error!r}") from error
     if body.tell() != len(data):
-        raise WireError(f"{len(data) - body.tell()} bytes behind the end of a {writer.name}")
+        raise WireError(f"{len(data) - body.tell()} bytes after the end of a {writer.name}")
     made = _made(_CLASSES[writer.name], found | columns)
     _check_columns(made)
     return made
 
 
 def _check_columns(record: Wire) -> None:
-    """Raise WireError where columns of one table have unequal lengths: each of their readers relies on that."""
+    """Raise WireError if columns of one table have different lengths. All readers rely on equal lengths."""
     match record:
         case records.Tuples():
             events = {len(record.offsets), len(record.times), len(record.counts)}
@@ -132,7 +134,7 @@ def _check_columns(record: Wire) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A field as fastavro writes it: nested records as dicts."""
+    """Return a field's value as fastavro expects it: nested records as dicts."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, records.GroupProgress):
@@ -141,7 +143,7 @@ def _plain(value: Any) -> Any:
 
 
 def _made(cls: type, found: dict[str, Any]) -> Wire:
-    """The record of a class from what fastavro read."""
+    """Create a record of a class from the fields that fastavro read."""
     if cls is records.BucketProgress:
         found["groups"] = [records.GroupProgress(**group) for group in found["groups"]]
     made: Wire = cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in found.items()})

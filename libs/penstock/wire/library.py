@@ -17,7 +17,7 @@ _COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One version of a record's schema. `columns` are the fields that hold numbers as bytes."""
+    """A version of a record's schema. `columns` are the byte fields that contain arrays of numbers."""
 
     name: str
     print: bytes
@@ -26,7 +26,7 @@ class Schema:
 
     @classmethod
     def of(cls, source: dict[str, Any]) -> Schema:
-        """Read a schema's JSON."""
+        """Create a schema from its parsed JSON."""
         print_ = bytes.fromhex(fingerprint(to_parsing_canonical_form(source), "CRC-64-AVRO"))
         columns: dict[str, np.dtype[Any]] = {
             f["name"]: _COLUMNS[f["column"]] for f in source["fields"] if "column" in f
@@ -47,7 +47,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """Return the schemas that this package comes with."""
+    """Return the schemas that ship with this package."""
     return Library(FOLDER)
 
 

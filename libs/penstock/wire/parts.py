@@ -1,7 +1,7 @@
-"""Batches that are too large for one record: one shard's part of a batch, over several records.
+"""Splitting and joining of batches that are too large for one record.
 
-All shards have the same number of records of a batch. The writer appends them in one transaction; the reader joins them
-before the batch takes effect.
+A batch has the same number of records on every shard. The dispatcher appends them in one transaction. The reader joins
+them before the batch takes effect.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from penstock.wire.records import ShardBatch
 
 PART_TUPLES = 250_000
-"""Tuples in one record of a batch: 9 MB, well below the largest record."""
+"""Maximum number of tuples in one record of a batch: 9 MB, well below the maximum record size."""
 _COLUMNS = ("positions", "times", "subjects", "predicates", "objects")
 
 
 def split(batches: Sequence[ShardBatch], most: int | None = None) -> list[list[ShardBatch]]:
-    """Return the records of each shard: `batches` are the shards' parts of one batch, `most` the tuples of a record."""
+    """Split a batch into records; return those of each shard. `batches` are the shards' parts of the batch, `most` is
+    the maximum number of tuples per record.
+    """
     most = PART_TUPLES if most is None else most
     parts = max(1, *(-(-len(batch.times) // most) for batch in batches))
     if parts == 1:
@@ -37,7 +39,7 @@ def _part(batch: ShardBatch, part: int, parts: int, most: int) -> ShardBatch:
 
 
 def joined(records: Mapping[int, ShardBatch]) -> ShardBatch:
-    """Return the batch that all its records, by their numbers, are the parts of."""
+    """Return the batch that the records, keyed by their part numbers, make up."""
     if len(records) == 1:
         return records[0]
     ordered = [records[part] for part in range(len(records))]

@@ -1,6 +1,6 @@
-"""One frozen class a record of schemas/, with the same fields; the schemas' docs say what they mean.
+"""Frozen classes for the records of schemas/, one per schema, with the same fields. The schemas document the fields.
 
-Columns are little-endian numpy arrays: read-only views of the bytes that came, where they came from the log.
+Columns are little-endian numpy arrays. In decoded records they are read-only views of the received bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _none() -> Numbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
-    """Parsed events of one source partition."""
+    """Parsed events of one partition of an events topic."""
 
     stream: str
     partition: int
@@ -41,7 +41,7 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardBatch:
-    """One shard's part of closed batches, or one record of it (`wire.parts`)."""
+    """One shard's part of a run of closed batches, or one record of that part (`wire.parts`)."""
 
     stream: str
     first: int
@@ -59,7 +59,7 @@ class ShardBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DispatcherState:
-    """How far the dispatcher has come with a stream."""
+    """The dispatcher's progress on a stream."""
 
     stream: str
     number: int
@@ -83,7 +83,7 @@ class DispatcherState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardInsertion:
-    """One shard's part of what a user stored."""
+    """One shard's part of an insertion."""
 
     number: int
     part: int
@@ -96,7 +96,7 @@ class ShardInsertion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardLoad:
-    """One shard's files of a load; labels and folder are the whole load's."""
+    """One shard's files of a bulk load. Labels and folder apply to the whole load."""
 
     number: int
     triples: int
@@ -123,7 +123,7 @@ class DictionaryEntry:
 
 @dataclass(frozen=True, slots=True)
 class StreamDeclaration:
-    """A stream exists from here on. `events_before`, `tuples_before`: how far its topics' partitions went by then."""
+    """Declares a stream. `events_before`, `tuples_before`: end offsets of its topics' partitions at the declaration."""
 
     number: int
     iri: str
@@ -144,13 +144,13 @@ class StreamDeclaration:
 
     @property
     def may_discard(self) -> bool:
-        """Whether it has tuples that are there for queries alone: timing ones that are not retained."""
+        """Whether adaptors may discard tuples: the stream has timing predicates, is not retained and is not derived."""
         return (self.timing_all or bool(self.timing)) and self.retention_ms == 0 and self.publisher is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamWanted:
-    """Predicates of a stream that adaptors must let through."""
+    """Predicates of a stream that adaptors must not discard."""
 
     stream: str
     version: int
@@ -161,7 +161,7 @@ class StreamWanted:
 
 @dataclass(frozen=True, slots=True)
 class StreamEnd:
-    """A derived stream has its last batch."""
+    """The end of a derived stream: it has no further batches."""
 
     stream: str
     declared: int
@@ -169,7 +169,7 @@ class StreamEnd:
 
 @dataclass(frozen=True, slots=True)
 class StreamDrop:
-    """A stream exists no more."""
+    """Drops a stream."""
 
     number: int
     iri: str
@@ -177,7 +177,7 @@ class StreamDrop:
 
 @dataclass(frozen=True, slots=True)
 class QueryRegistration:
-    """A standing query exists from here on."""
+    """Registers a standing query."""
 
     number: int
     name: str
@@ -194,7 +194,7 @@ class QueryRegistration:
 
 @dataclass(frozen=True, slots=True)
 class QueryStop:
-    """A standing query exists no more."""
+    """Stops a standing query."""
 
     number: int
     name: str
@@ -202,7 +202,7 @@ class QueryStop:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A process lives."""
+    """A process is alive."""
 
     service: str
     instance: str
@@ -216,7 +216,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who serves what from now on."""
+    """Assignment of shards and buckets to processes."""
 
     epoch: int
     shards: dict[str, str]
@@ -226,7 +226,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorState:
-    """What a coordinator that takes over must know beside the commands."""
+    """Coordinator state that a new leader needs in addition to the command log."""
 
     epoch: int
     commands: int
@@ -236,14 +236,14 @@ class CoordinatorState:
 
 @dataclass(frozen=True, slots=True)
 class NamedGraph:
-    """Users have stored something in a named graph."""
+    """A user stored triples in this named graph."""
 
     iri: str
 
 
 @dataclass(frozen=True, slots=True)
 class InsertionDone:
-    """An insertion of which the asker may not have heard: the same request again stores nothing."""
+    """A completed insertion. A repeated request with the same id stores nothing."""
 
     number: int
     request: str
@@ -252,7 +252,7 @@ class InsertionDone:
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """Up to where a group's results are committed."""
+    """Committed progress of a query group."""
 
     group: int
     last_ms: int | None
@@ -264,7 +264,7 @@ class GroupProgress:
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Progress of the groups of a bucket."""
+    """Committed progress of the groups of a bucket."""
 
     bucket: int
     epoch: int
