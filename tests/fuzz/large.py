@@ -1,216 +1,97 @@
-"""Large, deep and wide query texts: `PYTHONPATH=libs:tests python -m fuzz.large --count 1000 [--first SEED]`.
+"""Plans large query texts: `PYTHONPATH=libs:tests python -m fuzz.large --count 1000 [--first SEED] [--report FILE]`.
 
-A text is a function of its seed: a shape, and a size that reaches beyond the limits now and then. Each must be read,
-planned and compiled within the time and memory of docs/adr/0059, or be refused with a place.
+Each text of `large_texts` is read, planned and compiled within the time and memory of docs/adr/0059, or refused with a
+position. A worker process plans many texts; for each one it measures the processor time and how far the peak of its
+resident memory lies above the memory in use before. A worker that ends or hangs is replaced, and its text is a fault.
+`--count 1 --first SEED` plans the text of one seed again.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
-import resource
+import contextlib
+import json
+import multiprocessing
+import re
 import sys
 import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import penstock
+from fuzz.large_texts import STREAM, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from multiprocessing.connection import Connection
 
 TIME_S = 2.0
 MEMORY_MB = 512
-STREAM = "urn:x:stream/0"
-PROLOGUE = "PREFIX : <urn:x:>\n"
+REFUSAL_S = 0.5
+"""A text that is refused when its time is over takes a little longer: the clock is read every 64 units of work, and
+the position of the refusal is found in the text."""
+HANG_S = 600.0  # of wall time: the machine may be busy
+TEXTS_OF_A_WORKER = 5_000
+_LIMIT = re.compile(r"\((max_\w+|planning_\w+)\)")
 
 
-class Writer:
-    """Writes one text."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one text.
 
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.left = (
-            int(4 * 1.0004 ** self.rng.uniform(0, 25_000)) if self.rng.random() < 0.25 else self.rng.randint(5, 400)
-        )
-        self.names = self.rng.choice((3, 20, 10**6))
+    shape, size, bytes: of the text. seconds: processor time of the worker. mb: growth of the peak of resident memory.
+    refusal: name of the limit that refused it, "QueryError" for another refusal, empty where the text was planned.
+    fault: what is wrong, empty where nothing is.
+    """
 
-    def text(self) -> str:
-        shape = self.rng.choice(SHAPES)
-        return PROLOGUE + shape(self)
+    seed: int
+    shape: str
+    size: int
+    bytes: int
+    seconds: float = 0.0
+    mb: float = 0.0
+    refusal: str = ""
+    fault: str = ""
 
-    # ---- small things
-    def var(self) -> str:
-        return f"?v{self.rng.randint(0, min(self.names, max(3, 3 * self.left)))}"
 
-    def iri(self) -> str:
-        return self.rng.choice(
-            (":p", f":p{self.rng.randint(0, self.names)}", f"<urn:x:{'y' * self.rng.randint(0, 60)}>")
-        )
+@dataclass
+class Report:
+    """Figures over many texts."""
 
-    def value(self) -> str:
-        return self.rng.choice(
-            (str(self.rng.getrandbits(self.rng.choice((4, 40, 400)))), '"a"@en', "1.5e3", '"x"', self.iri())
-        )
+    tried: int = 0
+    sizes: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: list[Outcome] = field(default_factory=list)
+    slowest: list[Outcome] = field(default_factory=list)
+    largest: list[Outcome] = field(default_factory=list)
+    cpu_s: float = 0.0
 
-    def triple(self) -> str:
-        self.left -= 1
-        return f"{self.var()} {self.rng.choice((self.iri(), self.iri(), self.path(2), self.var()))} {self.rng.choice((self.var(), self.value()))}"
+    def add(self, outcome: Outcome) -> None:
+        self.tried += 1
+        self.cpu_s += outcome.seconds
+        self.sizes[f"< 10^{len(str(outcome.size))}"] += 1
+        self.outcomes[outcome.refusal or "planned"] += 1
+        if outcome.fault:
+            self.faults.append(outcome)
+        self.slowest = sorted([*self.slowest, outcome], key=lambda o: -o.seconds)[:10]
+        self.largest = sorted([*self.largest, outcome], key=lambda o: -o.mb)[:10]
 
-    def path(self, depth: int) -> str:
-        parts = [
-            self.iri() if depth <= 0 or self.rng.random() < 0.7 else self.path(depth - 1)
-            for _ in range(self.rng.randint(1, 3))
-        ]
-        joined = self.rng.choice(("/", "|")).join(parts)
-        return self.rng.choice((f"({joined})", f"({joined})*", f"({joined})+", f"^({joined})", f"({joined})?"))
+    def write(self, path: Path) -> None:
+        figures: dict[str, Any] = {"tried": self.tried, "cpu_s": round(self.cpu_s, 1)}
+        figures |= {"sizes": dict(self.sizes), "outcomes": dict(self.outcomes)}
+        for name in ("faults", "slowest", "largest"):
+            figures[name] = [asdict(outcome) for outcome in getattr(self, name)]
+        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
-    def expression(self, depth: int) -> str:
-        self.left -= 1
-        if depth <= 0 or self.left <= 0 or self.rng.random() < 0.3:
-            return self.rng.choice((self.var(), self.value()))
-        one, two = self.expression(depth - 1), self.expression(depth - 1)
-        return self.rng.choice(
-            (f"({one} + {two})", f"({one} && {two})", f"!({one})", f"({one} = {two})", f"STR({one})", f"({one} IN ({two}, 1))",
-             f"COALESCE({one}, {two})", f"IF({one}, {two}, 1)", f"REGEX(STR({one}), 'a+')", f"EXISTS {{ {self.triple()} }}")
-        )  # fmt: skip
-
-    def block(self, depth: int) -> str:
-        parts = [self.element(depth) for _ in range(self.rng.randint(1, 6)) if self.left > 0]
-        return " ".join(parts or [f"{self.triple()} ."])
-
-    def element(self, depth: int) -> str:
-        if depth <= 0 or self.left <= 0:
-            return f"{self.triple()} ."
-        inner = self.block(depth - 1)
-        return self.rng.choice(
-            (f"{self.triple()} .", f"{self.triple()} .", f"OPTIONAL {{ {inner} }}", f"MINUS {{ {inner} }}",
-             f"{{ {inner} }} UNION {{ {self.block(depth - 1)} }}", f"{{ {inner} }}", f"GRAPH {self.var()} {{ {inner} }}",
-             f"FILTER({self.expression(3)})", f"FILTER NOT EXISTS {{ {inner} }}", f"{{ SELECT * {{ {inner} }} }}",
-             f"BIND({self.expression(2)} AS ?b{self.rng.getrandbits(30)})", f"VALUES {self.var()} {{ {self.value()} UNDEF }}",
-             f"{{ SELECT (COUNT(*) AS ?c{self.rng.getrandbits(30)}) {{ {inner} }} GROUP BY {self.var()} }}")
-        )  # fmt: skip
-
-    def many(self, one: Callable[[], str], between: str) -> str:
-        count, self.left = max(1, self.left), 10**9
-        return between.join(one() for _ in range(count))
-
-    # ---- shapes
-    def mixed(self) -> str:
-        body = []
-        while self.left > 0:
-            body.append(self.element(self.rng.randint(0, 6)))
-        return f"SELECT * {{ {' '.join(body)} }}"
-
-    def standing(self) -> str:
-        body = []
-        while self.left > 0:
-            body.append(self.element(self.rng.randint(0, 4)))
-        return f"REGISTER QUERY q AS SELECT * FROM STREAM <{STREAM}> [RANGE 10s STEP 1s] {{ {' '.join(body)} }}"
-
-    def unions(self) -> str:
-        return f"SELECT * {{ {self.many(lambda: f'{{ {self.triple()} }}', ' UNION ')} }}"
-
-    def triples(self) -> str:
-        return f"SELECT * {{ {self.many(self.triple, ' . ')} }}"
-
-    def optionals(self) -> str:
-        return f"SELECT * {{ ?s ?p ?o {self.many(lambda: f'OPTIONAL {{ {self.triple()} }}', ' ')} }}"
-
-    def filters(self) -> str:
-        return f"SELECT * {{ ?v0 ?p ?v1 {self.many(lambda: f'FILTER({self.expression(2)})', ' ')} }}"
-
-    def exists(self) -> str:
-        return f"SELECT * {{ ?v0 ?p ?v1 {self.many(lambda: f'FILTER EXISTS {{ {self.triple()} }}', ' ')} }}"
-
-    def sequence(self) -> str:
-        return f"SELECT * {{ ?s {self.many(self.iri, self.rng.choice('/|'))} ?o }}"
-
-    def closure(self) -> str:
-        return f"SELECT * {{ ?s ({self.many(self.iri, self.rng.choice('/|'))})* ?o }}"
-
-    def values(self) -> str:
-        return f"SELECT * {{ VALUES ?v0 {{ {self.many(self.value, ' ')} }} ?v0 ?p ?o }}"
-
-    def membership(self) -> str:
-        return f"SELECT * {{ ?s ?p ?v0 FILTER(?v0 IN ({self.many(self.value, ', ')})) }}"
-
-    def disjunction(self) -> str:
-        return f"SELECT * {{ ?s ?p ?v0 FILTER({self.many(lambda: f'?v0 = {self.value()}', ' || ')}) }}"
-
-    def sum(self) -> str:
-        return f"SELECT * {{ ?s ?p ?v0 FILTER({self.many(self.value, ' + ')} > 1) }}"
-
-    def aggregates(self) -> str:
-        count = max(1, self.left)
-        items = " ".join(f"(SUM({self.var()} + {i}) AS ?s{i})" for i in range(count))
-        return f"SELECT {items} {{ ?v0 ?p ?v1 }} GROUP BY ?v0 HAVING(SUM(?v1) > 1)"
-
-    def having(self) -> str:
-        return f"SELECT ?v0 {{ ?v0 ?p ?v1 }} GROUP BY ?v0 HAVING {self.many(lambda: f'(SUM(?v1 + {self.value()}) > 1)', ' ')}"
-
-    def projection(self) -> str:
-        return f"SELECT {self.many(self.var, ' ')} {{ ?v0 ?p ?v1 }} ORDER BY ?v1"
-
-    def order(self) -> str:
-        return f"SELECT * {{ ?v0 ?p ?v1 }} ORDER BY {self.many(lambda: f'DESC({self.expression(2)})', ' ')}"
-
-    def template(self) -> str:
-        return f"CONSTRUCT {{ {self.many(lambda: f'?v0 {self.iri()} {self.value()}', ' . ')} }} {{ ?v0 ?p ?v1 }}"
-
-    def prefixes(self) -> str:
-        count = max(1, self.left)
-        declared = "\n".join(f"PREFIX p{i}: <urn:{'z' * self.rng.choice((1, 50))}{i}>" for i in range(count))
-        return f"{declared} SELECT * {{ ?s p0:a ?o }}"
-
-    def long_prefix(self) -> str:
-        names = " ".join(f"?s l:n{i} ?o{i % 7} ." for i in range(max(1, self.left)))
-        return f"PREFIX l: <urn:{'z' * self.rng.choice((10, 1_000, 1_000_000))}> SELECT * {{ {names} }}"
-
-    def graphs(self) -> str:
-        clauses = self.many(lambda: f"FROM {self.rng.choice(('', 'NAMED '))}{self.iri()}", " ")
-        return f"SELECT * {clauses} {{ {' '.join(f'?s :p{i} ?o{i} .' for i in range(self.rng.randint(1, 60)))} GRAPH ?g {{ ?s ?p ?o }} }}"
-
-    def windows(self) -> str:
-        clauses = " ".join(
-            f"FROM NAMED WINDOW :w{i} ON <{STREAM}> [RANGE {i + 1}s STEP 1s]" for i in range(max(1, self.left))
-        )
-        return f"SELECT * {clauses} {{ WINDOW :w0 {{ ?s ?p ?o }} }}"
-
-    def brackets(self) -> str:
-        open_, close = self.rng.choice((("(", ")"), ("!(", ")"), ("(1 + ", ")"), ("STR(", ")")))
-        return f"SELECT * {{ ?s ?p ?o FILTER({open_ * self.left}?o{close * self.left}) }}"
-
-    def groups(self) -> str:
-        open_ = self.rng.choice(
-            ("{ ", "{ ?s ?p ?o . ", "{ OPTIONAL ", "{ ?a ?b ?c MINUS ", "{ SELECT * ", "{ GRAPH ?g ", "[ :p ")
-        )
-        if open_ == "[ :p ":
-            return f"SELECT * {{ ?s :p {'[ :p ' * self.left}?o{' ]' * self.left} }}"
-        return f"SELECT * {open_ * self.left}{{ ?s ?p ?o }}{' }' * self.left}"
-
-    def list(self) -> str:
-        return f"SELECT * {{ ?s ?p ({self.many(self.value, ' ')}) }}"
-
-    def literal(self) -> str:
-        quote = self.rng.choice(('"', "'''"))
-        return f"SELECT * {{ ?s ?p {quote}{'ab' * self.left * 100}{quote} }}"
-
-    def number(self) -> str:
-        return f"SELECT * {{ ?s ?p {'7' * self.left * 10} . FILTER(?s > 1.{'0' * self.left}e1) }}"
-
-    def insert(self) -> str:
+    def __str__(self) -> str:
+        slowest, largest = self.slowest[0], self.largest[0]
         return (
-            f"INSERT DATA {{ {self.many(lambda: f':s{self.rng.getrandbits(20)} {self.iri()} {self.value()}', ' . ')} }}"
+            f"{self.tried} texts, {len(self.faults)} faults, {self.cpu_s:.0f} s of processor time; "
+            f"slowest {slowest.seconds:.2f} s ({slowest.shape}, seed {slowest.seed}), "
+            f"largest {largest.mb:.0f} MB ({largest.shape}, seed {largest.seed})\n"
+            f"sizes: {dict(sorted(self.sizes.items()))}\noutcomes: {dict(self.outcomes.most_common())}"
         )
-
-
-SHAPES = [
-    Writer.mixed, Writer.mixed, Writer.mixed, Writer.standing, Writer.unions, Writer.triples, Writer.optionals,
-    Writer.filters, Writer.exists, Writer.sequence, Writer.closure, Writer.values, Writer.membership,
-    Writer.disjunction, Writer.sum, Writer.aggregates, Writer.having, Writer.projection, Writer.order, Writer.template,
-    Writer.prefixes, Writer.long_prefix, Writer.graphs, Writer.windows, Writer.brackets, Writer.groups, Writer.list,
-    Writer.literal, Writer.number, Writer.insert,
-]  # fmt: skip
 
 
 def engine() -> Any:
@@ -220,45 +101,131 @@ def engine() -> Any:
     return made
 
 
-def fault(text: str, target: Any) -> tuple[str | None, float]:
-    """Return what is wrong with how a text is planned (None: nothing), and the processor time that it took."""
-    began = time.thread_time()
-    what = None
+class Memory:
+    """Resident memory of this process, from /proc. Its peak starts anew with each `mark`."""
+
+    def mark(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        self._before = self._read("VmRSS")
+
+    def growth_mb(self) -> float:
+        return (self._read("VmHWM") - self._before) / 1024
+
+    @staticmethod
+    def _read(name: str) -> int:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+        raise LookupError(name)
+
+
+def _refusal(text: str, target: Any) -> tuple[str, str]:
+    """Read and plan a text; returns the refusal and the fault, as in Outcome."""
     try:
         if "INSERT DATA" in text:
             penstock.parse(text)
         else:
             target.explain(text)
     except penstock.QueryError as error:
+        limit = _LIMIT.search(str(error))
+        refusal = limit[1] if limit else type(error).__name__
         if error.line < 1 or error.column < 1 or len(str(error)) > 5_000:
-            what = f"an error without a place: {error.line}:{error.column}"
-    except penstock.PenstockError as error:
-        what = f"no QueryError: {type(error).__name__}: {error}"
+            return refusal, f"an error without a position: {error.line}:{error.column}"
+        return refusal, ""
     except Exception as error:  # noqa: BLE001  that is what fuzzing looks for
-        what = f"{type(error).__name__}: {error}"
-    return what, time.thread_time() - began
+        return "", f"{type(error).__name__}: {str(error)[:500]}"
+    return "", ""
 
 
-def peak_mb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+def plan(seed: int, target: Any) -> Outcome:
+    """Plan the text of a seed, and measure."""
+    writer, memory = Writer(seed), Memory()
+    size = writer.left
+    text = writer.text()
+    memory.mark()
+    began = time.process_time()
+    refusal, fault = _refusal(text, target)
+    seconds, mb = time.process_time() - began, memory.growth_mb()
+    if not fault and seconds > TIME_S + bool(refusal) * REFUSAL_S:
+        fault = f"takes {seconds:.2f} s"
+    if not fault and mb > MEMORY_MB:
+        fault = f"takes {mb:.0f} MB"
+    return Outcome(seed, writer.shape.__name__, size, len(text.encode()), seconds, mb, refusal, fault)
 
 
-def run(first: int, count: int, seconds: float | None = None) -> tuple[int, list[str], tuple[float, int]]:
-    """Try texts; returns how many, the faults, and the slowest text (processor seconds, seed)."""
+def _work(end: Connection) -> None:
     penstock.parse("ASK {}")  # the grammar is made once
-    target, faults, slowest = engine(), list[str](), (0.0, -1)
+    with engine() as target:
+        while (seed := end.recv()) is not None:
+            end.send(plan(seed, target))
+
+
+class Worker:
+    """A process that plans texts. `plan` replaces it after many texts, and where it ends or hangs."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._left = 0
+
+    def plan(self, seed: int) -> Outcome:
+        if self._left == 0:
+            self.close()
+            self._start()
+        self._left -= 1
+        try:
+            self._end.send(seed)
+            if self._end.poll(HANG_S):
+                return self._end.recv()  # type: ignore[no-any-return]
+            return self._lost(seed, f"hangs for {HANG_S:.0f} s")
+        except (EOFError, ConnectionError):
+            self._process.join(10)
+            return self._lost(seed, f"the process ended with {self._process.exitcode}")
+
+    def stop(self) -> None:
+        """Kill the process, as a text that takes all memory does."""
+        self._process.kill()
+        self._process.join(10)
+
+    def _start(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._end, theirs = spawn.Pipe()
+        self._process, self._left = spawn.Process(target=_work, args=(theirs,), daemon=True), TEXTS_OF_A_WORKER
+        self._process.start()
+        theirs.close()
+
+    def _lost(self, seed: int, fault: str) -> Outcome:
+        self._process.kill()
+        self._left = 0
+        writer = Writer(seed)
+        return Outcome(seed, writer.shape.__name__, writer.left, 0, fault=fault)
+
+    def close(self) -> None:
+        if self._process is not None:
+            if self._process.is_alive():
+                with contextlib.suppress(ConnectionError):
+                    self._end.send(None)
+                self._process.join(10)
+            self._process.kill()
+            self._end.close()
+            self._process = None
+
+
+def run(first: int, count: int, *, seconds: float | None = None, path: Path | None = None) -> Report:
+    """Plan the texts of `count` seeds, or as many as `seconds` allow; writes the report to `path` now and then."""
+    report, worker = Report(), Worker()
     end = None if seconds is None else time.monotonic() + seconds
-    tried = 0
-    for seed in range(first, first + count):
-        if end is not None and time.monotonic() > end:
-            break
-        what, took = fault(Writer(seed).text(), target)
-        slowest = max(slowest, (took, seed))
-        if what is not None:
-            faults.append(f"seed {seed}: {what}")
-        tried += 1
-    target.close()
-    return tried, faults, slowest
+    try:
+        for seed in range(first, first + count):
+            if end is not None and time.monotonic() > end:
+                break
+            report.add(worker.plan(seed))
+            if path is not None and report.tried % 1000 == 0:
+                report.write(path)
+    finally:
+        worker.close()
+    if path is not None:
+        report.write(path)
+    return report
 
 
 def main() -> int:
@@ -266,14 +233,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=None)
+    parser.add_argument("--report", type=Path, default=None, help="a JSON file, written every 1,000 texts")
     arguments = parser.parse_args()
-    before = peak_mb()
-    tried, faults, slowest = run(arguments.first, arguments.count, arguments.seconds)
-    print("\n".join(faults[:20]))
-    print(
-        f"{tried} texts, {len(faults)} faults, slowest {slowest[0]:.2f} s (seed {slowest[1]}), memory {before} to {peak_mb()} MB"
-    )
-    return min(len(faults), 1)
+    report = run(arguments.first, arguments.count, seconds=arguments.seconds, path=arguments.report)
+    for outcome in report.faults[:20]:
+        print(outcome)
+    print(report)
+    return min(len(report.faults), 1)
 
 
 if __name__ == "__main__":

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 import penstock
 from fuzz import large
+from fuzz.large_texts import STREAM
 from penstock import QueryLimitError
 
 
 def test_large_texts_are_planned_within_their_budget_or_refused() -> None:
-    tried, faults, slowest = large.run(0, 120, seconds=60)
-    assert not faults, "\n".join(faults[:3])
-    assert tried > 20
-    assert slowest[0] < 3 * large.TIME_S  # processor time; the machine may be busy
+    report = large.run(0, 300, seconds=60)
+    assert not report.faults, report.faults[:3]
+    assert report.tried > 50
 
 
 @pytest.mark.long
-@pytest.mark.timeout(7200)
+@pytest.mark.timeout(6 * 3600)
 def test_a_hundred_thousand_large_texts() -> None:
-    before = large.peak_mb()
-    _, faults, slowest = large.run(1 << 20, 100_000, seconds=3600)
-    assert not faults, "\n".join(faults[:3])
-    assert slowest[0] < 2 * large.TIME_S
-    assert large.peak_mb() - before < 2 * large.MEMORY_MB  # what several texts leave in caches comes on top
+    """PENSTOCK_LARGE_TEXTS: how many. The report is written to PENSTOCK_LARGE_REPORT, where that is set."""
+    count, path = int(os.environ.get("PENSTOCK_LARGE_TEXTS", "100000")), os.environ.get("PENSTOCK_LARGE_REPORT")
+    report = large.run(1 << 20, count, path=Path(path) if path else None)
+    print(report)
+    assert not report.faults, report.faults[:3]
+    assert report.tried == count
+
+
+def test_a_worker_that_ends_is_replaced_and_its_text_is_a_fault() -> None:
+    worker = large.Worker()
+    try:
+        assert worker.plan(1).fault == ""
+        worker.stop()
+        lost, after = worker.plan(2), worker.plan(3)
+    finally:
+        worker.close()
+    assert "the process ended" in lost.fault
+    assert lost.seed == 2
+    assert after.fault == ""
+
+
+def test_a_text_that_takes_too_long_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "TIME_S", 0.0)
+    monkeypatch.setattr(large, "REFUSAL_S", 0.0)
+    with large.engine() as target:
+        assert large.plan(1, target).fault.startswith("takes")
+
+
+def test_memory_of_a_text_is_its_peak_over_what_was_in_use() -> None:
+    memory = large.Memory()
+    memory.mark()
+    held = bytearray(b"x") * (64 << 20)
+    del held
+    assert 60 < memory.growth_mb() < 100
 
 
 @pytest.mark.parametrize(
@@ -44,7 +76,7 @@ def test_what_stopped_a_service_is_refused_with_a_place(text: str, limit: str) -
         assert unlimited.max_plan_depth == 1_000
         for verb in (engine.explain, engine.query, engine.register):
             if verb == engine.register:
-                text = text.replace("SELECT *", f"SELECT * FROM NAMED STREAM <{large.STREAM}> [RANGE 1s]", 1)
+                text = text.replace("SELECT *", f"SELECT * FROM NAMED STREAM <{STREAM}> [RANGE 1s]", 1)
             with pytest.raises(QueryLimitError) as caught:
                 verb(text)
             assert limit in caught.value.message or "planning_timeout_s" in caught.value.message

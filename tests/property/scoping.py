@@ -140,8 +140,9 @@ class ScopingMaker(BodyMaker):
         return super().comparison(scope)
 
     def sorted(self, select: P.Select, scope: Scope) -> P.Select:
-        """Sizes that are equal tie, so that what comes behind them decides; their spelling comes last."""
+        """Sizes that are equal tie, so that the next key decides. The spelling of every variable comes last: a path of
+        length zero binds a size to a node's variable too.
+        """
         made = super().sorted(select, scope)
-        sizes = [n for n in select.variables if scope.kinds.get(n) == "size"]
-        last = tuple((P.Call("STR", (P.Var(name),)), False) for name in sizes)
+        last = tuple((P.Call("STR", (P.Var(name),)), False) for name in select.variables)
         return replace(made, order=(*made.order, *last)) if made.order else made
