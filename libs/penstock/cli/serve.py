@@ -46,11 +46,16 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="An origin (scheme://host[:port]) whose web pages may call; * = every one.")
     ] = None,
+    max_connections: Annotated[int, typer.Option(help="Open at a time.", min=1)] = 512,
+    header_s: Annotated[float, typer.Option(help="Seconds until a request's header has arrived.", min=0.1)] = 10.0,
+    body_s: Annotated[float, typer.Option(help="Seconds until a request's body has arrived.", min=0.1)] = 120.0,
+    max_body_mb: Annotated[int, typer.Option(help="MiB of a request's body.", min=1, max=64)] = 64,
 ) -> None:
     """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live answers, a page at /."""
     # Starlette and uvicorn would take a sixth of every command's start.
     from penstock.http.embedded import application  # noqa: PLC0415
     from penstock.http.web_access import Access  # noqa: PLC0415
+    from penstock.http.web_limits import WebLimits  # noqa: PLC0415
     from penstock.http.web_server import WebServer  # noqa: PLC0415
 
     stopping = threading.Event()
@@ -59,7 +64,8 @@ def serve(
     durable = Durability.none if data_dir is None else durability
     with Engine(data_dir=data_dir, shards=shards, durability=durable.value) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
-        server = WebServer(application(engine, access), host, port)
+        limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
+        server = WebServer(application(engine, access), host, port, limits)
         print(f"Penstock at http://{_address(host)}:{server.port}/", flush=True)
         try:
             _keep(engine, stopping, None if durable is Durability.none else checkpoint_s)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING
 
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
 
 from penstock.errors import (
     DataError,
@@ -18,14 +19,13 @@ from penstock.errors import (
     UnavailableError,
     UnknownStreamError,
 )
+from penstock.http.web_limits import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
-MAX_BODY_BYTES = 64 << 20
 _STATUSES: list[tuple[type[Exception], int]] = [
     (QueryError, 400),
     (UnknownStreamError, 404),
@@ -40,7 +40,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the request's body; LimitError beyond a bound."""
+    """Return the request's body; LimitError beyond a bound. The server's own limits and deadlines: `WebLimits`."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -59,6 +59,8 @@ def told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
             return await endpoint(request)
         except (PenstockError, UnicodeDecodeError) as error:
             return _response(error)
+        except ClientDisconnect:  # its body never arrived: the server has refused it, or the client has gone
+            return Response(status_code=400)
 
     return wrapped
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 
 from penstock.errors import StorageError
+from penstock.http.bounded_protocol import Connections
+from penstock.http.web_limits import WebLimits
 
 if TYPE_CHECKING:
+    import asyncio
+
     from starlette.applications import Starlette
 
 _START_S = 10.0
@@ -19,11 +23,19 @@ _STOP_S = 5.0
 
 
 class WebServer:
-    """The server, in a thread of its own. `port` is the one it got."""
+    """The server, in a thread of its own. `port` is the one it got; `connections`: the limits and what they count."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    def __init__(self, app: Starlette, host: str, port: int, limits: WebLimits | None = None) -> None:
+        self.connections = Connections(limits or WebLimits())
         config = uvicorn.Config(
-            app, host=host, port=port, log_config=None, lifespan="off", timeout_graceful_shutdown=int(_FINISH_S)
+            app,
+            host=host,
+            port=port,
+            http=cast("type[asyncio.Protocol]", self.connections.protocol),
+            ws="none",
+            log_config=None,
+            lifespan="off",
+            timeout_graceful_shutdown=int(_FINISH_S),
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)

@@ -105,7 +105,7 @@ def _serve(
     try:
         core = open_core(context)
         app = application(health, metrics, context.observe, context.routes, settings.access().middleware())
-        web = WebServer(app, settings.http_host, settings.http_port)
+        web = WebServer(app, settings.http_host, settings.http_port, settings.web_limits())
         logger.info("started", http_port=web.port)
         for listener in context.listening:
             listener(settings.http_url(web.port))

@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from penstock.errors import PenstockError
 from penstock.http.web_access import Access
+from penstock.http.web_limits import WebLimits
 
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"
@@ -48,6 +49,10 @@ class ServiceSettings(BaseSettings):
     http_port: int = Field(0, ge=0, le=65_535, description="0 = any free port, told in the log")
     http_allow_hosts: str = Field("", description="names, by comma, that a Host header may have; none = every name")
     http_allow_origins: str = Field("", description="origins, by comma, whose web pages may call this service")
+    http_max_connections: int = Field(512, ge=1, le=65_536, description="open at a time (`max_connections`)")
+    http_header_s: float = Field(10.0, gt=0, description="until the header of a request has arrived (`header_s`)")
+    http_body_s: float = Field(120.0, gt=0, description="until the body of a request has arrived (`body_s`)")
+    http_max_body_mb: int = Field(64, ge=1, le=64, description="MiB of a request's body (`max_body_bytes`)")
     advertised_host: str | None = Field(None, description="what others call this host; none = as it is listened on")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "text"] = "json"
@@ -78,6 +83,15 @@ class ServiceSettings(BaseSettings):
     def access(self) -> Access:
         """Return which browsers' requests are answered."""
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
+
+    def web_limits(self) -> WebLimits:
+        """Return what the web server accepts."""
+        return WebLimits(
+            self.http_max_connections,
+            self.http_header_s,
+            self.http_body_s,
+            max_body_bytes=self.http_max_body_mb << 20,
+        )
 
     def kafka_properties(self) -> dict[str, str]:
         """Return what passes through to librdkafka: the file's table, then the environment."""
