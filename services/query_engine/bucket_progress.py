@@ -17,7 +17,7 @@ from penstock.engine.standing.stream_operator import Predecessor, Rows
 from penstock.engine.windows.slice_release import held_from
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.rdf.terms import BLANK
-from penstock.wire import GroupProgress
+from penstock.replication.progress_log import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from penstock.engine.standing.groups import Group
 
 
-def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupProgress:
+def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupState:
     """Return the state of a group that has fired everything up to `last_ms` (None: nothing yet)."""
     counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
-    return GroupProgress(
+    return GroupState(
         number,
         last_ms,
         needs_of(group),
@@ -61,7 +61,7 @@ def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:
     return {"members": [names[n - 1] for n in rows.member.tolist()], "columns": [decode(c) for c in rows.columns]}
 
 
-def restore_counted(cohort: Cohort, saved: GroupProgress) -> None:
+def restore_counted(cohort: Cohort, saved: GroupState) -> None:
     """Bring a cohort of count windows to where it was, then to what its streams have closed since."""
     trigger = cohort.trigger
     if not isinstance(trigger, CountTrigger):
@@ -79,7 +79,7 @@ def catch_up_counted(cohort: Cohort) -> None:
                 cohort.trigger.closed(stream)
 
 
-def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupProgress, dictionary: native.Dictionary) -> None:
+def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionary: native.Dictionary) -> None:
     """Give each cohort the answers that its members had at the last committed instant."""
     if saved.predecessor is None:
         return
@@ -93,7 +93,7 @@ def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupProgress, dictio
         cohort.predecessor = Predecessor(Membership(cohort), every.take(np.argsort(member, kind="stable")))
 
 
-def terms_of(saved: GroupProgress) -> Iterator[TermTuple]:
+def terms_of(saved: GroupState) -> Iterator[TermTuple]:
     """Yield the terms that `restore_predecessors` is going to need: the cluster may know them."""
     for part in json.loads(saved.predecessor) if saved.predecessor is not None else ():
         for column in part["columns"]:

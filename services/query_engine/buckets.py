@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.query.ir import ContinuousQuery
+from penstock.replication.progress_log import BucketState
 from penstock.replication.status_topic import standing_record
 from penstock.services.query_engine.bucket_progress import (
     catch_up_counted,
@@ -20,7 +21,6 @@ from penstock.services.query_engine.bucket_progress import (
     restore_predecessors,
 )
 from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
-from penstock.wire import BucketProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,13 +48,13 @@ class Bucket:
     queries come in once it has applied the step `waits_for` of the spine.
     """
 
-    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketProgress | None, era: int) -> None:
+    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketState | None, era: int) -> None:
         self.number = number
         self.era = era
         self.epoch = 1 if saved is None else saved.epoch + 1
         self.writer = writer
         self.saved = saved
-        self.said = saved or BucketProgress(number, self.epoch, (), 0)  # the last commit
+        self.said = saved or BucketState(number, self.epoch, 0)  # the last commit
         self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
@@ -211,7 +211,7 @@ class Bucket:
             self.pending += self.ending[0].records(topics, dictionary, terms)
             del self.ending[0]
 
-    def progress(self, runtime: Runtime, step: int) -> BucketProgress:
+    def progress(self, runtime: Runtime, step: int) -> BucketState:
         """Return the progress of all groups, those that have fired since the last commit anew."""
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
@@ -220,4 +220,4 @@ class Bucket:
             self.committed[number] = (
                 progress if derived_sink is None else replace(progress, published=derived_sink.save())
             )
-        return BucketProgress(self.number, self.epoch, tuple(self.committed.values()), step)
+        return BucketState(self.number, self.epoch, step, tuple(self.committed.values()))

@@ -16,11 +16,12 @@ from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.errors import UnavailableError
 from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
 from penstock.quarantine import InternalRecords
-from penstock.quarantine.kinds import PROGRESS, SHARDS
+from penstock.quarantine.kinds import SHARDS
 from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.heartbeats import HeartbeatSender
 from penstock.replication.history import INSERTIONS
 from penstock.replication.placement_view import PlacementView
+from penstock.replication.progress_log import ProgressView, ProgressWriter
 from penstock.replication.retention import Commitments
 from penstock.services.query_engine.bucket_progress import terms_of
 from penstock.services.query_engine.buckets import Bucket
@@ -28,10 +29,10 @@ from penstock.services.query_engine.catch_up import CatchUp
 from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.term_ids.cluster_terms import ClusterCore, asking, constants_of
-from penstock.wire import QueryRegistration, QueryStop, ShardLoad, encode
+from penstock.wire import QueryRegistration, QueryStop, ShardLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.standing.cohorts import Cohort
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.replica import EngineReplica, Registration
     from penstock.replication.sequencer import SequencedRecord, Step
-    from penstock.wire import BucketProgress, GroupProgress
+    from penstock.wire import GroupProgress
 
 _POLL = 256  # records of the log taken at once
 _COMMIT_AT = 2_000  # results that wait before they are committed in between
@@ -61,7 +62,7 @@ class _Opening:
     writer: TransactionalWriter
     reader: Reader
     epoch: int
-    last: BucketProgress | None = None
+    view: ProgressView
 
 
 class QueryEngine:
@@ -107,6 +108,7 @@ class QueryEngine:
         self.graph = store if isinstance(store, StoresGraph) else None  # where stores have the stored graph
         self._heartbeat_sender = HeartbeatSender(log, topics, clock, "query-engine", instance)
         self._opening: dict[int, _Opening] = {}
+        self._progress: dict[int, ProgressWriter] = {}  # of the buckets
         self._eras = count(1)
         self.last_error: str | None = None  # why the last step came to nothing
         self.leaving = False
@@ -218,18 +220,21 @@ class QueryEngine:
         """Fence whoever had the bucket; from now on nobody else writes to its progress topic, so it has an end."""
         writer = self._log.transactional(f"{self.topics.names.prefix}.bucket.{number}")
         reader = self._log.reader({Partition(self.topics.progress, number): START})
-        self._opening[number] = _Opening(writer, reader, self._placement.epoch)
+        view = ProgressView(self._records, states=True)
+        self._opening[number] = _Opening(writer, reader, self._placement.epoch, view)
 
     def _opened(self) -> bool:
         """Take in the buckets whose progress has been read to its end."""
         for number, opening in list(self._opening.items()):
             for message in opening.reader.poll(_POLL):
-                opening.last = self._records.read(message, PROGRESS) or opening.last
+                opening.view.feed(message)
             if not opening.reader.caught_up():
                 continue
             del self._opening[number]
             opening.reader.close()
-            bucket = self.buckets[number] = Bucket(number, opening.writer, opening.last, next(self._eras))
+            saved = opening.view.whole()
+            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
+            self._progress[number] = ProgressWriter(self.topics.progress, number, opening.view.parts())
             bucket.opened = opening.epoch
             core = self.replica.runtime.core
             core.attempt = max(core.attempt, bucket.epoch)
@@ -465,9 +470,9 @@ class QueryEngine:
                 continue
             bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
-            record = Record(self.topics.progress, encode(progress), str(number).encode(), number)
+            records = self._progress[number].records(progress, bucket.fired)
             try:
-                if not self._write(bucket, record):
+                if not self._write(bucket, records):
                     self._let_go(number)  # what was not committed is evaluated again once it is open again
                     continue
             except FencedError:
@@ -476,18 +481,19 @@ class QueryEngine:
                 continue
             self.told.committed(bucket.pending)
             self.sinks.committed(bucket.pending)
+            self._progress[number].committed()
             bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._note(number, bucket.committed, progress.step)
 
-    def _write(self, bucket: Bucket, progress: Record) -> bool:
+    def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
         """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
         the writer.
         """
         while True:
             bucket.tell_errors(self.topics.names, self.sinks)
             try:
-                bucket.writer.commit([*bucket.pending, progress])
+                bucket.writer.commit([*bucket.pending, *progress])
             except RecordRefusedError as error:
                 if not self.sinks.refuse(error, bucket.pending):
                     raise
@@ -510,7 +516,7 @@ class QueryEngine:
             return False
         self._confirmed_ms = now_ms
         for number, bucket in list(self.buckets.items()):
-            record = Record(self.topics.progress, encode(bucket.said), str(number).encode(), number)
+            record = self._progress[number].confirmation(bucket.said)
             try:
                 bucket.writer.commit([record])
             except FencedError:
@@ -528,7 +534,7 @@ class QueryEngine:
             self._hold_back()
         return learnt
 
-    def _note(self, number: int, committed: dict[int, GroupProgress], step: int) -> None:
+    def _note(self, number: int, committed: Mapping[int, GroupProgress], step: int) -> None:
         self._commitments.note(number, committed, step)
         self._hold_back()
 

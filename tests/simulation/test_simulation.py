@@ -13,7 +13,6 @@ from simulation.planted import (
     ForgetfulAdaptor,
     ForgetfulDispatcher,
     ForgetfulEngine,
-    HastyEngine,
     HastyForking,
     HastyVersions,
     ReboundDispatcher,
@@ -192,11 +191,6 @@ def test_a_dispatcher_that_takes_a_dropped_streams_events_in_again_is_found():
 def test_a_fork_that_goes_on_without_a_stores_part_is_found(monkeypatch):
     monkeypatch.setattr("simulation.stores.SimulatedForking", HastyForking)
     assert any(_fails(seed, {"forks": True}) for seed in range(1, 12))
-
-
-def test_an_engine_that_commits_half_a_pass_is_found():
-    """One query of a pass waits for a store; another has counted on, and its result is not among those committed."""
-    assert _fails(292, {"stores": True, "engine": HastyEngine})
 
 
 def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):

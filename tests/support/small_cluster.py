@@ -69,12 +69,12 @@ class SmallCluster:
     def start_dispatcher(self) -> Dispatcher:
         return Dispatcher(self.log, self.topics.names, self.topics.shards, self.clock, self.topics.names.adaptor_group)
 
-    def start_engine(self, name: str) -> QueryEngine:
+    def start_engine(self, name: str, kind: type[QueryEngine] = QueryEngine) -> QueryEngine:
         rng = random.Random(0)
         links = None if self.reads is None else self._links(name)
         limits, now_ms = Limits(), self.clock.now_ms
         factory = ReplicaFactory(None, self.terms, self.topics.shards, limits, now_ms, rng, links, patience_s=0.0)
-        engine = QueryEngine(self.log, self.topics, name, *factory.make(), self.clock)
+        engine = kind(self.log, self.topics, name, *factory.make(), self.clock)
         self.engines[name] = engine
         return engine
 

@@ -32,7 +32,7 @@ CONTROL: Final = (
     wire.InsertionDone,
     wire.NamedGraph,
 )
-PROGRESS: Final = (wire.BucketProgress,)
+PROGRESS: Final = (wire.BucketProgress, wire.GroupProgress, wire.ProgressPart)
 DISPATCHER: Final = (wire.DispatcherState,)
 HEARTBEATS: Final = (wire.Heartbeat,)
 

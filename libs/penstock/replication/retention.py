@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
-from penstock.quarantine.kinds import PROGRESS
 from penstock.replication.history import NOTHING
+from penstock.replication.progress_log import ProgressView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from penstock.log import Log
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.replica import Replica, W
     from penstock.replication.sequencer import Step
-    from penstock.wire import BucketProgress, GroupProgress
+    from penstock.wire import GroupProgress
 
 _POLL = 256
 
@@ -46,10 +46,9 @@ class Commitments:
         self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
         self._committed: dict[int, dict[int, GroupProgress]] = {}
         self._steps: dict[int, int] = {}  # of the last commits
-        self._records = InternalRecords(log, topics.names)
-        self._passed: dict[
-            int, BucketProgress
-        ] = {}  # last records of own buckets: they may be another engine's already
+        records = InternalRecords(log, topics.names)
+        self._views = {i: ProgressView(records) for i in range(topics.buckets)}
+        self._passed: set[int] = set()  # own buckets with a transaction read: another engine may have them by now
 
     def close(self) -> None:
         """Let go."""
@@ -59,9 +58,9 @@ class Commitments:
         """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
         learnt = False
         for message in self._reader.poll(_POLL):
-            if (record := self._records.read(message, PROGRESS)) is None:
+            if not self._views[message.partition].feed(message):
                 continue
-            self._passed[message.partition] = record
+            self._passed.add(message.partition)
             if message.partition not in own:
                 self.let_go(message.partition)
                 learnt = True
@@ -69,11 +68,11 @@ class Commitments:
 
     def let_go(self, bucket: int) -> None:
         """Take in what was read last of a bucket that is not this process's any more: whoever has it may be done."""
-        progress = self._passed.pop(bucket, None)
-        if progress is not None:
-            self.note(bucket, {p.group: p for p in progress.groups}, progress.step)
+        if bucket in self._passed:
+            self._passed.discard(bucket)
+            self.note(bucket, self._views[bucket].groups, self._views[bucket].step)
 
-    def note(self, bucket: int, committed: dict[int, GroupProgress], step: int) -> None:
+    def note(self, bucket: int, committed: Mapping[int, GroupProgress], step: int) -> None:
         """Note what a bucket has committed, and at which step."""
         self._committed[bucket] = dict(committed)
         self._steps[bucket] = step

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import fastavro
 import numpy as np
@@ -18,9 +18,6 @@ import numpy as np
 from penstock.errors import DataError
 from penstock.wire import records
 from penstock.wire.library import library
-
-if TYPE_CHECKING:
-    from penstock.wire.library import Library
 
 _MARKER = b"\xc3\x01"
 _HEAD = len(_MARKER) + 8
@@ -45,6 +42,8 @@ _CLASSES: dict[str, type] = {
         records.NamedGraph,
         records.InsertionDone,
         records.BucketProgress,
+        records.GroupProgress,
+        records.ProgressPart,
     )
 }
 Wire: TypeAlias = (
@@ -66,6 +65,8 @@ Wire: TypeAlias = (
     | records.NamedGraph
     | records.InsertionDone
     | records.BucketProgress
+    | records.GroupProgress
+    | records.ProgressPart
 )
 
 
@@ -74,9 +75,9 @@ class WireError(DataError):
 
 
 def encode(record: Wire) -> bytes:
-    """Return the record's bytes, written with the current schema."""
+    """Return the record's bytes."""
     cls: type = type(record)
-    schema = library().current[cls.__name__]
+    schema = library().by_name[cls.__name__]
     columns = schema.columns
     body: dict[str, Any] = {name: _plain(getattr(record, name)) for name in _field_names(cls) if name not in columns}
     for name, dtype in columns.items():
@@ -92,27 +93,22 @@ def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls))
 
 
-def decode(data: bytes, known: Library | None = None) -> Wire:
-    """Return the record that the bytes encode, written with any known schema. WireError if they are not such
-    a record.
-    """
-    known = known or library()
-    writer = known.by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
-    if writer is None:
+def decode(data: bytes) -> Wire:
+    """Return the record that the bytes encode; WireError if they are not a record of a known schema."""
+    schema = library().by_print.get(data[len(_MARKER) : _HEAD]) if data[: len(_MARKER)] == _MARKER else None
+    if schema is None:
         raise WireError(f"{len(data)} bytes are not a record of a known schema (they start with {data[:_HEAD].hex()})")
-    reader = known.current[writer.name]
     body = io.BytesIO(data)
     body.seek(_HEAD)
     try:
-        found = fastavro.schemaless_reader(body, writer.parsed, reader.parsed)
+        found = fastavro.schemaless_reader(body, schema.parsed, None)
         assert isinstance(found, dict)
-        # A column unknown to the writer has the schema's default, which Avro returns as text: the empty string.
-        columns = {name: np.frombuffer(found[name] or b"", dtype) for name, dtype in reader.columns.items()}
+        columns = {name: np.frombuffer(found[name], dtype) for name, dtype in schema.columns.items()}
     except (EOFError, ValueError, IndexError, OverflowError, MemoryError, TypeError) as error:
-        raise WireError(f"a damaged {writer.name}: {error!r}") from error
+        raise WireError(f"a damaged {schema.name}: {error!r}") from error
     if body.tell() != len(data):
-        raise WireError(f"{len(data) - body.tell()} bytes after the end of a {writer.name}")
-    made = _made(_CLASSES[writer.name], found | columns)
+        raise WireError(f"{len(data) - body.tell()} bytes after the end of a {schema.name}")
+    made = _made(_CLASSES[schema.name], found | columns)
     _check_columns(made)
     return made
 
@@ -134,17 +130,11 @@ def _check_columns(record: Wire) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a field's value as fastavro expects it: nested records as dicts."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, records.GroupProgress):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    return value
+    """Return a field's value as fastavro expects it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _made(cls: type, found: dict[str, Any]) -> Wire:
     """Create a record of a class from the fields that fastavro read."""
-    if cls is records.BucketProgress:
-        found["groups"] = [records.GroupProgress(**group) for group in found["groups"]]
     made: Wire = cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in found.items()})
     return made

@@ -1,4 +1,4 @@
-"""The schemas: today's, one file a record, and every older one that records in some log may still be written with."""
+"""The schemas of the log's records, one file each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS: dict[str, np.dtype[Any]] = {"u64": np.dtype("<u8"), "i64": np.dtype("<
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A version of a record's schema. `columns` are the byte fields that contain arrays of numbers."""
+    """A record's schema. `columns` are the byte fields that contain arrays of numbers."""
 
     name: str
     print: bytes
@@ -37,12 +37,11 @@ class Schema:
 
 
 class Library:
-    """Schemas by record name (today's), and by fingerprint (all)."""
+    """Schemas by record name, and by fingerprint."""
 
     def __init__(self, folder: Path) -> None:
-        self.current = {schema.name: schema for schema in map(_read, sorted(folder.glob("*.avsc")))}
-        self.by_print = {schema.print: schema for schema in map(_read, sorted(folder.glob("history/*.avsc")))}
-        self.by_print |= {schema.print: schema for schema in self.current.values()}
+        self.by_name = {schema.name: schema for schema in map(_read, sorted(folder.glob("*.avsc")))}
+        self.by_print = {schema.print: schema for schema in self.by_name.values()}
 
 
 @cache

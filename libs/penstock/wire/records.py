@@ -257,16 +257,22 @@ class GroupProgress:
     group: int
     last_ms: int | None
     needs: dict[str, int]
-    counted: str | None = None
-    predecessor: str | None = None
-    published: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPart:
+    """A part of a group's state."""
+
+    group: int
+    part: int
+    parts: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class BucketProgress:
-    """Committed progress of the groups of a bucket."""
+    """How far a bucket's engine has committed."""
 
     bucket: int
     epoch: int
-    groups: tuple[GroupProgress, ...]
-    step: int = 0
+    step: int

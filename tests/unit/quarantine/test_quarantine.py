@@ -57,7 +57,7 @@ def topics(cluster: SmallCluster) -> dict[str, tuple[str, bytes | None]]:
         "shards": (names.shards, None),
         "dictionary": (names.dictionary, b"a key"),
         "control": (names.control, b"state"),
-        "progress": (cluster.topics.progress, b"0"),
+        "progress": (cluster.topics.progress, b"bucket"),
         "dispatcher": (names.dispatcher, b"topics s"),
     }
 

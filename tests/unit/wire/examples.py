@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 
 from penstock import wire
@@ -31,15 +28,7 @@ EXAMPLES: tuple = (
     wire.CoordinatorState(9, 12, 3, {"penstock.queries": 17}),
     wire.NamedGraph("http://x/g"),
     wire.InsertionDone(7, "f1c5", 2),
-    wire.BucketProgress(1, 9, (wire.GroupProgress(3, 4000, {"http://x/posts": 1000}, None, "[]"),)),
+    wire.ProgressPart(3, 1, 2, b"\x00\xff"),
+    wire.BucketProgress(1, 9, 12),
+    wire.GroupProgress(3, 4000, {"http://x/posts": 1000}),
 )
-
-
-def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for example in EXAMPLES:
-        (folder / f"{type(example).__name__}.avro").write_bytes(wire.encode(example))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

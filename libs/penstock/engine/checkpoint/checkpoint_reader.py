@@ -57,7 +57,7 @@ class _Reader:
         runtime, state = self._runtime, self._state
         core = runtime.core
         core.attempt = state["attempt"]
-        core.last_load = state.get("last_load", "")
+        core.last_load = state["last_load"]
         core.dictionary.set_tick(max(core.dictionary.tick(), state["tick"]))
         core.dictionary.reserve_blanks(state["blanks"])
         for saved in state["streams"]:
