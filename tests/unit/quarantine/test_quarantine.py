@@ -130,11 +130,11 @@ def test_the_command_is_idempotent_and_lists_what_it_has_done():
     log, names = garbage()
     assert run(log, names, None, show=True) == ["no record is in quarantine"]
     first = run(log, names, "penstock.shards:1:1", show=False)
-    assert first[0].startswith("penstock.shards:1:1 is in quarantine: 9 bytes that are no record")
+    assert first[0].startswith("penstock.shards:1:1 is in quarantine: 9 bytes are not a record")
     assert run(log, names, "penstock.shards:1:1", show=False) == ["penstock.shards:1:1 is in quarantine already"]
     assert len(log.reader({Partition(names.dead_letter): START}).poll()) == 1
     [shown] = run(log, names, None, show=True)
-    assert shown.startswith("penstock.shards:1:1  9 bytes  9 bytes that are no record")
+    assert shown.startswith("penstock.shards:1:1  9 bytes  9 bytes are not a record")
 
 
 @pytest.mark.parametrize(
