@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.harness import Finding
-    from penstock.query.planning.placement import Execution
+    from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
 
 COMMAND = "python -m benchmarks nodes"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log import Message
-    from penstock.query.planning.placement import Execution
+    from penstock.query.planning.cost.placement import Execution
 
 SECRET = b"a secret of sixteen bytes"
 

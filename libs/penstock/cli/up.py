@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from penstock.query.planning.placement import Execution
+    from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
 
 __all__ = ["AdaptorKind", "LocalCluster", "Supervised"]

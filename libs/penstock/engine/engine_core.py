@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.node.stream import RemoteStream
     from penstock.query.algebra.tree import Literal
     from penstock.query.planner import PhysicalPlan
-    from penstock.query.planning.placement import Placement
+    from penstock.query.planning.cost.placement import Placement
     from penstock.remote.fork_join import Forking
 
 

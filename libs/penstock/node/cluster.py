@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.errors import DataError, DataPlaneError, LimitError, PenstockError, StorageError
 from penstock.node.journal import Journal
 from penstock.node.stream import RemoteStream
-from penstock.query.planning.placement import Placement
+from penstock.query.planning.cost.placement import Placement
 from penstock.remote import PlaneLimits, connect
 from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
 from penstock.remote.fork_join import Forking
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.node.stream import StreamSettings
-    from penstock.query.planning.placement import Execution
+    from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
     from penstock.remote.control_connection import Columns
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from penstock.query.algebra.tree import Iri, Literal
-    from penstock.query.planning.placement import Placement
+    from penstock.query.planning.cost.placement import Placement
 
 STORED_GRAPH = "urn:x-penstock:stored"
 """The stored default graph, under a name (docs/semantics.md §4)."""

@@ -29,7 +29,9 @@ from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
 from penstock.query.planning.expression_specs import term_spec
 from penstock.query.planning.joins import join
 from penstock.query.planning.narrowing import narrowed
-from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
+from penstock.query.planning.pattern_plans import compile_pattern
+from penstock.query.planning.plan_context import PlanContext
+from penstock.query.planning.relations import Relation, Scope, Spec
 from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.templates import Template
 
@@ -118,6 +120,7 @@ def _planned(
         hidden=hidden,
         member=MEMBER if grouped else None,
         budget=budget,
+        compile=compile_pattern,
     )
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import DataPlaneError, PenstockError
-from penstock.query.planning import placement as planning
+from penstock.query.planning.cost import placement as planning
 from penstock.remote import PlaneLimits, connect
 from penstock.remote.control_connection import Address, Connection, ControlError, lease_end
 from penstock.remote.fork_join import Forking

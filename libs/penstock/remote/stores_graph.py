@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.declaration import Declaration
-    from penstock.query.planning.placement import Placement
+    from penstock.query.planning.cost.placement import Placement
     from penstock.remote.fork_join import Forking
     from penstock.remote.store_links import StoreLinks
     from penstock.term_ids.cluster_terms import TermCache

@@ -10,9 +10,9 @@ from penstock.query.algebra.tree import Project, Variable
 from penstock.query.datasets import Part
 from penstock.query.ir import ContinuousQuery, Form, TimeRange, WindowClause
 from penstock.query.planner import plan
+from penstock.query.planning.cost.placement import MOST_ROWS, Placement, Step
 from penstock.query.planning.forks import _ends as ends_of
-from penstock.query.planning.placement import MOST_ROWS, Placement, Step
-from penstock.query.planning.plan_context import Scope
+from penstock.query.planning.relations import Scope
 from unit.query.planning_support import EX, MadeUpCatalogue, bgp, operators, pipeline
 
 ONE = (Step(1.0, 1.0),)

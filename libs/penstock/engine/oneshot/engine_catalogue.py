@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.query.algebra.tree import Iri, Literal
     from penstock.query.budget import PlanningLimits
     from penstock.query.ir import ContinuousQuery
-    from penstock.query.planning.placement import Placement
+    from penstock.query.planning.cost.placement import Placement
     from penstock.query.templates import Constant
 
 T = TypeVar("T")

@@ -6,22 +6,23 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from penstock.query.algebra.graph_use import binds_graph
 from penstock.query.algebra.scope import binding_variables
 from penstock.query.algebra.tree import Call, Node, Variable
 from penstock.query.algebra.walk import rename
-from penstock.query.planning import joins
-from penstock.query.planning.graph_use import binds_graph
-from penstock.query.planning.plan_context import PlanContext, Relation, Scope
+from penstock.query.planning.joins import concatenate, graphs, join, tested
+from penstock.query.planning.relations import Relation, Scope
 from penstock.query.planning.substitution import Substitution, compatible, joinable, with_own_graph_names
 
 if TYPE_CHECKING:
     from penstock.query.algebra.scope import Names
+    from penstock.query.planning.plan_context import PlanContext
 
 MAX_EXISTS_OPTIONALS = 6
 """Variables of one EXISTS that may be unbound in its rows and make another plan where they are: 2^6 plans."""
 
 
-def exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
+def plan_exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
     """Plan `pattern` for each of `rows`; returns what yields the rows' numbers, and the slot of the number."""
     row = context.fresh("row")
     unsure = binding_variables(pattern) & rows.maybe
@@ -37,7 +38,7 @@ def exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) ->
     for bound in product((True, False), repeat=len(apart)):
         case = frozenset(name for name, is_bound in zip(apart, bound, strict=True) if is_bound)
         cases.append(_rows_with(context, pattern, rows, scope, row, case, frozenset(apart) - case))
-    return joins.concatenate(context, cases), row
+    return concatenate(context, cases), row
 
 
 def _rows_with(
@@ -50,7 +51,7 @@ def _rows_with(
     outer = context.outer(rows)
     outer = Relation(outer.node, given.certain, given.maybe, outer.rows)
     for test in tests:
-        outer = joins.filtered(context, test, outer, scope)
+        outer = tested(context, test, outer)
     free = {name: f"{name}#free{context.slots}" for name in sorted(unbound)}
     unsure = binding_variables(pattern) & rows.maybe - bound - unbound
     return _one_case(context, rename(pattern, free), outer, unsure, given, scope)
@@ -67,11 +68,11 @@ def _one_case(
     context.substitution = replace(given, maybe=given.maybe - own.keys())
     try:
         if scope.variable is not None and scope.variable not in outer.names and not binds_graph(pattern):
-            outer = joins.graphs(context, outer, scope)
+            outer = graphs(context, outer, scope)
         pattern = with_own_graph_names(rename(pattern, own), context.substituted, context.numbers)
-        inner = joins.join(context, pattern, outer, scope)
+        inner = join(context, pattern, outer, scope)
         for name, inside in own.items():
-            inner = joins.filtered(context, compatible(Variable(name), Variable(inside)), inner, scope)
+            inner = tested(context, compatible(Variable(name), Variable(inside)), inner)
         return inner
     finally:
         context.substitution = before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra.tree import (
+    AggregateCall,
     Alternative,
     BlankNode,
     Call,
@@ -27,7 +28,8 @@ from penstock.query.algebra.tree import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.query.planning.plan_context import PlanContext, Spec
+    from penstock.query.planning.plan_context import PlanContext
+    from penstock.query.planning.relations import Spec
 
 _SHOWN = 200  # characters of a term
 
@@ -104,3 +106,14 @@ def render_term(term: Term) -> str:
 
 def _clipped(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def render_expression(expr: Expr) -> str:
+    """An expression as EXPLAIN shows it."""
+    if isinstance(expr, Exists):
+        return "not exists {…}" if expr.negated else "exists {…}"
+    if isinstance(expr, Call):
+        return f"{expr.name}({', '.join(map(render_expression, expr.args))})"
+    if isinstance(expr, AggregateCall):
+        return f"{expr.name}(…)"
+    return render_term(expr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.query.algebra.graph_use import binds_graph
 from penstock.query.algebra.scope import all_variables, certain, expression_variables, pattern_variables, visible
 from penstock.query.algebra.tree import (
     Bgp,
@@ -19,8 +20,7 @@ from penstock.query.algebra.tree import (
     Triple,
     WindowGraph,
 )
-from penstock.query.planning.graph_use import binds_graph
-from penstock.query.planning.plan_context import Scope
+from penstock.query.planning.relations import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,35 +6,16 @@ Steps that follow one another and look up the same variable are one fork: their 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.algebra.tree import Iri, Term, Triple, Variable
-from penstock.query.planning.placement import Step
+from penstock.query.planning.cost.placement import Step
+from penstock.query.planning.relations import Chain, Scan
 
 if TYPE_CHECKING:
-    from penstock.query.planning.placement import Placement
-    from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """One scan as the plan writes it (without its input), what it binds, and how many rows come out of it."""
-
-    members: dict[str, Any]
-    label: str
-    uses: frozenset[str]
-    binds: frozenset[str]
-    rows: float
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Scans that look up `key`, over the rows of `left`."""
-
-    left: Relation
-    key: str
-    scans: tuple[Scan, ...]
+    from penstock.query.planning.cost.placement import Placement
+    from penstock.query.planning.plan_context import PlanContext
+    from penstock.query.planning.relations import Relation, Scope, Spec
 
 
 def scan_node(

@@ -21,11 +21,13 @@ from penstock.query.algebra.tree import (
     Slice,
     Variable,
 )
-from penstock.query.planning import joins
-from penstock.query.planning.plan_context import PlanContext, Relation, Scope, Spec
+from penstock.query.planning.conditions import expression, extend
+from penstock.query.planning.joins import join, start
+from penstock.query.planning.relations import Relation, Scope, Spec
 
 if TYPE_CHECKING:
     from penstock.query.algebra.tree import AggregateCall
+    from penstock.query.planning.plan_context import PlanContext
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _OF_NOTHING = {
@@ -73,7 +75,7 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
 
 
 def _inner(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    return joins.join(context, node, left, scope)
+    return join(context, node, left, scope)
 
 
 def _hidden(context: PlanContext, scope: Scope) -> list[str]:
@@ -109,7 +111,7 @@ def _wrap(context: PlanContext, op: str, inner: Relation) -> Relation:
 
 
 def _order(context: PlanContext, node: OrderBy, inner: Relation, scope: Scope) -> Relation:
-    keys = [{"expr": joins.expression(context, key.expr, inner, scope), "desc": key.descending} for key in node.keys]
+    keys = [{"expr": expression(context, key.expr, inner, scope), "desc": key.descending} for key in node.keys]
     spec = context.node(
         "order", f"{len(keys)} keys", inner.rows, **{"in": inner.node}, keys=keys, member=context.member_slot()
     )
@@ -143,7 +145,7 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
 
 def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope) -> Relation:
     """Aggregates without GROUP BY inside GRAPH ?g: each graph gets its row, also one that matches nothing."""
-    base = joins.start(context, node, scope)
+    base = start(context, node, scope)
     spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)
     outs = frozenset(out.name for out, _ in node.aggregates)
     current = Relation(spec, base.certain, outs, base.rows)
@@ -153,14 +155,12 @@ def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope
         if default is None:
             continue
         renamed[out.name] = f"{out.name}#filled"
-        current = joins.extend(
-            context, current, renamed[out.name], Call("coalesce", (Variable(out.name), default)), scope
-        )
+        current = extend(context, current, renamed[out.name], Call("coalesce", (Variable(out.name), default)), scope)
     for name, filled in renamed.items():
         slots = [context.slot(n) for n in sorted(current.names - {name})]
         project: Spec = context.node("project", "", current.rows, **{"in": current.node}, slots=slots)
         current = Relation(project, current.certain, current.maybe - {name}, current.rows)
-        current = joins.extend(context, current, name, Variable(filled), scope)
+        current = extend(context, current, name, Variable(filled), scope)
     return current
 
 
@@ -171,7 +171,7 @@ def _aggregate(context: PlanContext, out: Variable, call: AggregateCall, inner: 
         "out": context.slot(out.name),
     }
     if call.expr is not None:
-        spec["expr"] = joins.expression(context, call.expr, inner, scope)
+        spec["expr"] = expression(context, call.expr, inner, scope)
     if call.name == "group_concat":
         spec["separator"] = call.separator
     return spec

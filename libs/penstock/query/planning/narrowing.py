@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.query.planning.plan_context import Spec
+    from penstock.query.planning.relations import Spec
 
 # Operators that hand all columns on, and whose rows are the same with fewer of those that the answer does not show.
 _HANDING_ON = frozenset(("slice", "distinct", "reduced"))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.query.algebra.graph_use import tests_patterns
 from penstock.query.algebra.scope import expression_variables
-from penstock.query.planning.graph_use import tests_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.query.algebra.scope import Names
     from penstock.query.algebra.tree import Expr
-    from penstock.query.planning.plan_context import Scope
+    from penstock.query.planning.relations import Scope
 
 
 @dataclass(frozen=True, slots=True)

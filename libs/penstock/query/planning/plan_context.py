@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.query.algebra.scope import size
+from penstock.query.planning.relations import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.query.algebra.scope import Names
+    from penstock.query.algebra.tree import Node
     from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
-    from penstock.query.datasets import Parts, QueryDataset
+    from penstock.query.datasets import QueryDataset
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cost.cardinality import Estimator
     from penstock.query.planning.flatten import Element
-    from penstock.query.planning.forks import Chain
+    from penstock.query.planning.relations import Chain, Scope, Spec
     from penstock.query.planning.substitution import Substitution
-
-Spec = dict[str, Any]
 
 _SIDES = ("in", "left", "right", "inner")
 _NODE_BYTES = 3_072  # of an operator, as Python and the core hold it
@@ -32,33 +32,11 @@ _SEARCHED_SIZE = 256  # nodes of the patterns in a group whose orders are all co
 _MOST_SEARCHES = 256  # groups of one plan that are ordered so
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """A plan node with what is known of its rows: names bound in every row, names perhaps bound, expected rows.
+class PatternCompiler(Protocol):
+    """Plans any pattern: the join of `left` with it, where it may be correlated with `left`."""
 
-    `pure_seed`: nothing but the seed so far, so that branches may start from their own copy of it. `factors`: where the
-    rows are all pairs of rows of other relations, those.
-    """
-
-    node: Spec
-    certain: Names
-    maybe: Names
-    rows: float
-    pure_seed: bool = False
-    factors: tuple[Relation, ...] = ()
-
-    @property
-    def names(self) -> Names:
-        """Every name with a column."""
-        return self.certain | self.maybe
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where triple patterns look: parts of the dataset, and the graph variable that ranges over them."""
-
-    parts: Parts
-    variable: str | None = None
+    def __call__(self, context: PlanContext, node: Node, left: Relation, scope: Scope, /) -> Relation:
+        """Return the join."""
 
 
 @dataclass(slots=True)
@@ -72,6 +50,7 @@ class PlanContext:
     hidden: tuple[str, ...]
     member: str | None
     budget: Budget
+    compile: PatternCompiler
     substitution: Substitution | None = None  # of the EXISTS being planned
     numbers: Iterator[int] = field(default_factory=count)  # of names that renaming makes
     subplans: list[Spec] = field(default_factory=list)

@@ -8,10 +8,11 @@ from penstock.query.algebra.scope import pattern_variables
 from penstock.query.algebra.tree import PathTriple, Triple, Variable
 from penstock.query.planning.expression_specs import path_spec, render_term, term_spec
 from penstock.query.planning.forks import scan_node
-from penstock.query.planning.plan_context import PlanContext, Relation, Scope
+from penstock.query.planning.relations import Relation, Scope
 
 if TYPE_CHECKING:
     from penstock.query.algebra.tree import Term
+    from penstock.query.planning.plan_context import PlanContext
 
 _GRAPH_BYTES = 48  # of each graph that a scan's dataset lists
 

@@ -27,7 +27,8 @@ from penstock.query.planning.flatten import Element, flatten, graph_scope
 
 if TYPE_CHECKING:
     from penstock.query.algebra.scope import Names
-    from penstock.query.planning.plan_context import PlanContext, Scope
+    from penstock.query.planning.plan_context import PlanContext
+    from penstock.query.planning.relations import Scope
 
 FILTER_KEEPS = 0.4
 """Share of the rows that a condition is taken to keep."""

@@ -1,0 +1,178 @@
+"""Plans of patterns: OPTIONAL, UNION, MINUS, VALUES, GRAPH and sub-selects.
+
+`compile_pattern` takes the relation on the left of any pattern and gives the join with it. Modules below call it as
+`PlanContext.compile`, since patterns contain patterns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.query.algebra.graph_use import binds_graph
+from penstock.query.algebra.scope import certain, visible
+from penstock.query.algebra.tree import (
+    Bgp,
+    Call,
+    Expr,
+    Extend,
+    Filter,
+    Graph,
+    Iri,
+    Join,
+    LeftJoin,
+    Minus,
+    Node,
+    Union,
+    Values,
+    Variable,
+    WindowGraph,
+)
+from penstock.query.datasets import Part
+from penstock.query.planning.conditions import expression, extend
+from penstock.query.planning.flatten import graph_scope
+from penstock.query.planning.group_patterns import compile_group
+from penstock.query.planning.joins import (
+    concatenate,
+    graphs,
+    hash_join,
+    independent,
+    join,
+    may_correlate,
+    start,
+    tested,
+)
+from penstock.query.planning.modifiers import compile_modifier
+from penstock.query.planning.relations import Relation, Scope, Spec
+
+if TYPE_CHECKING:
+    from penstock.query.planning.plan_context import PlanContext
+
+
+def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """Join `left` with a pattern that may be correlated with it."""
+    context.budget.spend(node.at)
+    match node:
+        case Bgp() | Join():
+            return compile_group(context, node, left, scope)
+        case Filter():
+            return compile_group(context, node, left, scope)
+        case Graph() | WindowGraph():
+            return _graph(context, node, left)
+        case LeftJoin():
+            return _optional(context, node, left, scope)
+        case Union():
+            return _union(context, node, left, scope)
+        case Minus():
+            return _minus(context, node, left, scope)
+        case Extend():
+            inner = join(context, node.inner, left, scope)
+            return extend(context, inner, node.variable.name, node.expr, scope)
+        case Values():
+            return _values(context, node, left)
+        case _:
+            return _sub_select(context, node, left, scope)
+
+
+def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
+    """A sub-select is computed on its own: an EXISTS around it substitutes nothing inside."""
+    if not left.pure_seed:
+        return hash_join(context, left, independent(context, node, scope))
+    before, context.substitution = context.substitution, None
+    try:
+        return compile_modifier(context, node, left, scope)
+    finally:
+        context.substitution = before
+
+
+def _optional(context: PlanContext, node: LeftJoin, outer: Relation, scope: Scope) -> Relation:
+    left = join(context, node.left, outer, scope)
+    if may_correlate(context, node.right, left, scope):
+        row = context.fresh("row")
+        inner = compile_pattern(context, node.right, context.outer(left), scope)
+        condition = _condition(context, node.condition, inner, scope)
+        rows = max(left.rows, inner.rows)
+        spec = context.node("optional", "", rows, **{"in": left.node}, inner=inner.node, row=row, expr=condition)
+        return Relation(spec, left.certain, inner.names - left.certain, rows)
+    right = independent(context, node.right, scope)
+    both = Relation({}, left.certain | right.certain, left.maybe | right.maybe, left.rows)
+    condition = _condition(context, node.condition, both, scope)
+    spec = context.node("leftjoin", "", left.rows, left=left.node, right=right.node, expr=condition)
+    return Relation(spec, left.certain, (left.maybe | right.names) - left.certain, left.rows)
+
+
+def _condition(context: PlanContext, condition: Expr | None, rows: Relation, scope: Scope) -> Spec | None:
+    return None if condition is None else expression(context, condition, rows, scope)
+
+
+def _union(context: PlanContext, node: Union, left: Relation, scope: Scope) -> Relation:
+    def branches(make: Relation | None) -> list[Relation]:
+        return [
+            compile_pattern(context, branch, make, scope) if make is not None else independent(context, branch, scope)
+            for branch in node.branches
+        ]
+
+    if left.pure_seed:
+        parts = branches(None)
+        return concatenate(context, parts)
+    row = context.fresh("row")
+    parts = branches(context.outer(left))
+    inner = concatenate(context, parts)
+    spec = context.node("lateral", "", inner.rows, **{"in": left.node}, inner=inner.node, row=row)
+    return Relation(spec, inner.certain, inner.maybe, inner.rows)
+
+
+def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> Relation:
+    left = join(context, node.left, outer, scope)
+    if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains take nothing away
+        return left
+    right = _taken_away(context, node.right, scope)
+    ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
+    ignore = [context.slot(name) for name in dict.fromkeys(ignored) if name in left.names and name in right.names]
+    if context.substitution is not None:
+        ignore.append(context.substitution.row)
+    spec = context.node("minus", "", left.rows, left=left.node, right=right.node, ignore=ignore)
+    return Relation(spec, left.certain, left.maybe, left.rows)
+
+
+def _taken_away(context: PlanContext, node: Node, scope: Scope) -> Relation:
+    """The right side of MINUS. What an EXISTS substitutes is compared cell by cell, so that it is bound here."""
+    if (visible(node) - certain(node)) & context.substituted:
+        return join(context, node, start(context, node, scope, by_row=True), scope)
+    return independent(context, node, scope)
+
+
+def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
+    table = [[0 if cell is None else context.catalogue.term_id(cell) for cell in row] for row in node.rows]
+    rows = float(len(table))
+    slots = [context.slot(variable.name) for variable in node.variables]
+    spec = context.node("values", f"{len(table)} rows", rows, slots=slots, rows=table)
+    bound = certain(node)
+    return hash_join(context, left, Relation(spec, bound, visible(node) - bound, rows))
+
+
+def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> Relation:
+    inner_scope = graph_scope(node, context.dataset)
+    if _may_not_exist(context, node) and isinstance(node.name, Iri):
+        return join(context, node.inner, _existing_graph(context, left, node.name, inner_scope), inner_scope)
+    if inner_scope.variable is None or binds_graph(node.inner):
+        return join(context, node.inner, left, inner_scope)
+    if inner_scope.variable in left.maybe:
+        return hash_join(context, left, independent(context, node.inner, inner_scope))
+    return join(context, node.inner, graphs(context, left, inner_scope), inner_scope)
+
+
+def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
+    """Whether a stored graph is named that no clause lists, around a pattern that has solutions without a triple."""
+    if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
+        return False
+    return not binds_graph(node.inner) and not context.dataset.lists(node.name.value)
+
+
+def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
+    """`left` if the stored graph has a triple, else nothing: what GRAPH <g> {} asks."""
+    if not scope.parts:
+        node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
+        return Relation(node, left.certain, left.maybe, 0.0)
+    variable = Variable(f"#graph{context.slots}")
+    named = graphs(context, left, Scope((Part(0, "named"),), variable.name))
+    return tested(context, Call("sameterm", (variable, name)), named)
