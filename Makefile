@@ -109,7 +109,7 @@ $(VENV)/.docs: $(VENV)/.dev
 
 docs: setup $(VENV)/.docs ## The documentation site, in build/site; warnings are errors
 	tools/debian_packages.sh graphviz=bin/dot
-	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet
+	DISABLE_MKDOCS_2_WARNING=true NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build
 
 wheel: $(VENV)/.tools ## A wheel in dist/
 	$(PY) -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -23,13 +23,20 @@ _JAVA_KAFKA = "PENSTOCK_SPARK_KAFKA_"
 class SparkAdaptorSettings(AdaptorSettings):
     """Settings of an adaptor on Spark."""
 
-    poll_ms: int = Field(200, ge=1, le=10_000, description="how often the query is looked after")
-    checkpoint: str = Field(min_length=1, description="folder of the query's checkpoint, of any Hadoop file system")
-    checkpoint_ms: int = Field(1_000, ge=0, description="pace of the checkpoint; 0 = with every micro-batch")
-    trigger_ms: int = Field(0, ge=0, description="pace of micro-batches; 0 = as soon as there is something")
-    max_events: int = Field(200_000, ge=1, description="events of a micro-batch")
-    spark_master: str | None = Field(None, description="local[*] where spark-submit says nothing else")
-    spark_memory: str = Field("1g", description="memory of the driver")
+    poll_ms: int = Field(200, ge=1, le=10_000, description="interval at which the driver checks the streaming query")
+    checkpoint: str = Field(
+        min_length=1,
+        description="folder of the streaming query's checkpoints, on any Hadoop file system; of this adaptor alone",
+    )
+    checkpoint_ms: int = Field(
+        1_000, ge=0, description="interval at which offsets are written to the checkpoint; 0 = in every micro-batch"
+    )
+    trigger_ms: int = Field(
+        0, ge=0, description="trigger interval of micro-batches; 0 = start the next one when events arrive"
+    )
+    max_events: int = Field(200_000, ge=1, description="most events of one micro-batch")
+    spark_master: str | None = Field(None, description="Spark master; none = `local[*]`. `spark-submit` sets its own")
+    spark_memory: str = Field("1g", description="memory of the Spark driver. `spark-submit` sets its own")
 
 
 class SparkAdaptor:

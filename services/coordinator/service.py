@@ -24,7 +24,9 @@ class CoordinatorSettings(ClientSettings):
     """Settings of a coordinator."""
 
     discard_after_s: float = Field(
-        60.0, ge=0, description="adaptors discard timing predicates that no query has looked at for so long; 0 = none"
+        60.0,
+        ge=0,
+        description="adaptors drop timing predicates that no query has read for this long (ADR 45); 0 = drop nothing",
     )
 
 

@@ -16,9 +16,9 @@ from penstock.services.dictionary.dictionary_instance import DictionaryNode
 class DictionarySettings(ClusterSettings):
     """Settings of a dictionary."""
 
-    data_dir: Path | None = Field(None, description="for snapshots; none = every start reads the whole topic")
+    data_dir: Path | None = Field(None, description="folder of the snapshots; none = each start reads the topic")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
-    listen: str = Field("127.0.0.1:0", description="host:port where look-ups are answered; port 0 = any")
+    listen: str = Field("127.0.0.1:0", description="host:port that answers look-ups; port 0 = any free port")
 
 
 class SnapshotDictionary:

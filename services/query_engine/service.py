@@ -38,18 +38,30 @@ _NAMED = 10  # queries that a log line names
 class QueryEngineSettings(ClientSettings):
     """Settings of a query engine."""
 
-    graph: Literal["stores", "engine"] = Field("stores", description="where the stored graph lies: there, or in here")
-    secret_file: Path | None = Field(None, description="what stores and engines share; needed to read stores")
-    transport: Literal["auto", "shm", "tcp", "rdma"] = Field("auto", description="of reads of stores")
-    rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
-    execution: Execution = Field("auto", description="of steps over the stores: there, or in here by reads")
-    lease_ms: int = Field(
-        10_000, ge=1_000, le=600_000, description="for how long stores keep what a silent engine reads"
+    graph: Literal["stores", "engine"] = Field(
+        "stores", description="`stores`: read the stored graph in stores; `engine`: hold all of it in this process"
     )
-    wait_ms: int = Field(200, ge=0, le=1_000, description="how long an evaluation waits for stores in place")
-    data_dir: Path | None = Field(None, description="for checkpoints; none = every start reads the whole log")
+    secret_file: Path | None = Field(
+        None, description="secret that stores and engines share: a file of at least 16 bytes; required to read stores"
+    )
+    transport: Literal["auto", "shm", "tcp", "rdma"] = Field(
+        "auto", description="how stores are read: `shm`, `rdma`, `tcp`; `auto` = the first usable one in this order"
+    )
+    rdma_device: str = Field("", description="RDMA device for reads; empty = the first usable one")
+    execution: Execution = Field(
+        "auto",
+        description="steps over the stored graph: `in-place` (by reads), `fork-join` (in the stores, ADR 18), or"
+        " `auto`: what costs less",
+    )
+    lease_ms: int = Field(
+        10_000, ge=1_000, le=600_000, description="how long a store keeps old state for an engine that sends nothing"
+    )
+    wait_ms: int = Field(
+        200, ge=0, le=1_000, description="how long an evaluation waits for stores before the engine does other work"
+    )
+    data_dir: Path | None = Field(None, description="folder of the checkpoints; none = each start reads the whole log")
     checkpoint_s: float = Field(30.0, gt=0, description="seconds between checkpoints")
-    poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
 
     def links(self) -> StoreLinks | None:
         """Return links to the stores, None where the graph lies in the engine; SettingsError without a secret."""

@@ -29,14 +29,19 @@ if TYPE_CHECKING:
 class StoreSettings(ClientSettings):
     """Settings of a store."""
 
-    secret_file: Path = Field(description="what stores and engines share: a file of 16 bytes or more")
-    listen: str = Field("127.0.0.1:0", description="host:port where engines ask for leases; port 0 = any")
-    data_port: int = Field(0, ge=0, le=65_535, description="of the data plane, on the same host; 0 = any")
-    regions_dir: Path = Field(Path("/dev/shm"), description="memory in which the shards' regions lie")  # noqa: S108
-    data_dir: Path | None = Field(None, description="for checkpoints, best shared by stores; none = read the whole log")
+    secret_file: Path = Field(description="secret that stores and engines share: a file of at least 16 bytes")
+    listen: str = Field("127.0.0.1:0", description="host:port that grants leases to engines; port 0 = any free port")
+    data_port: int = Field(0, ge=0, le=65_535, description="port of the data plane on that host; 0 = any free port")
+    regions_dir: Path = Field(
+        Path("/dev/shm"),  # noqa: S108
+        description="memory file system for the shards' regions, which lie in a folder of the instance",
+    )
+    data_dir: Path | None = Field(
+        None, description="folder of the checkpoints, best shared by all stores; none = each start reads the whole log"
+    )
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between checkpoints")
-    rdma_device: str = Field("", description="that reads may go by; none = the first that can be used")
-    poll_ms: int = Field(10, ge=1, le=10_000, description="how long a step waits for input")
+    rdma_device: str = Field("", description="RDMA device of the data plane; empty = the first usable one")
+    poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
 
     def secret(self) -> bytes:
         """Return the secret; SettingsError where there is none."""

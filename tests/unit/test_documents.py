@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import Counter
+from tools.docs import reference
 
 from penstock.runtime.metrics import Metrics
 from penstock.services.adaptor.service import AdaptorSettings
@@ -26,6 +27,7 @@ SETTINGS = [
     AdaptorSettings, CoordinatorSettings, DictionarySettings, DispatcherSettings,
     QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
 ]  # fmt: skip
+OTHER_VARIABLES = {"CONFIG", "LONG", "PARSER_MEMORY_MB", "SECRET", "SHARED"}  # not settings of a service
 
 
 def each_document() -> pytest.MarkDecorator:
@@ -66,25 +68,44 @@ def test_the_places_of_the_glossary_exist() -> None:
     assert missing == []
 
 
-def test_every_setting_is_explained() -> None:
-    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "spark.md"))
-    names = {f"PENSTOCK_{name.upper()}" for settings in SETTINGS for name in settings.model_fields} - {"PENSTOCK_KAFKA"}
-    assert sorted(name for name in names if f"`{name}`" not in text) == []
+def test_every_setting_has_a_meaning() -> None:
+    missing = [
+        f"{each.__name__}.{name}"
+        for each in SETTINGS
+        for name, field in each.model_fields.items()
+        if not field.description
+    ]
+    assert missing == []
+    page = reference.settings()
+    names = {f"PENSTOCK_{name.upper()}" for each in SETTINGS for name in each.model_fields} - {"PENSTOCK_KAFKA"}
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
 
 
-def test_every_setting_that_is_explained_exists() -> None:
-    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "spark.md"))
-    rows = "".join(line for line in text.splitlines() if line.startswith("| `PENSTOCK_"))
-    explained = set(re.findall(r"`PENSTOCK_([A-Z_]+)`", rows))
-    known = {name.upper() for settings in SETTINGS for name in settings.model_fields}
-    assert explained - known == set()
+def test_every_setting_that_a_page_names_exists() -> None:
+    text = "".join(
+        document.read_text(encoding="utf-8")
+        for document in DOCUMENTS
+        if document.name != "CHANGELOG.md" and document.parent.name != "proposals"
+    )
+    named = set(re.findall(r"\bPENSTOCK_([A-Z_]+[A-Z])\b", text))
+    settings = {name.upper() for each in SETTINGS for name in each.model_fields}
+    named = {name for name in named if not name.startswith(("KAFKA_", "SPARK_KAFKA_"))}
+    assert sorted(named - settings - OTHER_VARIABLES) == []
 
 
-def test_every_metric_of_the_services_is_explained() -> None:
-    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+def test_every_metric_of_the_services_has_a_meaning() -> None:
+    page = reference.metrics()
     declared = [getattr(Metrics("any"), name) for name in vars(Metrics("any")) if name not in ("registry", "service")]
+    assert [metric._name for metric in declared if len(metric._documentation) < 5] == []
     names = [f"{m._name}_total" if isinstance(m, Counter) else m._name for m in declared]
-    assert sorted(name for name in names if name not in text) == []
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def test_every_metric_that_a_page_names_exists() -> None:
+    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "how-to/tune.md"))
+    page = reference.metrics()
+    named = set(re.findall(r"`(penstock_[a-z_]+)[`{]", text))
+    assert sorted(name for name in named if f"`{name}`" not in page) == []
 
 
 def test_what_the_readmes_commands_write_is_ignored_by_git() -> None:
@@ -98,3 +119,12 @@ def test_what_the_readmes_commands_write_is_ignored_by_git() -> None:
 def test_a_wheel_names_its_licence_and_does_not_hold_its_text_as_metadata() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
+
+
+def test_the_site_is_checked_and_needs_no_network() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    [script] = re.findall(r"polyfills: \[(\S+)\]", settings)
+    assert (ROOT / "docs" / script).exists()  # else the plugin `offline` links to one on the network
+    assert "font: false" in settings
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "mkdocs build\n" in makefile  # with --quiet it does not count warnings, so `strict` has no effect

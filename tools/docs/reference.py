@@ -5,11 +5,9 @@ grammar.
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import mkdocs_gen_files
 import typer
 from typer.cli import get_docs_for_click
 
@@ -21,14 +19,37 @@ from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings
+from penstock.services.adaptor.service import AdaptorSettings
+from penstock.services.adaptor.spark import SparkAdaptorSettings
+from penstock.services.coordinator.service import CoordinatorSettings
+from penstock.services.dictionary.service import DictionarySettings
+from penstock.services.dispatcher.service import DispatcherSettings
+from penstock.services.query_engine.service import QueryEngineSettings
+from penstock.services.store.service import StoreSettings
 from tools.docs import grammar, openapi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SERVICES = ("adaptor", "dispatcher", "dictionary", "coordinator", "store", "query_engine", "spark_adaptor")
+SETTINGS: dict[str, type[ServiceSettings]] = {
+    "adaptor": AdaptorSettings,
+    "adaptor --spark": SparkAdaptorSettings,
+    "dispatcher": DispatcherSettings,
+    "dictionary": DictionarySettings,
+    "coordinator": CoordinatorSettings,
+    "store": StoreSettings,
+    "query-engine": QueryEngineSettings,
+}
 
+_SETTINGS = """# Settings of the services
+
+A setting is an environment variable, or an entry of the TOML file that `PENSTOCK_CONFIG` names (same name in lower
+case, without the prefix). The environment takes precedence. A missing or invalid setting ends the service with exit
+code 2 and one line for each error. `PENSTOCK_…_MS` are milliseconds, `PENSTOCK_…_S` seconds.
+
+## Every service
+"""
 _HTTP = """# HTTP
 
 OpenAPI documents describe the three HTTP interfaces. A service without routes of its own answers `/health/live`,
@@ -66,27 +87,22 @@ def commands() -> str:
 
 
 def settings() -> str:
-    """Return the page of the services' settings."""
-    lines = [
-        "# Settings of the services",
-        "",
-        "Environment variables, or the TOML file that `PENSTOCK_CONFIG` names (same names in lower case, no prefix).",
-        "The environment wins. A missing or wrong setting ends the service with exit code 2.",
-    ]
-    for service in SERVICES:
-        lines += ["", f"## {service.replace('_', '-')}", "", "| variable | default | meaning |", "| --- | --- | --- |"]
-        lines += [_setting(name, field) for name, field in sorted(_settings_of(service).model_fields.items())]
+    """Return the page of the services' settings: those of every service, then what each service adds or changes."""
+    common = ServiceSettings.model_fields
+    lines = [_SETTINGS, *_settings_table(common)]
+    for service, settings_type in SETTINGS.items():
+        own = {name: field for name, field in settings_type.model_fields.items() if _differs(field, common.get(name))}
+        lines += ["", f"## penstock {service}", "", *_settings_table(own)]
     return "\n".join(lines) + "\n"
 
 
-def _settings_of(service: str) -> type[ServiceSettings]:
-    module = import_module(f"penstock.services.{service}")
-    found = [
-        each
-        for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, ServiceSettings) and each.__module__ == module.__name__
-    ]
-    return found[0]
+def _differs(field: Any, common: Any) -> bool:
+    return common is None or (field.default, field.description) != (common.default, common.description)
+
+
+def _settings_table(fields: Any) -> list[str]:
+    rows = [_setting(name, field) for name, field in sorted(fields.items())]
+    return ["| variable | default | meaning |", "| --- | --- | --- |", *rows]
 
 
 def _setting(name: str, field: Any) -> str:
@@ -97,7 +113,8 @@ def _setting(name: str, field: Any) -> str:
         default = "-" if value is None or value in ({}, "") else f"`{value}`"
         if name == "instance":
             default = "host name"
-    return f"| `PENSTOCK_{name.upper()}` | {default} | {(field.description or '').replace('|', '/')} |"
+    variable = f"`PENSTOCK_{name.upper()}`" if name != "kafka" else "`PENSTOCK_KAFKA_…`"
+    return f"| {variable} | {default} | {(field.description or '').replace('|', '/')} |"
 
 
 def metrics() -> str:
@@ -179,6 +196,8 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 if __name__ in {"__main__", "<run_path>"}:
+    import mkdocs_gen_files
+
     for path, text in pages():
         with mkdocs_gen_files.open(path, "w") as file:
             file.write(text)

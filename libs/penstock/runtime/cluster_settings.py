@@ -26,14 +26,21 @@ _MIN_SECRET_BYTES = 16
 class ClusterSettings(ServiceSettings):
     """Settings of every service that knows the cluster's topics."""
 
-    buckets: int = Field(8, ge=1, le=1024, description="shares of the standing queries; fixed for a cluster's life")
+    buckets: int = Field(
+        8,
+        ge=1,
+        le=1024,
+        description="shares of the standing queries; all services use the same number, and it never changes",
+    )
 
 
 class GroupSettings(ServiceSettings):
     """Settings of services that know the adaptors' consumer group."""
 
     adaptor_group: str | None = Field(
-        None, min_length=1, description="consumer group of the adaptors; none = `<prefix>.adaptor`"
+        None,
+        min_length=1,
+        description="consumer group of the adaptors, the same for dispatcher and adaptors; none = `<prefix>.adaptor`",
     )
 
     @property
@@ -45,7 +52,9 @@ class GroupSettings(ServiceSettings):
 class ClientSettings(ClusterSettings):
     """Settings of services that ask the dictionary."""
 
-    dictionaries: str = Field(min_length=1, description="where dictionaries answer: grpc://host:port, by commas")
+    dictionaries: str = Field(
+        min_length=1, description="addresses of the dictionaries: grpc://host:port, separated by commas"
+    )
 
 
 def topics_of(context: Context[S]) -> ClusterTopics:

@@ -41,24 +41,53 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
 
-    bootstrap_servers: str = Field(min_length=1, description="where Kafka is: host:port, separated by commas")
-    prefix: str = Field("penstock", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="begins every topic's name")
-    shards: int = Field(4, ge=1, le=1024, description="partitions of the shards topic; fixed for a cluster's life")
-    instance: str = Field(default_factory=socket.gethostname, min_length=1, description="this process among its kind")
-    http_host: str = Field("127.0.0.1", description="where health and metrics are served")
-    http_port: int = Field(0, ge=0, le=65_535, description="0 = any free port, told in the log")
-    http_allow_hosts: str = Field("", description="names, by comma, that a Host header may have; none = every name")
-    http_allow_origins: str = Field("", description="origins, by comma, whose web pages may call this service")
-    http_max_connections: int = Field(512, ge=1, le=65_536, description="open at a time (`max_connections`)")
-    http_header_s: float = Field(10.0, gt=0, description="until the header of a request has arrived (`header_s`)")
-    http_body_s: float = Field(120.0, gt=0, description="until the body of a request has arrived (`body_s`)")
-    http_max_body_mb: int = Field(64, ge=1, le=64, description="MiB of a request's body (`max_body_bytes`)")
-    advertised_host: str | None = Field(None, description="what others call this host; none = as it is listened on")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "text"] = "json"
-    poll_ms: int = Field(50, ge=1, le=10_000, description="how long a step waits for input")
-    give_up_s: float = Field(300.0, gt=0, description="how long transient failures are tried over before the end")
-    kafka: dict[str, str] = Field(default_factory=dict, repr=False, description="properties of librdkafka")
+    bootstrap_servers: str = Field(min_length=1, description="Kafka brokers: host:port, separated by commas")
+    prefix: str = Field(
+        "penstock",
+        pattern=r"^[A-Za-z0-9_-]{1,64}$",
+        description="first part of every topic name; clusters on the same brokers need different prefixes",
+    )
+    shards: int = Field(
+        4,
+        ge=1,
+        le=1024,
+        description="partitions of the shards topic; all services use the same number, and it never changes",
+    )
+    instance: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        description="name of this process among the processes of its service",
+    )
+    http_host: str = Field("127.0.0.1", description="address on which health, metrics and HTTP interfaces listen")
+    http_port: int = Field(0, ge=0, le=65_535, description="port of that address; 0 = any free port, named in the log")
+    http_allow_hosts: str = Field(
+        "", description="host names, separated by commas, that the Host header may contain; empty = all (ADR 62)"
+    )
+    http_allow_origins: str = Field(
+        "", description="origins, separated by commas, whose web pages may call the service; empty = none (ADR 62)"
+    )
+    http_max_connections: int = Field(
+        512, ge=1, le=65_536, description="most connections at a time (`max_connections`)"
+    )
+    http_header_s: float = Field(10.0, gt=0, description="time in which the header of a request must arrive")
+    http_body_s: float = Field(120.0, gt=0, description="time in which the body of a request must arrive")
+    http_max_body_mb: int = Field(64, ge=1, le=64, description="largest body of a request, MiB (`max_body_bytes`)")
+    advertised_host: str | None = Field(
+        None, description="name by which other processes reach this host; none = the address that is listened on"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least severe level that is logged: `debug`, `info`, `warning` or `error`"
+    )
+    log_format: Literal["json", "text"] = Field("json", description="`json`, or `text` for reading on a terminal")
+    poll_ms: int = Field(50, ge=1, le=10_000, description="longest time that a step waits for input")
+    give_up_s: float = Field(
+        300.0, gt=0, description="how long transient failures are retried before the service ends with exit code 1"
+    )
+    kafka: dict[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="librdkafka properties: `PENSTOCK_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`",
+    )
 
     @classmethod
     def settings_customise_sources(
