@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.services.dictionary.flight_gate import GateLimits
 
 
 _log = logging.getLogger("penstock.dictionary")
@@ -31,7 +32,7 @@ class DictionaryNode:
     """One instance. `location`: where it answers, as `grpc://host:port` (port 0 = any; `port` says which).
 
     `directory`: for snapshots, one every `every_s` seconds in which something was added; None = every start reads the
-    whole topic.
+    whole topic. `limits`: of what clients send.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class DictionaryNode:
         directory: DataDirectory | None = None,
         every_s: float = 60.0,
         now: Callable[[], float] = time.monotonic,
+        limits: GateLimits | None = None,
     ) -> None:
         self._log = log
         self._topics = topics
@@ -56,7 +58,7 @@ class DictionaryNode:
         self._known = self._open()
         self._saved = self._known.position
         self._service: DictionaryService | None = None
-        self._server = DictionaryServer(location, lambda: self._service)
+        self._server = DictionaryServer(location, lambda: self._service, limits)
         self._heartbeat_sender = HeartbeatSender(log, topics, clock, "dictionary", instance)
         self.last_error: str | None = None  # why this instance last stepped back, or could not take over
 

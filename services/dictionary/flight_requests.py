@@ -1,8 +1,8 @@
 """Requests of the dictionary's Flight server, checked as they are read.
 
 The server is unauthenticated, so each request is bounded by rows and bytes, and all requests together by number and
-bytes. A request beyond a bound is refused as soon as it exceeds it. gRPC hands over whole messages, which Flight does
-not bound: one message may hold up to 2 GiB until it is refused.
+bytes. A request beyond a bound is refused as soon as it exceeds it. gRPC hands over whole messages: how large one may
+be, `flight_gate` decides.
 """
 
 from __future__ import annotations

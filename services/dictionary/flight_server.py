@@ -2,13 +2,16 @@
 
 One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
 keep their class. Requests are not authenticated: the port belongs in the cluster's own network. The server checks every
-request as it reads it (`flight_requests`).
+request as it reads it (`flight_requests`); its network door bounds the bytes before that (`flight_gate`).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +19,7 @@ from pyarrow import flight
 
 from penstock.errors import DataError, LimitError, PenstockError
 from penstock.log import TransientError
+from penstock.services.dictionary.flight_gate import FlightGate
 from penstock.services.dictionary.flight_requests import Requests
 from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, TERMS, table_terms, terms_table
 
@@ -23,19 +27,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.services.dictionary.dictionary import DictionaryService
+    from penstock.services.dictionary.flight_gate import GateLimits
 
 _VERB_BYTES = 16
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer."""
+    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer.
 
-    def __init__(self, location: str, active: Callable[[], DictionaryService | None]) -> None:
-        super().__init__(location)
+    `location`: `grpc://host:port`; port 0 = any. Clients reach the server through a gate that bounds what they send.
+    """
+
+    def __init__(
+        self, location: str, active: Callable[[], DictionaryService | None], limits: GateLimits | None = None
+    ) -> None:
+        where = urlsplit(location)
+        self._folder = TemporaryDirectory(prefix="penstock-flight-")  # its owner's alone
+        inside = Path(self._folder.name) / "socket"
+        super().__init__(f"grpc+unix://{inside}")
+        self._gate = FlightGate(where.hostname or "127.0.0.1", where.port or 0, inside, limits)
         self._active = active
         self._requests = Requests()
         self.lock = Lock()
         self.broken: PenstockError | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that clients reach."""
+        return self._gate.port
+
+    def shutdown(self) -> None:
+        """Answer no more."""
+        self._gate.close()
+        super().shutdown()
+        self._folder.cleanup()
 
     def do_exchange(
         self,

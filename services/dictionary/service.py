@@ -11,6 +11,7 @@ from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClusterSettings, topics_of
 from penstock.services.dictionary.dictionary_instance import DictionaryNode
+from penstock.services.dictionary.flight_gate import GateLimits
 
 
 class DictionarySettings(ClusterSettings):
@@ -19,6 +20,7 @@ class DictionarySettings(ClusterSettings):
     data_dir: Path | None = Field(None, description="folder of the snapshots; none = each start reads the topic")
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between snapshots")
     listen: str = Field("127.0.0.1:0", description="host:port that answers look-ups; port 0 = any free port")
+    max_message_mb: int = Field(96, ge=72, le=2_047, description="MiB of one request (`max_message_bytes`)")
 
 
 class SnapshotDictionary:
@@ -29,7 +31,14 @@ class SnapshotDictionary:
         location = f"grpc://{settings.listen}"
         self._directory = None if settings.data_dir is None else DataDirectory(settings.data_dir, read_only=False)
         self.node = DictionaryNode(
-            context.log, topics, settings.instance, location, context.clock, self._directory, settings.checkpoint_s
+            context.log,
+            topics,
+            settings.instance,
+            location,
+            context.clock,
+            self._directory,
+            settings.checkpoint_s,
+            limits=GateLimits.of_messages(settings.max_message_mb << 20),
         )
 
     def step(self, timeout_s: float) -> bool:

@@ -1,0 +1,273 @@
+"""The network door of the Flight server: forwards connections, and bounds each request as its bytes arrive.
+
+Arrow Flight gives gRPC no limit on messages: a server that is reached directly holds a message of up to 2 GiB before
+its handler sees the first byte. So the Flight server listens on a private Unix socket, and this gate on the network.
+It reads no more of HTTP/2 than frame headers (RFC 9113, 4.1): they are neither compressed nor encrypted, and say how
+many bytes of which request follow. A connection whose request exceeds the limit is closed before the bytes are
+forwarded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_HEAD_BYTES: Final = 9
+_DATA, _RST_STREAM, _END_STREAM = 0, 3, 1
+_START_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """Limits of one gate.
+
+    `max_message_bytes`: of one request, however many messages it has; beyond it, its connection is closed.
+    `max_held_bytes`: of all requests that are still arriving; beyond it, the connection of one that has been silent for
+    longest is closed. `max_connections`: a further one closes the one that has been silent for longest. `max_calls`:
+    requests of one connection that are arriving. `preface_s`: seconds until a connection must be one of HTTP/2.
+    `max_control_bytes`: of a frame that is not data.
+    """
+
+    max_message_bytes: int = 96 << 20
+    max_held_bytes: int = 4 * (96 << 20)
+    max_connections: int = 256
+    max_calls: int = 1_024
+    preface_s: float = 10.0
+    max_control_bytes: int = 64 << 10
+
+    @classmethod
+    def of_messages(cls, max_message_bytes: int) -> GateLimits:
+        """Return the limits of a gate for messages of so many bytes."""
+        return cls(max_message_bytes, 4 * max_message_bytes)
+
+
+class FlightGate:
+    """A thread that forwards connections from `host:port` (0 = any; `port` is the one it got) to a Unix socket."""
+
+    def __init__(self, host: str, port: int, target: Path, limits: GateLimits | None = None) -> None:
+        self.limits = limits or GateLimits()
+        self.target = str(target)
+        self.held_bytes = 0
+        self.connections: OrderedDict[_Incoming, None] = OrderedDict()  # the longest silent first
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="flight-gate", daemon=True)
+        self._thread.start()
+        opening = asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop)
+        try:
+            self._server = opening.result(_START_S)
+        except OSError as error:
+            self._end()
+            raise StorageError(f"cannot answer look-ups on {host}:{port}: {error}") from error
+        self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server:
+        return await self._loop.create_server(lambda: _Incoming(self), host, port)
+
+    def admit(self, connection: _Incoming) -> None:
+        """Add a connection, in place of the one that is silent for longest where there are too many."""
+        self.connections[connection] = None
+        if len(self.connections) > self.limits.max_connections:
+            next(iter(self.connections)).cut()
+
+    def make_room(self) -> None:
+        """Close connections with requests that have been silent for longest, where requests hold too many bytes."""
+        for connection in list(self.connections):
+            if self.held_bytes <= self.limits.max_held_bytes:
+                return
+            if connection.holds:
+                connection.cut()
+
+    def close(self) -> None:
+        """Close all connections, and end. A second call changes nothing."""
+        if self._loop.is_closed():
+            return
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(_START_S)
+        self._end()
+
+    async def _close(self) -> None:
+        self._server.close()
+        for connection in list(self.connections):
+            connection.cut()
+        await asyncio.sleep(0)
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_START_S)
+        self._loop.close()
+
+
+class _Frames:
+    """Counts what a client sends, request by request. `check` returns whether it is within the limits."""
+
+    def __init__(self, gate: FlightGate) -> None:
+        self._gate = gate
+        self._preface = bytearray()
+        self._head = bytearray()
+        self._skip = 0  # bytes until the next frame
+        self._sizes: dict[int, int] = {}  # of requests that are arriving, by stream
+
+    @property
+    def holds(self) -> bool:
+        """Whether a request is arriving."""
+        return bool(self._sizes)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the connection is one of HTTP/2."""
+        return len(self._preface) == len(_PREFACE)
+
+    def check(self, data: bytes) -> bool:
+        """Count bytes that have arrived; False where they exceed a limit, or are not HTTP/2."""
+        at = 0
+        if not self.begun:
+            at = len(_PREFACE) - len(self._preface)
+            self._preface += data[:at]
+            if not _PREFACE.startswith(self._preface):
+                return False
+        while at < len(data):
+            if self._skip:
+                step = min(self._skip, len(data) - at)
+                self._skip -= step
+            else:
+                step = _HEAD_BYTES - len(self._head)
+                self._head += data[at : at + step]
+                if len(self._head) == _HEAD_BYTES:
+                    if not self._admit(bytes(self._head)):
+                        return False
+                    self._head.clear()
+            at += step
+        return True
+
+    def _admit(self, head: bytes) -> bool:
+        size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+        stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
+        self._skip = size
+        if kind == _RST_STREAM:
+            self._ended(stream)
+        if kind != _DATA:
+            return size <= self._gate.limits.max_control_bytes
+        limits, before = self._gate.limits, self._sizes.get(stream, 0)
+        self._sizes[stream] = before + size
+        self._gate.held_bytes += size
+        within = before + size <= limits.max_message_bytes and len(self._sizes) <= limits.max_calls
+        if flags & _END_STREAM:
+            self._ended(stream)
+        return within
+
+    def _ended(self, stream: int) -> None:
+        self._gate.held_bytes -= self._sizes.pop(stream, 0)
+
+    def close(self) -> None:
+        """Forget everything."""
+        for stream in list(self._sizes):
+            self._ended(stream)
+
+
+class _Outgoing(asyncio.Protocol):
+    """The connection to the Flight server."""
+
+    def __init__(self, incoming: _Incoming) -> None:
+        self._incoming = incoming
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self._incoming.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._incoming.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._incoming.transport.close()
+
+
+class _Incoming(asyncio.Protocol):
+    """A connection of a client."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, gate: FlightGate) -> None:
+        self._gate = gate
+        self._frames = _Frames(gate)
+        self._target: asyncio.Transport | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._gate.limits.preface_s, self._look_at_preface)
+        self._gate.admit(self)
+        transport.pause_reading()
+        self._opening = loop.create_task(self._open(loop))
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._target, _ = await loop.create_unix_connection(lambda: _Outgoing(self), self._gate.target)
+        except OSError:
+            self.transport.abort()
+            return
+        if self.transport.is_closing():
+            self._target.abort()
+        else:
+            self.transport.resume_reading()
+
+    def _look_at_preface(self) -> None:
+        if not self._frames.begun:
+            self.cut()
+
+    @property
+    def holds(self) -> bool:
+        """Whether a request is arriving."""
+        return self._frames.holds
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._gate.connections.move_to_end(self)
+        if self._target is None or not self._frames.check(data):
+            self.cut()
+            return
+        self._gate.make_room()
+        self._target.write(data)
+
+    def pause_writing(self) -> None:
+        if self._target is not None:
+            self._target.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._target is not None:
+            self._target.resume_reading()
+
+    def cut(self) -> None:
+        """Close both sides at once."""
+        self._gate.connections.pop(self, None)
+        self._frames.close()
+        self.transport.abort()
+        if self._target is not None:
+            self._target.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._gate.connections.pop(self, None)
+        self._frames.close()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._target is not None:
+            self._target.abort()
