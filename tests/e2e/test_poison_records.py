@@ -87,7 +87,7 @@ def test_garbage_in_an_internal_topic_stops_the_dispatcher_until_it_is_in_quaran
         assert failed["record"] == place
         assert failed["command"] == f"penstock quarantine {place}"
     assert f"there is no record {topic.topic}:0:999999" in quarantine(made, f"{topic.topic}:0:999999", code=1)
-    assert f"{place} is in quarantine: 9 bytes that are no record" in quarantine(made, place)
+    assert f"{place} is in quarantine: 9 bytes are not a record" in quarantine(made, place)
     assert "already" in quarantine(made, place)
     assert place in quarantine(made, "--list")
     made.dispatcher()
