@@ -69,6 +69,7 @@ class Bucket:
         self.dirty = False
         self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
         self._errors_at = self._told_members = -1  # changes and members when they were last told
+        self._told_derived: dict[int, str] = {}
         self.opened = 0  # the placement under which this was done
 
     @property
@@ -126,7 +127,9 @@ class Bucket:
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
         """Go on publishing where the last commit left it. A derived stream's declaration is the command before."""
         record = registration.record
-        derived_sink = DerivedStreamSink(stream.iri, record.number - 1, stream.batch_ms, registration.until)
+        derived_sink = DerivedStreamSink(
+            stream.iri, record.number - 1, stream.batch_ms, record.name, registration.until
+        )
         saved = self.committed.get(record.group)
         if saved is not None and saved.published is not None:
             derived_sink.restore(saved.published)
@@ -182,17 +185,20 @@ class Bucket:
         return self._errors_at not in (-1, sinks.changes)
 
     def tell_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
-        """Say, with this commit, which queries have topics that refuse their results; and of which that is over.
+        """Report, with this commit, queries of which a topic or a stream refuses answers, and those where that is over.
 
-        A bucket that was opened says it of all queries with a topic of their own: the engine before may have said so.
+        A bucket that was opened reports all queries with a topic or a stream of their own: the engine before may have
+        reported an error.
         """
-        if self._errors_at == sinks.changes and self._told_members == len(self.members):
+        derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
+        now = sinks.changes, len(self.members), derived
+        if (self._errors_at, self._told_members, self._told_derived) == now:
             return
-        self._errors_at, self._told_members = sinks.changes, len(self.members)
+        self._errors_at, self._told_members, self._told_derived = now
         for _, registration in self.members.values():
             record = registration.record
-            error = sinks.error_of(record)
-            known = self.errors.get(record.number, "" if record.topic else None)
+            error = derived.get(record.group) or sinks.error_of(record)
+            known = self.errors.get(record.number, "" if record.topic or record.publishes else None)
             if error != known:
                 self.errors[record.number] = error
                 self.pending.append(self._standing(names, registration))
@@ -201,14 +207,20 @@ class Bucket:
         record, point, gaps = registration.record, registration.point, registration.gaps
         return standing_record(names, record, point, gaps, self.errors.get(record.number))
 
-    def publish(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Add what queries have published to what waits for the commit. TransientError: nothing is lost, ask again."""
+    def publish(
+        self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService, sinks: ResultSinks
+    ) -> None:
+        """Add what queries have published to what waits for the commit. An evaluation that a stream refuses becomes an
+        error. TransientError: nothing is lost, ask again.
+        """
         for number, derived_sink in self.derived_sinks.items():
             if derived_sink.changed:
                 self.pending += derived_sink.records(topics, dictionary, terms)
+                self.pending = sinks.without_refused(self.pending, derived_sink)
                 self.fired.add(number)
         while self.ending:
             self.pending += self.ending[0].records(topics, dictionary, terms)
+            self.pending = sinks.without_refused(self.pending, self.ending[0])
             del self.ending[0]
 
     def progress(self, runtime: Runtime, step: int) -> BucketState:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.errors import DataError
 from penstock.event_time.grid import batch_of, batch_start, closed_until
 from penstock.log import Record
 from penstock.term_ids.cluster_terms import OWN_BLANKS
@@ -22,6 +23,8 @@ from penstock.wire import ShardBatch, StreamEnd, encode
 from penstock.wire.parts import split
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.answers.result_blocks import Block
     from penstock.replication.cluster_topics import ClusterTopics
@@ -33,11 +36,16 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 
 @dataclass(slots=True)
 class DerivedStreamSink:
-    """One derived stream and how much of it is written. `until`: instants after it are not this query's any more."""
+    """One derived stream and how much of it is written. `until`: instants after it are not this query's any more.
+
+    An evaluation with a term that the cluster does not accept publishes nothing. `refused`: such evaluations of the
+    last call of `records`, each with the reason. `last_error`: the reason where the last evaluation was one of them.
+    """
 
     iri: str
     declared: int
     batch_ms: int
+    query: str
     until: int | None = None
     ends: bool = False  # with what it has now
     changed: bool = False
@@ -46,6 +54,9 @@ class DerivedStreamSink:
     _begin: int | None = None
     _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in this process's ids; the block keeps their terms
     _open: dict[int, list[tuple[int, _Tuples]]] = field(default_factory=dict)  # by batch, in the cluster's ids
+    _latest: int | None = None  # instant of the last evaluation since `records` was called
+    last_error: str | None = None
+    refused: list[tuple[int, str]] = field(default_factory=list)
 
     # ---- from evaluations
     def take(self, time: int | None, block: Block | None, following: int) -> None:
@@ -57,6 +68,8 @@ class DerivedStreamSink:
             self._begin = batch_start(time, self.batch_ms) if count and time is not None else following
         if block is not None and count and time is not None:
             self._fresh.append((time, block))
+        if time is not None:
+            self._latest = time
         self._watermark = following if self._watermark is None else max(self._watermark, following)
         self.changed = True
 
@@ -77,14 +90,23 @@ class DerivedStreamSink:
         return found
 
     def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Turn fresh tuples into the cluster's ids, all together."""
-        columns = [column for _, block in self._fresh for column in block.columns]
-        if columns:
-            ids = to_cluster(dictionary, columns, terms, OWN_BLANKS)
-            for i, (time, _) in enumerate(self._fresh):
-                s, p, o = ids[3 * i : 3 * i + 3]
-                self._open.setdefault(batch_of(time, self.batch_ms), []).append((time, (s, p, o)))
-        self._fresh = []
+        """Turn fresh tuples into the cluster's ids, all together; one evaluation at a time where terms are refused."""
+        refused: list[tuple[int, str]] = []
+        try:
+            found = _encoded(self._fresh, dictionary, terms)
+        except DataError:
+            found = []
+            for time, block in self._fresh:
+                try:
+                    found += _encoded([(time, block)], dictionary, terms)
+                except DataError as error:
+                    refused.append((time, f"stream {self.iri} cannot contain the answer: {error}"))
+        for time, tuples in found:
+            self._open.setdefault(batch_of(time, self.batch_ms), []).append((time, tuples))
+        self._fresh, self.refused = [], refused
+        if self._latest is not None:
+            self.last_error = dict(refused).get(self._latest)
+            self._latest = None
 
     def _batch(self, topics: ClusterTopics, number: int) -> list[Record]:
         parts = self._open.pop(number, [])
@@ -116,6 +138,17 @@ class DerivedStreamSink:
         for time, *columns in tuples:
             s, p, o = (np.array(column, np.uint64) for column in columns)
             self._open.setdefault(batch_of(time, self.batch_ms), []).append((time, (s, p, o)))
+
+
+def _encoded(
+    fresh: Sequence[tuple[int, Block]], dictionary: native.Dictionary, terms: TermService
+) -> list[tuple[int, _Tuples]]:
+    """Return the tuples of evaluations in the cluster's ids. DataError where a term is refused, TransientError."""
+    columns = [column for _, block in fresh for column in block.columns]
+    if not columns:
+        return []
+    ids = to_cluster(dictionary, columns, terms, OWN_BLANKS)
+    return [(time, (ids[3 * i], ids[3 * i + 1], ids[3 * i + 2])) for i, (time, _) in enumerate(fresh)]
 
 
 def _to_all(topics: ClusterTopics, values: list[bytes]) -> list[Record]:

@@ -468,7 +468,7 @@ class QueryEngine:
         for number, bucket in list(self.buckets.items()):
             if not bucket.enrolled or not (bucket.unwritten or bucket.outdated(self.sinks)):
                 continue
-            bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service)
+            bucket.publish(self.topics, self.replica.runtime.core.dictionary, self.replica.terms.service, self.sinks)
             progress = bucket.progress(self.replica.runtime, self.replica.history.step)
             records = self._progress[number].records(progress, bucket.fired)
             try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from penstock.engine.answers.json_lines import json_line
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.log import Log, RecordRefusedError
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
     from penstock.wire import QueryRegistration
 
 MAX_LINE_BYTES = 60 << 20
@@ -58,7 +59,7 @@ class ResultSinks:
         """Return the record of an evaluation."""
         name = query.name
         topic, partition = (query.topic, 0) if query.topic else (self._topics.names.results, self._partition(name))
-        key = f"{name}@{evaluation.time}".encode()
+        key = _key(name, evaluation.time)
         refusal = self._in_force(topic)
         if refusal is not None and refusal.limit is None:
             return self._error(Record(topic, b"", key, partition), refusal, name, partial(json_line, evaluation, name))
@@ -116,12 +117,20 @@ class ResultSinks:
         if refusal.limit is not None and wire_bytes(record) <= refusal.limit:
             return record
         line = json.loads(record.value)
-        head = {name: line[name] for name in _HEAD}
+        return self._error(record, refusal, line["query"], partial(_error_line, line))
 
-        def error(reason: str) -> str:
-            return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
-
-        return self._error(record, refusal, line["query"], error)
+    def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
+        """Return the records with errors in place of the evaluations that a derived stream has refused."""
+        if not sink.refused:
+            return pending
+        self.refused += len(sink.refused)
+        reasons = {_key(sink.query, time): reason for time, reason in sink.refused}
+        return [
+            record._replace(value=_error_line(json.loads(record.value), reasons[record.key]).encode())
+            if record.value is not None and record.key in reasons and self._topics.takes_results(record.topic)
+            else record
+            for record in pending
+        ]
 
     def committed(self, pending: Sequence[Record]) -> None:
         """These records are in the log. A topic that was tried again and took one is as others."""
@@ -134,6 +143,16 @@ class ResultSinks:
         """Return why answers of a query are not what its topic has, None where they are."""
         refusal = self._refusals.get(query.topic or self._topics.names.results)
         return refusal.reason if refusal is not None and refusal.met else None
+
+
+def _key(query: str, time: int) -> bytes:
+    return f"{query}@{time}".encode()
+
+
+def _error_line(line: dict[str, Any], reason: str) -> str:
+    """Return an evaluation's line with an error in place of its answer; one that has an error keeps it."""
+    head = {name: line[name] for name in _HEAD}
+    return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
 
 
 def result_line(evaluation: Evaluation, query: str) -> bytes:

@@ -68,13 +68,15 @@ def term_bytes(term: TermTuple) -> int:
     return sum(len(part.encode("utf-8", "surrogatepass")) for part in term[1:])
 
 
+def term_fits(term: TermTuple) -> bool:
+    """Return whether a cluster accepts a term of this size (`max_term_bytes`)."""
+    return len(term[1]) + len(term[2]) + len(term[3]) <= _SURELY_SMALL or term_bytes(term) <= MAX_TERM_BYTES
+
+
 def check_term_size(term: TermTuple) -> None:
     """Raise DataError if a term exceeds `max_term_bytes`."""
-    if len(term[1]) + len(term[2]) + len(term[3]) <= _SURELY_SMALL:
-        return
-    size = term_bytes(term)
-    if size > MAX_TERM_BYTES:
-        raise DataError(f"a term of {size} bytes exceeds max_term_bytes ({MAX_TERM_BYTES})")
+    if not term_fits(term):
+        raise DataError(f"a term of {term_bytes(term)} bytes exceeds max_term_bytes ({MAX_TERM_BYTES})")
 
 
 def to_tuple(term: Node) -> TermTuple:

@@ -20,7 +20,7 @@ from penstock.query.algebra.tree import Iri, Literal
 from penstock.query.catalogue import STORED_GRAPH
 from penstock.query.ir import ContinuousQuery
 from penstock.query.resolve import resolve
-from penstock.rdf.terms import BLANK, IRI, LITERAL, is_private
+from penstock.rdf.terms import BLANK, IRI, LITERAL, is_private, term_fits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,8 +73,8 @@ class TermCache:
         self._take_in(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Learn the ids of the terms that the cluster knows. TransientError: try again."""
-        self._take_in(terms, self.service.find)
+        """Learn the ids of the terms that the cluster knows: none that is too large. TransientError: try again."""
+        self._take_in(filter(term_fits, terms), self.service.find)
 
     def _take_in(self, terms: Iterable[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> None:
         missing = [term for term in dict.fromkeys(terms) if term[0] != BLANK and not self.known(term)]

@@ -199,3 +199,69 @@ def test_what_a_reader_still_had_to_report_of_a_stream_that_has_ended_is_reporte
     found = [(time, len(rows)) for query, time, rows in lines(cluster) if query == "r"]
     cluster.close()
     assert found == [(101_000, 1), (102_000, 1), (103_000, 1), (104_000, 1), (105_000, 0)]
+
+
+LONG = (
+    f"REGISTER STREAM <{MADE}> AS CONSTRUCT {{ ?s <urn:of> ?long }} FROM STREAM <{IRI}> [RANGE 1s STEP 1s] "
+    f"WHERE {{ ?s <urn:p> ?o BIND(CONCAT({', '.join(['?o'] * 9)}) AS ?long) }}"
+)
+READ_LONG = f"REGISTER QUERY r AS SELECT ?s FROM STREAM <{MADE}> [RANGE 1s STEP 1s] WHERE {{ ?s <urn:of> ?long }}"
+
+
+def statuses(cluster: SmallCluster, query: str) -> list[dict]:
+    messages = cluster.messages(cluster.topics.names.status)
+    return [json.loads(m.value) for m in messages if m.value and m.key.startswith(f"query {query} ".encode())]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_an_answer_with_a_term_that_is_too_large_is_an_error_of_its_evaluation(cluster, stopped):
+    """The term has 9 MB, beyond max_term_bytes: it ended every engine that evaluated it."""
+    coordinator = cluster.coordinator
+    coordinator.declare(IRI, "s")
+    coordinator.register("p", LONG)
+    coordinator.register("r", READ_LONG)
+    cluster.advance("s", 100_000)
+    cluster.run()
+    for time_ms, subject, size in ((100_300, "fine", 1), (101_300, "large", 1 << 20), (101_400, "beside", 1)):
+        cluster.push("s", time_ms, f'<urn:{subject}> <urn:p> "{"x" * size}" .')
+    cluster.advance("s", 102_000)
+    if stopped:
+        cluster.paused += cluster.engines.values()
+        cluster.run(3)
+        coordinator.stop("p")
+        cluster.paused.clear()
+    cluster.run()
+    found = {line["time"]: line for line in cluster.results() if line["query"] == "p"}
+    assert "error" not in found[101_000]
+    assert "max_term_bytes" in found[102_000]["error"]
+    assert sum(engine.sinks.refused for engine in cluster.engines.values()) == 1
+    if stopped:
+        return
+    assert statuses(cluster, "p")[-1]["status"] == "failing"
+    assert "max_term_bytes" in statuses(cluster, "p")[-1]["error"]
+    cluster.push("s", 102_300, '<urn:later> <urn:p> "x" .')
+    cluster.advance("s", 104_000)
+    cluster.run()
+    assert statuses(cluster, "p")[-1]["status"] == "standing"
+    read = {line["time"]: line["results"]["bindings"] for line in cluster.results() if line["query"] == "r"}
+    assert [len(read[t]) for t in (101_000, 102_000, 103_000)] == [1, 0, 1]
+
+
+def test_an_engine_that_takes_over_knows_no_error_of_the_one_before(cluster):
+    coordinator = cluster.coordinator
+    coordinator.declare(IRI, "s")
+    group = coordinator.register("p", LONG).group
+    cluster.advance("s", 100_000)
+    cluster.run()
+    cluster.push("s", 100_300, f'<urn:large> <urn:p> "{"x" * (1 << 20)}" .')
+    cluster.advance("s", 101_000)
+    cluster.run()
+    assert statuses(cluster, "p")[-1]["status"] == "failing"
+    cluster.kill(next(name for name, engine in cluster.engines.items() if group % 4 in engine.buckets))
+    cluster.run(60)
+    cluster.push("s", 101_300, '<urn:fine> <urn:p> "x" .')
+    cluster.advance("s", 102_000)
+    cluster.run()
+    assert statuses(cluster, "p")[-1]["status"] == "standing"
+    found = {line["time"]: "error" in line for line in cluster.results()}
+    assert found == {101_000: True, 102_000: False}
