@@ -28,7 +28,7 @@ from penstock.services.query_engine.buckets import Bucket
 from penstock.services.query_engine.catch_up import CatchUp
 from penstock.services.query_engine.commit_metrics import CommitMetrics
 from penstock.services.query_engine.result_sinks import ResultSinks
-from penstock.term_ids.cluster_terms import ClusterCore, asking, constants_of
+from penstock.term_ids.cluster_terms import ClusterCore, constants_of, one_shot_core
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class QueryEngine:
         self._texts = Texts(replica.runtime.core.limits)
         core = replica.runtime.core
         assert isinstance(core, ClusterCore)
-        self.one_shot = OneShot(asking(core), replica.runtime.streams, self._texts)
+        self.one_shot = OneShot(one_shot_core(core), replica.runtime.streams, self._texts)
         self._applying: Iterator[UnavailableError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))

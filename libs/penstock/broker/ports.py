@@ -1,4 +1,4 @@
-"""Ports for servers of this machine that are to be known before the server runs."""
+"""Free ports for local servers whose port must be known before the server starts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _USUAL_RANGE = 32_768
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on. StorageError where none is found.
+    """Return a port without a listener. StorageError if there is none.
 
-    It is below those that the system gives to connections: one of these could be taken before the server has come.
+    The port is below the ephemeral range: the system could assign a port of that range to a connection before the
+    server binds it.
     """
     chance, end = random.SystemRandom(), _given_to_connections()
     for _ in range(_TRIES):
@@ -31,7 +32,7 @@ def free_port() -> int:
 
 
 def _given_to_connections() -> int:
-    """The least port that the system gives to connections."""
+    """Return the first port of the system's ephemeral range."""
     try:
         return max(int(_RANGE.read_text().split()[0]), 2 * _LEAST)
     except OSError:
@@ -39,9 +40,9 @@ def _given_to_connections() -> int:
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether a server can listen there."""
+    """Return whether a server can listen on the port."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: closed connections do not count
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: ignores connections in TIME_WAIT
         try:
             probe.bind((host, port))
             probe.listen(1)

@@ -1,4 +1,4 @@
-"""How child processes are tied to the process that starts them."""
+"""Binds the lifetime of child processes to their parent."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import shutil
 
 
 def dies_with_parent() -> list[str]:
-    """Return the prefix of a command that the kernel kills when its parent ends (PR_SET_PDEATHSIG); empty without
-    `setpriv`.
+    """Return a command prefix that makes the kernel kill the process when its parent ends (PR_SET_PDEATHSIG).
 
-    The kernel watches the thread that started the process: start it from one that lives as long as the parent.
+    The prefix is empty if `setpriv` is not installed. The kernel watches the parent thread, so start the process from a
+    thread that lives as long as the parent process.
     """
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []

@@ -1,5 +1,5 @@
-"""The native core's face: `_native` (built from native/, types in _native.pyi), and what turns its columns to Arrow.
+"""The Python interface of the native core: `_native` (built from native/, types in _native.pyi) and Arrow conversion.
 
-Here lies what touches every tuple or every binding: term ids, dictionary, stored graph, streams, windows, executor,
-data plane. Not here: what a query means (`penstock.query`) and when it runs (`penstock.engine`).
+The core contains everything that touches each tuple or binding: term ids, dictionary, stored graph, streams, windows,
+executor and data plane. Query semantics are in `penstock.query`, scheduling in `penstock.engine`.
 """

@@ -1,6 +1,6 @@
-"""The native core. Private: users touch `penstock.Engine`. Arrays are numpy; term ids are uint64, times int64 ms.
+"""The native core. Private: applications use `penstock.Engine`. Arrays are numpy; term ids are uint64, times int64 ms.
 
-Heavy calls release the GIL. Errors: DataError, LimitError, StorageError, DataPlaneError of `penstock.errors`.
+Long calls release the GIL. Errors: DataError, LimitError, StorageError and DataPlaneError of `penstock.errors`.
 """
 
 import builtins
@@ -19,9 +19,9 @@ class Dictionary:
     def __init__(self) -> None: ...
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
     def find(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
-    def find_many(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 where it has none
+    def find_many(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 for unknown terms
     def intern_many(self, terms: Sequence[TermTuple]) -> Ids: ...  # blank nodes: one fresh node per label and call
-    def check(self, ids: Ids) -> None: ...  # DataError unless each is 0 or names something: for ids from outside
+    def check(self, ids: Ids) -> None: ...  # DataError for an unknown id other than 0; validates external ids
     def fresh_blank(self) -> int: ...
     def blank_count(self) -> int: ...
     def reserve_blanks(self, n: int) -> None: ...
@@ -33,23 +33,23 @@ class Dictionary:
     def lease(self) -> Lease: ...
     def size(self) -> int: ...
     def bytes(self) -> int: ...
-    def live_bytes(self) -> int: ...  # of live entries: what a sweep can make less
+    def live_bytes(self) -> int: ...  # of live entries; a sweep can lower it
     def save(self, path: str) -> None: ...
     def load(self, path: str) -> None: ...
-    # a partial dictionary: a cache of a source's terms, beside private entries (ADR 37)
-    def attach(self, service: TermSource) -> None: ...  # before anything is in it
+    # partial dictionary: a cache of a source's terms, plus private entries (ADR 37)
+    def attach(self, service: TermSource) -> None: ...  # the dictionary must be empty
     @property
     def partial(self) -> bool: ...
-    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # terms under ids that were given elsewhere
-    def require(self, ids: Ids) -> int: ...  # fetches what is missing; bytes of that
-    def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's, where it knows the term
+    def adopt(self, ids: Ids, terms: Sequence[TermTuple]) -> None: ...  # adds terms with ids assigned elsewhere
+    def require(self, ids: Ids) -> int: ...  # fetches missing terms; returns their bytes
+    def settle(self, ids: Ids) -> Ids: ...   # private ids -> the source's ids, for terms it knows
 
 class TermSource(Protocol):
-    """What a partial dictionary asks. It may be called by any thread that evaluates."""
+    """The source of a partial dictionary's terms. Any evaluating thread may call it."""
     def decode(self, ids: Ids) -> Sequence[TermTuple]: ...
-    def find(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 where it has none; makes nothing
+    def find(self, terms: Sequence[TermTuple]) -> Ids: ...  # 0 for unknown terms; assigns no ids
 
-PRIVATE_SLOTS: int  # private entries of partial dictionaries have slots from here on, a source's lie below
+PRIVATE_SLOTS: int  # slots of private entries start here; a source's slots are lower
 
 def check_term(kind: int, lexical: str, datatype: str = "", lang: str = "") -> None: ...  # DataError unless well-formed
 
@@ -60,11 +60,11 @@ class LocalTerms:
     def intern(self, kind: int, lexical: str, datatype: str = "", lang: str = "") -> int: ...
     def decode(self, ids: Ids) -> list[TermTuple | None]: ...  # None for 0; any id, local or not
     def size(self) -> int: ...
-    def settle(self, ids: Ids) -> Ids: ...   # local ids -> the source's, over a partial dictionary
+    def settle(self, ids: Ids) -> Ids: ...   # local ids -> the source's ids, with a partial dictionary
     def publish(self, ids: Ids) -> Ids: ...  # local ids -> dictionary ids (local blank nodes become fresh ones)
 
 class BlankScope:
-    """Blank-node labels of one document that is parsed in parts."""
+    """Blank node labels of a document that is parsed in parts."""
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
 
@@ -78,11 +78,11 @@ class ParsedQuads:
     @property
     def graphs(self) -> Ids: ...        # 0 = default graph
     @property
-    def timestamps(self) -> Times: ...  # only where they were asked for
+    def timestamps(self) -> Times: ...  # only if requested
     @property
     def bad(self) -> list[tuple[int, bytes, str]]: ...  # (line number, bytes of the line, reason), at most max_bad
     @property
-    def bad_count(self) -> int: ...     # all bad lines
+    def bad_count(self) -> int: ...     # number of all bad lines
     @property
     def lines(self) -> int: ...         # lines read
 
@@ -90,46 +90,50 @@ def parse_nquads(
     dictionary: Dictionary,
     data: bytes,
     *,
-    quads: bool = True,        # a fourth term is allowed
-    timestamps: bool = False,  # each line begins with an integer
-    strict: bool = True,       # the first bad line raises DataError (with line and column); else bad lines are collected
+    quads: bool = True,        # allow a fourth term
+    timestamps: bool = False,  # each line starts with an integer
+    # True: the first bad line raises DataError (with line and column); False: bad lines are collected
+    strict: bool = True,
     max_bad: int = 1000,
-    scope: BlankScope | dict[str, int] | None = None,  # blank-node labels seen so far; None = a fresh scope for this call
-    keep: bool = False,        # new terms are kept for ever: for stored data
-    first_line: int = 1,       # number of the first line, where data is a later part of a document
+    # blank node labels seen so far; None = a fresh scope for this call
+    scope: BlankScope | dict[str, int] | None = None,
+    keep: bool = False,        # intern new terms permanently, for stored data
+    first_line: int = 1,       # number of the first line, if data is a later part of a document
     max_term_bytes: int = 16 << 20,
 ) -> ParsedQuads: ...
 
 # ---- stored graph (bindings/store.cpp)
-class Source: ...  # what execute() reads
+class Source: ...  # input of execute()
 
 class SourceStats:
-    """Counts for the planner, on Source objects."""
+    """Counts for the planner, of Source objects."""
 
 class Labelled:
-    """A stored graph as far as its edge labels go."""
-    def label(self, graph: int, predicate: int) -> int: ...          # 0 where unknown
+    """The edge labels of a stored graph."""
+    def label(self, graph: int, predicate: int) -> int: ...          # 0 if unknown
     def labels_with_predicate(self, predicate: int) -> list[int]: ...
     def graphs(self) -> list[int]: ...
-    def define_labels(self, first: int, graphs: Ids, predicates: Ids) -> None: ...  # DataError where one differs here
-    def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]: ...  # new ones are given the next
-    def label_pairs(self, first: int = 1) -> tuple[Ids, Ids]: ...    # (graphs, predicates) of all labels from there on
+    # DataError on a conflicting definition
+    def define_labels(self, first: int, graphs: Ids, predicates: Ids) -> None: ...
+    def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]: ...  # assigns numbers to new labels
+    # (graphs, predicates) of all labels from `first` on
+    def label_pairs(self, first: int = 1) -> tuple[Ids, Ids]: ...
 
 class StoreLease:
-    """Keeps what readers of a snapshot need; released when collected."""
+    """Retains what readers of a snapshot need; released on collection."""
     @property
     def snapshot(self) -> int: ...
 
 class StoreCapture:
-    """A store at a moment, on its way to the disk; collected unwritten, nothing has happened. Any thread, once."""
+    """A store's state at a moment, to be written to disk. Collecting it unwritten has no effect. Any thread, once."""
     def write(self) -> None: ...
     @property
-    def changed_bytes(self) -> int: ...  # until it is written
+    def changed_bytes(self) -> int: ...  # before it is written
 
 class Store(Labelled):
     def __init__(
         self, directory: str, shards: int = 1, reserve_bytes: int = 1 << 36,
-        own: Sequence[int] = (), publish_logs: bool = False,  # a node's: its shards, append logs in the regions
+        own: Sequence[int] = (), publish_logs: bool = False,  # for a part: its shards, and append logs in the regions
     ) -> None: ...
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int = 0, batch: int = 0) -> None: ...
     def set_vts(self, stream: int, batch: int) -> None: ...
@@ -138,40 +142,41 @@ class Store(Labelled):
     def latest(self) -> int: ...
     def shard_count(self) -> int: ...
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> Source: ...
-    def view_part(self, snapshot: int, excluded: Sequence[int] = ()) -> Source: ...  # own shards, as chosen elsewhere
+    # own shards, at a snapshot chosen by the caller
+    def view_part(self, snapshot: int, excluded: Sequence[int] = ()) -> Source: ...
     def release(self, stream: int, batch: int) -> None: ...
     def edge_count(self) -> int: ...
     def used_bytes(self) -> int: ...
     def log_bytes(self) -> int: ...
-    def index_bytes(self) -> int: ...  # the writer's own: look-up of duplicates in long lists
-    def save(self, directory: str) -> None: ...  # everything, at once
-    def capture(self, directory: str, previous: str = "") -> StoreCapture: ...  # what is not yet in `previous`
+    def index_bytes(self) -> int: ...  # the writer's index of duplicates in long lists
+    def save(self, directory: str) -> None: ...  # writes everything
+    def capture(self, directory: str, previous: str = "") -> StoreCapture: ...  # captures what is not in `previous`
     @staticmethod
     def open(saved: str, directory: str, reserve_bytes: int = 1 << 36, publish_logs: bool = False) -> Store: ...
 
-def shard_numbers(vertices: Ids, shards: int) -> NDArray[np.uint32]: ...  # which shard keeps each vertex's lists
+def shard_numbers(vertices: Ids, shards: int) -> NDArray[np.uint32]: ...  # the shard of each vertex's lists
 def source_stats(source: Source, label: int) -> tuple[int, int, int]: ...   # edges, subjects, objects
 def source_degree(source: Source, vertex: int, label: int, direction: int) -> int: ...  # 0 out, 1 in
 
 class ShardReader:
-    """A shard's region mapped read-only, in another process."""
+    """A read-only mapping of a shard's region, in another process."""
     def __init__(self, path: str) -> None: ...
     def latest(self) -> int: ...
     def neighbours(self, vertex: int, label: int, direction: int) -> Ids: ...
     def vertices(self, label: int, direction: int) -> Ids: ...
     def vts(self, stream: int) -> int | None: ...  # Local_VTS
     def epoch(self) -> int: ...
-    def retired(self) -> bool: ...  # its writer has let go of the region
+    def retired(self) -> bool: ...  # the writer has released the region
 
 # ---- bulk loads (bindings/bulk.cpp)
 Kinds = NDArray[np.uint8]                                   # 1 IRI, 3 literal
-Texts = tuple[NDArray[np.int32], NDArray[np.uint8]]         # offsets, one more than texts; bytes: Arrow's layout
+Texts = tuple[NDArray[np.int32], NDArray[np.uint8]]         # offsets (one more than texts) and bytes, in Arrow's layout
 def dictionary_columns(
     dictionary: Dictionary, first_slot: int, at_most_terms: int, about_bytes: int
 ) -> tuple[Ids, Kinds, Texts, Texts, Texts, int]: ...       # ids, kinds, lexical forms, datatypes, languages, next slot
-def next_slot(dictionary: Dictionary) -> int: ...           # slots from here on were never used
+def next_slot(dictionary: Dictionary) -> int: ...           # slots from here on are unused
 def intern_columns(dictionary: Dictionary, kinds: Kinds, lexicals: Texts, datatypes: Texts, langs: Texts) -> Ids: ...
-def adopt_columns(  # DataError where a term has another id, or an id is not free
+def adopt_columns(  # DataError if a term has another id, or an id is taken
     dictionary: Dictionary, ids: Ids, kinds: Kinds, lexicals: Texts, datatypes: Texts, langs: Texts
 ) -> None: ...
 def blank_labels(scope: BlankScope) -> tuple[Ids, Texts]: ...
@@ -179,10 +184,12 @@ def sort_edges(graphs: Ids, predicates: Ids, vertices: Ids, values: Ids) -> tupl
 def bins(vertices: Ids, shards: int, pieces: int) -> NDArray[np.uint32]: ...  # shard * pieces + piece
 
 class BulkLoad:
-    """One commit; each edge comes in the bin of its subject (direction 0) and of its object (1), each bin at once.
+    """A bulk load: one commit. Each edge is in the bin of its subject (direction 0) and of its object (1). Each bin is
+    appended at once.
 
-    Given up when collected before publish(). `shards`: that its bins were made for; 0 = the store's. `snapshot`: its
-    number where that was given elsewhere (as for Store.apply); then the store may be a part, and takes its own bins.
+    Collecting it before publish() aborts the load. `shards`: the shard count its bins were made for; 0 = the store's.
+    `snapshot`: the number of the snapshot if the caller assigns it (as for Store.apply); the store may then be a part
+    that loads its own bins.
     """
     def __init__(
         self, store: Store, pieces: int, shards: int = 0, stream: int = 0, batch: int = 0, snapshot: int | None = None
@@ -195,10 +202,10 @@ class SliceSource:
     """Closed batches of a stream, for windows."""
     def closed(self) -> int | None: ...
 
-class Beyond:  # accepted events that lie after their stream's watermark
+class Beyond:  # accepted events after their stream's watermark
     def __init__(self) -> None: ...
     def add(self, times: Times, watermark: int) -> None: ...
-    def after(self, watermark: int) -> Times: ...  # in no order; what the watermark has passed is forgotten
+    def after(self, watermark: int) -> Times: ...  # unordered; drops events that the watermark has passed
     def held(self) -> int: ...
 
 class Stream(SliceSource):
@@ -207,30 +214,32 @@ class Stream(SliceSource):
         timing: Ids | None, absorb_graph: int = 0, memory_bytes: int = 0,   # timing None = all timing
     ) -> None: ...
     @staticmethod
-    def decide(  # None: all are accepted
+    def decide(  # None: all events are accepted
         ts: Times, watermark: int, lateness_ms: int, wall_ms: int, max_ahead_ms: int
     ) -> tuple[NDArray[np.uint8] | None, int]: ...
     @staticmethod
-    def decide_partition(  # one of several source partitions; returns the fates and its own progress
+    # for one of several source partitions; returns the outcomes and the partition's own watermark
+    def decide_partition(
         ts: Times, watermark: int, own: int, others: int, lateness_ms: int, wall_ms: int, max_ahead_ms: int
     ) -> tuple[NDArray[np.uint8], int]: ...
     @staticmethod
     def check(dictionary: Dictionary, ts: Times, s: Ids, p: Ids, o: Ids, time_limit: int) -> None: ...  # DataError
-    def take(  # all accepted, and the watermark stays at or before `until`: returns it; None: nothing was done
+    def take(  # appends if all events are accepted and the watermark stays at or below `until`: returns the watermark;
         self, ts: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike, beyond: Beyond, watermark: int, lateness_ms: int,
-        max_ahead_ms: int, time_limit: int, until: int,  # by the watermark; TypeError where a column is none for append()
+        # otherwise None, without effect; TypeError if append() would reject a column
+        max_ahead_ms: int, time_limit: int, until: int,
     ) -> int | None: ...
     def append(self, ts: Times, s: Ids, p: Ids, o: Ids) -> None: ...
-    def close(self, batch: int) -> int: ...   # how many batches with tuples that were
+    def close(self, batch: int) -> int: ...   # returns the number of closed batches with tuples
     @staticmethod
-    def close_together(streams: list[tuple[Stream, int]]) -> list[int]: ...   # each up to its batch
-    def first_open(self) -> int | None: ...   # the first open batch that holds tuples
+    def close_together(streams: list[tuple[Stream, int]]) -> list[int]: ...   # closes each stream up to its batch
+    def first_open(self) -> int | None: ...   # the first open batch with tuples
     def release(self, batch: int) -> None: ...
     def oldest_tick(self) -> int | None: ...
     def live_tuples(self) -> int: ...
-    def stored_tuples(self) -> int: ...   # absorbed since it was made or restored
-    def live_bytes(self) -> int: ...   # what counts against memory_bytes
-    def held_bytes(self) -> int: ...   # memory of the region, room for the next slices included
+    def stored_tuples(self) -> int: ...   # absorbed since construction or restore
+    def live_bytes(self) -> int: ...   # counts against memory_bytes
+    def held_bytes(self) -> int: ...   # memory of the region, including reserved slices
     def save(self) -> bytes: ...
     def restore(self, saved: bytes) -> None: ...
 
@@ -248,14 +257,15 @@ class CountWindow(Source):
     def size(self) -> int: ...
     def bytes(self) -> int: ...
     def oldest_batch(self) -> int | None: ...
-    def save(self) -> builtins.bytes: ...       # its counters; after a restart positions since P cannot be counted again
-    def restore(self, saved: builtins.bytes) -> None: ...  # into a new one with the same arguments, over the restored stream
+    def save(self) -> builtins.bytes: ...       # counters; after a restart, positions since P cannot be counted again
+    # into a new window with the same arguments, over the restored stream
+    def restore(self, saved: builtins.bytes) -> None: ...
 
 # ---- execution (bindings/exec.cpp)
 class Plan:
     def __init__(self, spec: dict[str, Any]) -> None: ...  # docs/plan-format.md
 
-# name, arguments, seconds that the evaluation has left (0: no limit) -> result; None = error
+# name, arguments, remaining seconds of the evaluation (0 = no limit) -> result; None = error
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
 class Result:
@@ -266,12 +276,12 @@ class Result:
     @property
     def local(self) -> LocalTerms: ...
     @property
-    def profile(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds); empty unless asked for
+    def profile(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds); empty unless requested
     @property
-    def nanos(self) -> int: ...  # time inside the core
+    def nanos(self) -> int: ...  # time spent in the core
     @property
-    def cpu_nanos(self) -> int: ...  # the thread's processor time in there, the clock's call included; 0 unless asked for
-    def column(self, i: int) -> Ids: ...  # a view, valid while the Result lives
+    def cpu_nanos(self) -> int: ...  # processor time of the thread, including the clock calls; 0 unless requested
+    def column(self, i: int) -> Ids: ...  # a view, valid while the Result exists
     def offsets(self, slot: int, members: int) -> NDArray[np.int64]: ...  # rows must be sorted by `slot`; see sort_by
     def sort_by(self, slot: int) -> None: ...  # stable counting sort by member number (ids of seed column 0)
 
@@ -291,25 +301,27 @@ def execute(
     foreign: Foreign | None = None,
     profile: bool = False,
     cpu_time: bool = False,
-    forker: StepForker | None = None,          # None: every step is done in place
-    absent: Sequence[int] = (),                # private ids of the plan's constants, over a partial dictionary
+    forker: StepForker | None = None,          # None: all steps run locally
+    absent: Sequence[int] = (),                # private ids of the plan's constants, with a partial dictionary
 ) -> Result: ...
 
-ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, the rows' numbers first; None: no rows
+ForkPart = tuple[list[int], list[Ids]] | None  # slots and their columns, starting with row numbers; None: no rows
 
-class StepForker: ...  # what `execute` asks to run steps of a plan on nodes
+class StepForker: ...  # lets `execute` run steps of a plan on nodes
 
 class Forker(StepForker):
-    """Steps of a plan that `run` takes to the nodes: called with the fork's number in the plan, a part for each node,
-    seconds and bytes that are left (0 = no limit); returns a part for each node."""
+    """Runs steps of a plan on nodes. `run` gets the fork's number in the plan, a part for each node, and the remaining
+    seconds and bytes (0 = no limit); it returns a part for each node.
+    """
     def __init__(
         self, owners: Sequence[int], run: Callable[[int, list[ForkPart], float, int], Sequence[ForkPart]]
-    ) -> None: ...  # owners: of each shard its node
+    ) -> None: ...  # owners: the node of each shard
 
-def runs(column: Ids) -> tuple[Ids, NDArray[np.int64]]: ...  # a sorted column's values, each once; where its rows begin
+# the distinct values of a sorted column, and where each run of equal values begins
+def runs(column: Ids) -> tuple[Ids, NDArray[np.int64]]: ...
 
 def multiset_difference(a: Sequence[Ids], b: Sequence[Ids]) -> NDArray[np.int64]:
-    """Row numbers of a that remain when b's rows are taken away one for one (ISTREAM, DSTREAM)."""
+    """Return the row numbers of a that remain after b's rows are removed one for one (ISTREAM, DSTREAM)."""
 
 # ---- data plane (bindings/dataplane.cpp)
 
@@ -325,7 +337,7 @@ class RegionEntry:
     @property
     def epoch(self) -> int: ...
     @property
-    def bytes(self) -> int: ...          # readable when it was asked
+    def bytes(self) -> int: ...          # readable bytes at the time of the request
     @property
     def reserve_bytes(self) -> int: ...
     @property
@@ -334,7 +346,7 @@ class RegionEntry:
     def stable(self) -> bool: ...
 
 class ServedRegions:
-    # a device's name; "" takes the first that can be used; without, nothing is registered for RDMA
+    # name of an RDMA device; "" selects the first usable one; None: no registration for RDMA
     def __init__(self, rdma_device: str | None = None) -> None: ...
     def publish(
         self, path: str, kind: int = 3, subject: int = 0, epoch: int = 0, reserve_bytes: int = 0, stable: bool = False
@@ -353,10 +365,10 @@ class DataPlaneServer:
 
 class Plane:
     def directory(self, node: int) -> list[RegionEntry]: ...
-    # offsets and lengths are multiples of 8; returns the words, read behind read
+    # offsets and lengths are multiples of 8; returns the words of all reads, concatenated
     def read(self, node: int, regions: NDArray[np.uint32], offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Ids: ...
     def transport(self, node: int) -> str: ...
-    def remark(self, node: int) -> str: ...  # why some reads travel otherwise
+    def remark(self, node: int) -> str: ...  # why some reads use another transport
 
 class TcpPlane(Plane):
     def __init__(
@@ -364,7 +376,7 @@ class TcpPlane(Plane):
         read_timeout_ms: int = 10000, bytes_in_flight: int = 1 << 25,
     ) -> None: ...
     def is_on_this_machine(self) -> bool: ...
-    def offers_rdma(self) -> bool: ...  # as it said when it was connected
+    def offers_rdma(self) -> bool: ...  # as announced on connection
 
 class SharedPlane(Plane):
     def __init__(
@@ -386,27 +398,29 @@ class Router(Plane):
 
 # ---- stored graph and slices on other nodes (bindings/remote.cpp)
 class RemoteStore(Labelled):
-    """The stored graph as an engine reads it from nodes. Reads raise DataPlaneError."""
+    """The stored graph of remote nodes. Reads raise DataPlaneError."""
     def __init__(self, shards: int) -> None: ...
-    # its shards, or those of them, are read by this plane from now on
+    # reads the node's shards, or the given ones, by this plane
     def attach(self, node: int, plane: Plane, shards: Sequence[int] | None = None) -> None: ...
     def detach(self, node: int) -> None: ...
-    def refresh(self) -> None: ...                                # asks the nodes' directories again
-    def lease(self, snapshot: int, until: float) -> None: ...     # `until`: of time.monotonic()
-    def oldest_needed(self, otherwise: int | None = None) -> int: ...  # otherwise: where no view is open
+    def refresh(self) -> None: ...                                # rereads the nodes' directories
+    def lease(self, snapshot: int, until: float) -> None: ...     # `until`: a time of time.monotonic()
+    def oldest_needed(self, otherwise: int | None = None) -> int: ...  # otherwise: returned if no view is open
     def release(self, stream: int, batch: int) -> None: ...
     def releases(self) -> list[tuple[int, int]]: ...
     def latest(self) -> int: ...
-    def published(self, snapshot: int) -> None: ...                # every node has said that it has published it
+    def published(self, snapshot: int) -> None: ...                # every node has published this snapshot
     def stable_vts(self, streams: Sequence[int]) -> list[int | None]: ...
-    def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> Source: ...  # at: that snapshot
+    # at: the snapshot; None = the latest
+    def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> Source: ...
     def edge_count(self) -> int: ...
-    def rounds(self) -> int: ...                                  # of reads so far
+    def rounds(self) -> int: ...                                  # number of read rounds
 
-def visible_in(view: Source) -> tuple[int, list[int]]: ...  # of a RemoteStore: its snapshot, commits it leaves out
+# of a RemoteStore's view: its snapshot, and the commits it excludes
+def visible_in(view: Source) -> tuple[int, list[int]]: ...
 
 class PartPublisher:
-    """A node's slices of one stream."""
+    """A node's slices of a stream."""
     def __init__(
         self, path: str, stream: int, batch_ms: int, shards: int, own: Sequence[int], memory_bytes: int = 0
     ) -> None: ...

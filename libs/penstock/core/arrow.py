@@ -1,4 +1,4 @@
-"""Arrow columns and the native core's: the same memory under two names."""
+"""Zero-copy conversion between Arrow columns and native columns."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ TAG_IRI, TAG_BLANK, TAG_LITERAL = (np.uint64(tag) for tag in (0, 1, 2))
 
 
 def texts_of(column: Any) -> Texts:
-    """Return a string or binary column's offsets and bytes."""
+    """Return the offsets and bytes of a string or binary column."""
     _, offsets, data = column.buffers()
     every = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
     return every, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
 def strings(texts: Texts) -> Any:
-    """Return the string column of offsets and bytes."""
+    """Return a string column made of offsets and bytes."""
     offsets, data = texts
     return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def ids_of(column: Any) -> Ids:
-    """Return a column of 64-bit integers as ids: Spark has no unsigned ones."""
+    """Return a column of 64-bit integers as ids. Spark has no unsigned integers."""
     numbers: Ids = column.to_numpy(zero_copy_only=False).view(np.uint64)
     return numbers
 
 
 def longs(ids: Ids) -> Any:
-    """Return ids as a column that Spark takes."""
+    """Return ids as a column of signed integers, for Spark."""
     return pa.array(ids.view(np.int64))
 
 
 def unpacked(column: Any, row: int) -> Ids:
-    """Return the ids in one cell of a binary column."""
+    """Return the ids packed in a cell of a binary column."""
     return np.frombuffer(column[row].as_buffer(), np.uint64)
 
 
 def packed(ids: Ids) -> bytes:
-    """Return ids as one cell of a binary column."""
+    """Return ids packed as a cell of a binary column."""
     return np.ascontiguousarray(ids).tobytes()
 
 
 def bytes_between(column: Any, first: int, end: int) -> bytes:
-    """Return the texts of rows [first, end) of a string column, one after the other."""
+    """Return the concatenated texts of rows [first, end) of a string column."""
     offsets, data = texts_of(column)
     return data[offsets[first] : offsets[end]].tobytes()
 
 
 def runs(*columns: NDArray[Any]) -> list[tuple[int, int]]:
-    """Return [first, end) of each run of rows that are alike in all columns."""
+    """Return [first, end) of each run of rows that are equal in all columns."""
     n = len(columns[0])
     if n == 0:
         return []

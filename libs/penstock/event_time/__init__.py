@@ -1,1 +1,1 @@
-"""Event time: grids of instants, watermarks and lateness, units of time, gaps. Pure functions and values."""
+"""Event time: grids of instants, watermarks and lateness, time units, and gaps. Pure functions and values."""

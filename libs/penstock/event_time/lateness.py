@@ -1,4 +1,4 @@
-"""Which watermark each event of a push met: what a late one is told (the rule is the core's, `Stream.decide`)."""
+"""The watermark in effect for each event of a push, for reports on late events. `Stream.decide` implements the rule."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _NEVER = -(1 << 63)
 def watermarks_met(
     times: NDArray[np.int64], accepted: NDArray[np.bool_], before: int, lateness_ms: int
 ) -> NDArray[np.int64]:
-    """Return the watermark (ms) at the arrival of each event: `before`, raised by accepted ones ahead of it."""
+    """Return the watermark (ms) at the arrival of each event: `before`, advanced by preceding accepted events."""
     moved = np.where(accepted, times - 1 - lateness_ms, _NEVER)
     return np.maximum(before, np.maximum.accumulate(np.concatenate([[_NEVER], moved[:-1]])))

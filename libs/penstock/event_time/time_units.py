@@ -1,4 +1,4 @@
-"""Times in the wrong unit: what to say of times that look like seconds (or microseconds) given for milliseconds."""
+"""Detection of timestamps in the wrong unit: seconds or microseconds instead of milliseconds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 _FIRST_S, _LAST_S = 10**8, 10**11  # as seconds since the epoch: 1973 to 5138; as milliseconds: 1970 to 1973
 EARLIEST_MS = 978_307_200_000
-"""2001-01-01: a time of today in seconds is earlier than that, read as milliseconds."""
+"""2001-01-01. A present-day timestamp in seconds, read as milliseconds, is earlier than this."""
 
 
 def unit_hint(before: int, time: int) -> str:
-    """Return a hint where one of two times of a stream looks like seconds (or the later one like microseconds)."""
+    """Return a hint if one of two times of a stream looks like seconds, or the later one like microseconds; else ""."""
     if _FIRST_S <= before < _LAST_S <= time:
         return f"; {before} looks like seconds: times are milliseconds"
     if before >= _LAST_S and time >= before * 500:
@@ -23,7 +23,9 @@ def unit_hint(before: int, time: int) -> str:
 
 
 def unit_warning(stream: str, times: Iterable[object], wall_ms: int | None = None) -> str | None:
-    """Return what to say of times one of which may be in seconds; None where none is, or the clock is as early."""
+    """Return a warning if one of the times may be in seconds, else None. No warning if the clock itself is that
+    early.
+    """
     now_ms = time_ns() // 1_000_000 if wall_ms is None else wall_ms
     if now_ms < EARLIEST_MS:
         return None

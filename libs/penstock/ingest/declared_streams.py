@@ -1,4 +1,4 @@
-"""The streams that users push to, as the coordinator's compacted log says: declarations, and what is wanted of them."""
+"""The declared streams and their predicate filters, from the coordinator's compacted log."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _POLL_S = 0.05
 
 
 class DeclaredStreams:
-    """Declarations by IRI. Declared here means: the declaration is in every shard's log before anything written now.
+    """Stream declarations by IRI. A declaration seen here precedes, in every shard's log, any record written from now
+    on.
 
-    `wanted`: by IRI, where something may be discarded.
+    `wanted`: predicate filters by IRI, for streams that have one.
     """
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
@@ -39,14 +40,14 @@ class DeclaredStreams:
             self._note(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
-        """Return them by the topic of their events: the same mapping until something changes."""
+        """Return the streams by events topic. The mapping is the same object until a declaration changes."""
         if self._mapped != self.changes:
             self._by_topic = {self._names.events(each.name): each for each in self.by_iri.values()}
             self._mapped = self.changes
         return self._by_topic
 
     def refresh(self, timeout_s: float = 0.0) -> bool:
-        """Take in what has come; returns whether anything has changed."""
+        """Apply new records. Returns whether anything changed."""
         before = self.changes
         for message in self._view.refresh(timeout_s):
             if message.key is not None:
@@ -54,14 +55,14 @@ class DeclaredStreams:
         return self.changes > before
 
     def catch_up(self) -> None:
-        """Take in all that is in the log as it is now: a question to the brokers. TransientError: not in time."""
+        """Apply all records up to the log's current end. Queries the brokers. TransientError after the timeout."""
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end
         deadline = time.monotonic() + self._timeout_s
         while self._view.positions()[partition] < end:
             self.refresh(_POLL_S)
             if time.monotonic() > deadline and self._view.positions()[partition] < end:
-                raise TransientError("the coordinator's log was not read to its end in time")
+                raise TransientError("the coordinator's log did not reach its end in time")
 
     def _note(self, key: bytes, message: Message) -> None:
         record = None if message.value is None else self._records.read(message, CONTROL)
@@ -78,5 +79,5 @@ class DeclaredStreams:
             self.changes += 1
 
     def close(self) -> None:
-        """Let go."""
+        """Close the reader."""
         self._view.close()

@@ -1,6 +1,6 @@
-"""Events to tuples: what every adaptor does with the messages it has read, whoever reads and writes them (ADR 23).
+"""Conversion of events to tuples, shared by all adaptors (ADR 23).
 
-Records for a source partition come in the order of its events, each a stretch of it.
+Records of a source partition are in the order of its events. Each covers a contiguous range of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
 MAX_TUPLES = 1_000_000
-"""Tuples in one record, and so in one event."""
+"""Maximum number of tuples in a record, and therefore in an event."""
 
 
 class EventAdapter:
-    """Parses events, discards what nobody wants, and gives terms the cluster's ids. `events`, `tuples`, `dead`,
-    `discarded` (tuples): what it has made so far.
+    """Parses events, discards tuples that no query reads, and converts terms to global ids.
+
+    `events`, `tuples`, `dead` and `discarded` (tuples) count the output so far.
     """
 
     def __init__(self, names: TopicNames, terms: TermEncoder, limits: Limits | None = None) -> None:
@@ -54,17 +55,17 @@ class EventAdapter:
     def follow(
         self, declared: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted] | None = None
     ) -> None:
-        """Know these streams from now on, by the topic of their events, and what is wanted of them, by IRI; messages of
-        other topics are dropped.
+        """Set the streams, by events topic, and their predicate filters, by IRI. Messages of other topics are
+        dropped.
         """
         self._by_topic, self._wanted = declared, wanted or {}
         self._predicate_filters.clear()
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
-        """Return the records for some messages: parsed partition by partition, their terms asked for together.
+        """Return the records for a batch of messages. Parsing is per partition, terms are requested together.
 
-        What an event causes is a dead letter: messages that fail together are divided until the one at fault is alone.
-        TransientError: the dictionary is away; nothing has happened, call again.
+        An invalid event becomes a dead letter: a failing batch is bisected until the invalid event is isolated.
+        TransientError: the dictionary is unavailable. The call had no effect; retry.
         """
         discarded = self.discarded
         try:
@@ -94,7 +95,7 @@ class EventAdapter:
         parser = EventParser(self._terms.dictionary, self._max_bytes)
         drafts: list[Tuples] = []
         dead: list[Record] = []
-        by_source = sorted(messages, key=_SOURCE)  # stable: in order
+        by_source = sorted(messages, key=_SOURCE)  # stable, so events keep their order
         for (topic, partition), group in groupby(by_source, key=_SOURCE):
             stream = self._by_topic.get(topic)
             if stream is None:
@@ -125,7 +126,7 @@ class EventAdapter:
     def _parse(
         self, parser: EventParser, stream: StreamDeclaration, source: Partition, run: Sequence[Event]
     ) -> tuple[list[Tuples], list[Record]]:
-        """Parse events of one syntax; or heartbeats."""
+        """Parse events of one syntax, or heartbeats."""
         advance_ms = run[-1].advance_ms
         if advance_ms is not None:
             run = ()
@@ -139,7 +140,7 @@ class EventAdapter:
             dead += letters
             offsets = np.array([event.offset for event in usable], np.int64)
         predicate_filter = self._predicate_filter(stream)
-        assert good.counts is not None, "parsed events come with counts"
+        assert good.counts is not None, "parsed events have counts"
         columns = good.counts, good.s, good.p, good.o
         sizes = np.fromiter((event.bytes for event in usable), np.int64, len(usable))
         whole = Tuples(stream.iri, source.number, offsets, good.times, *columns, advance_ms, predicate_filter.version)
@@ -154,8 +155,10 @@ class EventAdapter:
     def _without_oversized(
         self, stream: StreamDeclaration, source: Partition, usable: Sequence[Event], good: Events
     ) -> tuple[list[Event], Events, list[Record]]:
-        """Refuse the events with a term that the dictionary does not take. Such a term makes its event large, too."""
-        assert good.counts is not None, "parsed events come with counts"
+        """Reject events with a term that the dictionary does not accept. Such an event is large, because the
+        term is.
+        """
+        assert good.counts is not None, "parsed events have counts"
         ends = np.cumsum(good.counts)
         stays, dead = np.ones(len(usable), bool), []
         for i in (i for i, event in enumerate(usable) if len(event.data) > MAX_TERM_BYTES):
@@ -177,7 +180,7 @@ class EventAdapter:
         return self._predicate_filters[stream.iri]
 
     def _sifted(self, tuples: Tuples, predicate_filter: PredicateFilter) -> Tuples:
-        """Without tuples that nobody wants; all events stay, as they move the stream on."""
+        """Remove tuples that no query reads. Events stay, because they advance the stream's time."""
         mask = predicate_filter.chosen(tuples.predicates)
         if mask is None:
             return tuples
@@ -191,7 +194,7 @@ class EventAdapter:
         return dead_letter_record(self._names, letter, event.headers)
 
     def _encoded(self, drafts: Sequence[Tuples]) -> list[Record]:
-        """Return the records of tuples, with the cluster's ids."""
+        """Return the records of the tuples, with global ids."""
         columns = [column for t in drafts for column in (t.subjects, t.predicates, t.objects)]
         ids = self._terms.cluster_ids(np.concatenate([np.empty(0, np.uint64), *columns]))
         parts = np.split(ids, np.cumsum([len(column) for column in columns])[:-1]) if columns else []
@@ -205,7 +208,7 @@ class EventAdapter:
 
 
 def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
-    """Yield records of at most MAX_TUPLES; events that alone have more are left out."""
+    """Yield records of at most MAX_TUPLES tuples. Single events with more are omitted."""
     ends = np.cumsum(whole.counts)
     first = 0
     while first < len(ends):

@@ -1,4 +1,4 @@
-"""One event as its producer sent it: format, time, heartbeats (docs/kafka.md)."""
+"""An event message as produced: format, time and heartbeats (docs/kafka.md)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ TIMESTAMP = "timestamp"
 _N_TRIPLES = Format.N_TRIPLES.value
 _LONG = len(str(MAX_TIME_MS))
 HEARTBEAT = "heartbeat"
-"""A header with a time in ms, of a message without a value: no event of this partition at or before it will follow."""
+"""Header with a time in ms, on a message without a value: no later event of this partition is at or before this
+time.
+"""
 
 
-class Event(NamedTuple):  # one an event of Python's time: made in half of a dataclass's
-    """`advance_ms` is set for heartbeats, which carry no data."""
+class Event(NamedTuple):  # a NamedTuple, because there is one per event: creation takes half the time of a dataclass
+    """An event message. `advance_ms` is set for heartbeats, which have no data."""
 
     offset: int
     time_ms: int
@@ -32,7 +34,7 @@ class Event(NamedTuple):  # one an event of Python's time: made in half of a dat
 
     @property
     def bytes(self) -> int:
-        """Size of its copy, were it refused: value and headers."""
+        """Size in bytes of a copy of the event: value and headers."""
         size = len(self.data)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -40,16 +42,16 @@ class Event(NamedTuple):  # one an event of Python's time: made in half of a dat
 
 
 def read_event(message: Message) -> Event:
-    """Return the event; DataError where its headers make no sense."""
+    """Return the event of a message. DataError if its headers are invalid."""
     headers = {name.lower(): value for name, value in message.headers}
     beat = headers.get(HEARTBEAT)
     if beat is not None:
         if message.value:
-            raise DataError(f"a message with the header {HEARTBEAT!r} carries no event")
+            raise DataError(f"a message with the header {HEARTBEAT!r} must not have a value")
         advance_ms = _time(HEARTBEAT, beat)
         return Event(message.offset, advance_ms, "nt", b"", advance_ms)
     if message.value is None:
-        raise DataError("a message without a value")
+        raise DataError("the message has no value")
     stamp = headers.get(TIMESTAMP)
     time_ms = message.timestamp_ms if stamp is None else _time(TIMESTAMP, stamp)
     content_type = headers.get(CONTENT_TYPE)
@@ -58,11 +60,11 @@ def read_event(message: Message) -> Event:
 
 
 def _time(header: str, value: bytes) -> int:
-    if len(value) < _LONG and value.isdigit():  # ASCII digits: nearly all
+    if len(value) < _LONG and value.isdigit():  # ASCII digits: the common case
         return int(value)
     text = value.decode("ascii", "replace").strip()
     digits = text.removeprefix("-")
-    # int() alone would take underscores and digits of other scripts.
+    # int() alone would accept underscores and digits of other scripts.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(MAX_TIME_MS)):
-        raise DataError(f"header {header!r} is no integer of milliseconds: {text[:40]!r}")
+        raise DataError(f"header {header!r} is not an integer of milliseconds: {text[:40]!r}")
     return int(text)

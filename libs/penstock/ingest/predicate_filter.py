@@ -1,6 +1,7 @@
-"""What adaptors discard: tuples of timing predicates that no query wants (docs/semantics.md §1; ADR 45).
+"""The predicate filter of adaptors: discards tuples with timing predicates that no query reads (docs/semantics.md §1;
+ADR 45).
 
-Timeless ones are absorbed, and always go through; so does everything of a stream with retention.
+Timeless tuples are absorbed and always pass. All tuples of a stream with retention pass.
 """
 
 from __future__ import annotations
@@ -23,26 +24,28 @@ if TYPE_CHECKING:
 def versions(
     streams: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted], topics: Sequence[str]
 ) -> list[int]:
-    """Return the versions that streams are cut by, given topics of events; 0 = nothing has been discarded yet."""
+    """Return the filter version of each events topic; 0 = nothing has been discarded yet."""
     records = (wanted.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 
 
 def discards(stream: StreamDeclaration, wanted: StreamWanted | None) -> bool:
-    """Whether anything of a stream is discarded, given what is wanted of it."""
+    """Return whether the filter discards any tuples of a stream."""
     if wanted is None or wanted.all_since is not None or not stream.may_discard:
         return False
     return stream.timing_all or not set(stream.timing) <= set(wanted.predicates)
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
-    """Return a record without tuples: what follows it in its partition is cut by this version or a later one."""
+    """Return a record without tuples: later records of its partition are filtered by this version or a newer one, or
+    unfiltered.
+    """
     numbers, ids = np.empty(0, np.int64), np.empty(0, np.uint64)
     return Tuples(stream.iri, partition, numbers, numbers, numbers, ids, ids, ids, None, version)
 
 
 class PredicateFilter:
-    """Which tuples of one stream go through, in the ids of a dictionary. `version`: 0 = all of them."""
+    """Selects the tuples of one stream that pass, in the ids of a dictionary. `version`: 0 = all pass."""
 
     def __init__(self, dictionary: native.Dictionary, stream: StreamDeclaration, wanted: StreamWanted | None) -> None:
         self._open = wanted is None or not discards(stream, wanted)
@@ -50,12 +53,12 @@ class PredicateFilter:
         if self._open or wanted is None:
             return
         named = set(wanted.predicates)
-        self._among = stream.timing_all  # whether `_ids` are those that go through, or those that do not
+        self._among = stream.timing_all  # whether `_ids` are the predicates that pass, or those that do not
         listed = named if stream.timing_all else set(stream.timing) - named
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)
 
     def chosen(self, predicates: Ids) -> np.ndarray | None:
-        """Return a mask of those that go through; None = all of them."""
+        """Return a mask of the tuples that pass; None = all."""
         if self._open:
             return None
         mask = np.isin(predicates, self._ids, invert=not self._among)

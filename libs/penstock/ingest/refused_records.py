@@ -1,11 +1,12 @@
-"""What was refused, as users read it: the original bytes as value, why and where from in headers (semantics.md §2, §6).
+"""Records of refused events, as users read them: the original value, with reason and source in headers (semantics.md
+§2, §6).
 
-Headers of the original stay (its content type above all); beside them stand `reason`, `source` (topic/partition/offset,
-the key too), `stream`, `time` in ms where it is known, and `watermark` of late events.
+The record keeps the original's headers, including its content type, and adds `reason`, `source`
+(topic/partition/offset, also the key), `stream`, `time` in ms if known, and `watermark` for late events.
 
-Every copy fits into a record, whatever the original holds. A value that would not fit is cut, and `truncated` says how
-many bytes the original has; headers beyond `MAX_HEADERS_BYTES` are left out, and `headers-left-out` says how many. The
-original stays at its source.
+Every copy fits into a record. A value that does not fit is truncated, and `truncated` has the original's size in bytes.
+Headers beyond `MAX_HEADERS_BYTES` are omitted, and `headers-left-out` has their number. The original remains in its
+source topic.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 _TRUNCATED, _LEFT_OUT = "truncated", "headers-left-out"
 _OWN = frozenset({"reason", "source", "stream", "time", "watermark", _TRUNCATED, _LEFT_OUT})
 MAX_HEADERS_BYTES = 64 << 10
-"""Headers of an original that its copy has."""
+"""Maximum bytes of the original's headers in the copy."""
 MAX_REASON_BYTES = 4 << 10
-"""A reason may quote the input."""
+"""Maximum bytes of a reason, which may quote the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Input that could not be used. `truncated`: the bytes of the original, where `data` is its beginning."""
+    """Invalid input. `truncated`: the size of the original in bytes if `data` is only its beginning."""
 
     topic: str
     partition: int
@@ -46,7 +47,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event whose time had been closed when it came. `truncated`: as for dead letters."""
+    """An event that arrived after its batch was closed. `truncated`: as for dead letters."""
 
     stream: str
     topic: str
@@ -59,12 +60,12 @@ class LateEvent:
 
 
 def source_key(topic: str, partition: int, offset: int) -> bytes:
-    """Return the key of refused input: where it came from."""
+    """Return the key of a refused event: its source position."""
     return f"{topic}/{partition}/{offset}".encode()
 
 
 def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers = ()) -> Record:
-    """Return the record of a dead letter; `headers`: the original's."""
+    """Return the record of a dead letter. `headers`: the original's."""
     key = source_key(letter.topic, letter.partition, letter.offset)
     own = [("reason", _shortened(letter.reason)), ("source", key.decode()), ("stream", letter.stream)]
     own += [] if letter.time_ms is None else [("time", str(letter.time_ms))]
@@ -72,7 +73,7 @@ def dead_letter_record(names: TopicNames, letter: DeadLetter, headers: Headers =
 
 
 def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> Record:
-    """Return the record of a late event; `headers`: the original's."""
+    """Return the record of a late event. `headers`: the original's."""
     key = source_key(event.topic, event.partition, event.offset)
     own = [
         ("reason", f"late: its time {event.time_ms} is not after the watermark {event.watermark_ms}"),
@@ -85,7 +86,7 @@ def late_record(names: TopicNames, event: LateEvent, headers: Headers = ()) -> R
 
 
 def read_refused(message: Message) -> DeadLetter | LateEvent:
-    """Return what a record of one of the two topics says; DataError where the cluster did not write it."""
+    """Parse a record of the dead-letter or late topic. DataError if the cluster did not write it."""
     said = {name: value.decode("utf-8", "replace") for name, value in message.headers if name in _OWN}
     numbers = {
         name: int(said[name]) for name in ("time", "watermark", _TRUNCATED) if said.get(name, "").lstrip("-").isdigit()
@@ -99,24 +100,24 @@ def read_refused(message: Message) -> DeadLetter | LateEvent:
         return DeadLetter(*place, said["reason"], data, said["stream"], numbers.get("time"), truncated)
     except (KeyError, ValueError) as error:
         raise DataError(
-            f"{message.topic}[{message.partition}], offset {message.offset}: nothing refused: {error!r}"
+            f"{message.topic}[{message.partition}], offset {message.offset}: not a refused event: {error!r}"
         ) from error
 
 
 def _copy(record: Record, headers: Headers, own: list[tuple[str, str]]) -> Record:
-    """Return the record with its original's headers and its own, cut to what a topic takes."""
+    """Return the record with the original's and its own headers, truncated to the topic's limit."""
     copied, left_out = _bounded([(name, value) for name, value in headers if name not in _OWN])
     own += [(_LEFT_OUT, str(left_out))] if left_out else []
     made = record._replace(headers=(*copied, *((name, text.encode("utf-8", "replace")) for name, text in own)))
     if wire_bytes(made) <= MAX_RECORD_BYTES:
         return made
-    value = made.value or b""  # without a value every copy fits
+    value = made.value or b""  # a copy without a value always fits
     made = made._replace(headers=(*made.headers, (_TRUNCATED, str(len(value)).encode())))
     return made._replace(value=value[: len(value) + MAX_RECORD_BYTES - wire_bytes(made)])
 
 
 def _bounded(headers: list[tuple[str, bytes]]) -> tuple[Headers, int]:
-    """Return the first headers, as many as fit, and how many do not."""
+    """Return the leading headers that fit, and the number of the others."""
     size = 0
     for i, header in enumerate(headers):
         size += headers_bytes((header,))

@@ -1,1 +1,1 @@
-"""Ids of terms in a cluster: the client of the dictionary, its cache, and re-encoding of columns."""
+"""Global term ids: the client of the dictionary service, its cache, and the re-encoding of columns."""

@@ -1,9 +1,8 @@
-"""Terms of the cluster as one engine knows them (ADR 37).
+"""Global terms within an engine of a cluster (ADR 37).
 
-The log carries ids of the dictionary service, and an engine uses them everywhere: in its store, its windows and its
-plans. What it looks at as a term it asks for, once, and keeps in a partial dictionary, which is a cache. Terms that it
-computes itself have private ids; those that others may know get the cluster's where they meet others (the executor
-sees to that).
+The log carries ids of the dictionary service, and an engine uses them in its store, windows and plans. The engine
+fetches a term from the service on first use and caches it in a partial dictionary. Computed terms have private ids. The
+executor replaces private ids by global ones where terms are compared with stored ones.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ if TYPE_CHECKING:
     from penstock.query.ir import Statement
 
 OWN_BLANKS = 1 << 48
-"""Blank nodes that a process makes for itself are numbered from here; those of the cluster stay below."""
-_BATCH = 8_192  # terms asked for at once
+"""First number for blank nodes created by this process. The cluster's blank nodes have lower numbers."""
+_BATCH = 8_192  # terms per request
 
 
 class TermService(Protocol):
-    """The dictionary as its clients see it. Ids are durable before `encode` returns. TransientError: try again."""
+    """The dictionary service as its clients see it. Ids are durable before `encode` returns. TransientError: retry."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, made where they are new; blank nodes: one fresh node per label and call."""
+        """Return the ids of terms, assigning new ones if necessary. Blank nodes: one fresh node per label and call."""
         ...
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 where they have none yet. Makes nothing."""
+        """Return the ids of IRIs and literals, 0 for unknown ones. Assigns no ids."""
         ...
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
+        """Return the terms for ids of IRIs and literals. DataError for an unknown id."""
         ...
 
 
 class TermCache:
-    """The cluster's dictionary in front of an engine's partial one, which it makes of an empty one."""
+    """The cluster's dictionary behind an engine's partial dictionary, which must be empty at construction."""
 
     def __init__(self, dictionary: native.Dictionary, service: TermService) -> None:
         self._dictionary = dictionary
@@ -61,22 +60,22 @@ class TermCache:
         dictionary.reserve_blanks(OWN_BLANKS)
 
     def known(self, term: TermTuple) -> int:
-        """Return the cluster's id of an IRI or literal as far as it is here (or inline), else 0."""
+        """Return the global id of an IRI or literal if it is cached or inline, else 0."""
         found = self._dictionary.find(*term)
         return 0 if is_private(found) else found
 
     def learn(self, terms: Iterable[TermTuple]) -> None:
-        """Have ids given to constants of what stands: declarations, registered queries. TransientError: try again.
+        """Assign ids to constants of declarations and registered queries. TransientError: retry.
 
-        What can be in no data, as names that are relative, is left out.
+        Constants that cannot occur in data, such as relative IRIs, are skipped.
         """
-        self._take_in(filter(_well_formed, terms), self.service.encode)
+        self._add(filter(_well_formed, terms), self.service.encode)
 
     def look_up(self, terms: Iterable[TermTuple]) -> None:
-        """Learn the ids of the terms that the cluster knows: none that is too large. TransientError: try again."""
-        self._take_in(filter(term_fits, terms), self.service.find)
+        """Fetch the ids of those terms that the cluster knows; too large ones are skipped. TransientError: retry."""
+        self._add(filter(term_fits, terms), self.service.find)
 
-    def _take_in(self, terms: Iterable[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> None:
+    def _add(self, terms: Iterable[TermTuple], ask: Callable[[Sequence[TermTuple]], Ids]) -> None:
         missing = [term for term in dict.fromkeys(terms) if term[0] != BLANK and not self.known(term)]
         for first in range(0, len(missing), _BATCH):
             part = missing[first : first + _BATCH]
@@ -85,13 +84,15 @@ class TermCache:
             self._dictionary.adopt(ids[found], [part[i] for i in found])
 
     def constant(self, term: TermTuple) -> int:
-        """Return the id of a constant of what stands. Who has learnt it before has no need to ask."""
+        """Return the id of a constant of a declaration or registered query. No request if `learn` has seen the
+        constant.
+        """
         if not self.known(term):
             self.learn([term])
         return self._dictionary.intern(*term)
 
-    def asked(self, term: TermTuple) -> int:
-        """Return the id of a constant of a one-shot query: a private one where the cluster has none."""
+    def query_constant(self, term: TermTuple) -> int:
+        """Return the id of a constant of a one-shot query: a private id if the cluster has none."""
         if not self.known(term):
             self.look_up([term])
         return self._dictionary.intern(*term)
@@ -107,37 +108,37 @@ def _well_formed(term: TermTuple) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterCore(EngineCore):
-    """The core of an engine of a cluster; constants get the cluster's ids."""
+    """The core of an engine in a cluster: constants have global ids."""
 
     terms: TermCache
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant of what stands, made where it is new."""
+        """Return the id of a constant of a declaration or registered query. Assigns one if necessary."""
         return self.terms.constant(term_tuple(term))
 
     def graph_id(self, iri: str) -> int:
-        """Return the id of a graph's name, 0 where nobody ever used that name."""
+        """Return the id of a graph name, 0 if it was never used."""
         self.terms.look_up([(IRI, iri, "", "")])
         return self.terms.known((IRI, iri, "", ""))
 
 
 @dataclass(slots=True, kw_only=True)
-class AskingCore(ClusterCore):
-    """The same for one-shot queries, which make nothing in the cluster."""
+class OneShotCore(ClusterCore):
+    """The core for one-shot queries, which assign no ids in the cluster."""
 
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, a private one where the cluster has none."""
-        return self.terms.asked(term_tuple(term))
+        """Return the id of a constant: a private id if the cluster has none."""
+        return self.terms.query_constant(term_tuple(term))
 
 
-def asking(core: ClusterCore) -> AskingCore:
-    """Return the core of an engine as one-shot queries use it."""
+def one_shot_core(core: ClusterCore) -> OneShotCore:
+    """Return the engine's core for one-shot queries."""
     shared = core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign
-    return AskingCore(*shared, terms=core.terms, nodes=core.nodes)
+    return OneShotCore(*shared, terms=core.terms, nodes=core.nodes)
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:
-    """Yield the constants whose ids planning a registered query asks for, and perhaps some more."""
+    """Yield the constants whose ids the planner of a registered query needs, and possibly others."""
     if not isinstance(statement, ContinuousQuery):
         return
     resolved = resolve(statement, catalogue, stands=True)
@@ -155,7 +156,7 @@ def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTup
 
 
 def term_tuple(term: Iri | Literal) -> TermTuple:
-    """Return a constant as the core's tuple."""
+    """Return a constant as a native tuple."""
     if isinstance(term, Iri):
         return (IRI, term.value, "", "")
     return (LITERAL, term.lexical, term.datatype, term.lang)

@@ -1,7 +1,7 @@
-"""The dictionary's client over the network: batched look-ups in columns, by Arrow Flight.
+"""The network client of the dictionary service: batched, columnar look-ups by Arrow Flight.
 
-One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
-keep their class.
+A request is one exchange: the client writes a table (`term_tables`) and the server responds with one. Errors keep their
+class.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20
-"""Bytes of terms that a client asks for at once, where that is more than one."""
+"""Maximum bytes of terms per request, unless a single term is larger."""
 _MAX_CACHED, _MAX_CACHED_BYTES = 1_000_000, 256 << 20
-_FATES: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
+_ERRORS: dict[str, type[PenstockError]] = {"DataError": DataError, "LimitError": LimitError}
 
 
 class FlightTerms:
-    """A client: asks the instances in turn until the active one answers. TransientError where none does."""
+    """A client of the dictionary. Tries the instances in turn until the active one responds. TransientError if none
+    does.
+    """
 
     def __init__(self, locations: Sequence[str]) -> None:
         self._clients = {location: flight.FlightClient(location) for location in locations}
@@ -43,20 +45,22 @@ class FlightTerms:
         self._lock = Lock()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, made where they are new; blank nodes: one fresh node per label and call."""
+        """Return the ids of terms, assigning new ones if necessary. Blank nodes: one fresh node per label and call."""
         with self._lock:
             return self._cache.encode(terms, self._encode)
 
     def _encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Ask in parts. Equal terms go in one part: two parts would give a blank node's label two nodes."""
+        """Encode in parts. Equal terms are in the same part, because two parts would assign two nodes to a blank node
+        label.
+        """
         distinct = {term: place for place, term in enumerate(dict.fromkeys(terms))}
-        asked = list(distinct)
-        parts = [self._ids(ENCODE, terms_table(asked[rows])) for rows in _pieces(list(map(_size, asked)))]
+        requested = list(distinct)
+        parts = [self._ids(ENCODE, terms_table(requested[rows])) for rows in _pieces(list(map(_size, requested)))]
         ids = np.concatenate([np.empty(0, np.uint64), *parts])
         return ids[[distinct[term] for term in terms]]
 
     def encode_columns(self, kinds: pa.Array, lexicals: pa.Array, datatypes: pa.Array, langs: pa.Array) -> Ids:
-        """Return the ids of terms in columns, past the cache: for those who see each term once."""
+        """Return the ids of terms in columns, bypassing the cache, for callers that use each term once."""
         table = pa.table([kinds, lexicals, datatypes, langs], schema=TERMS)
         lengths = [pc.fill_null(pc.binary_length(column), 0).to_numpy() for column in table.columns[1:]]
         with self._lock:
@@ -65,7 +69,7 @@ class FlightTerms:
             return np.concatenate([np.empty(0, np.uint64), *parts])
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 where they have none yet: such an answer holds for now only."""
+        """Return the ids of IRIs and literals, 0 for unknown ones. An unknown term may get an id later."""
         with self._lock:
             parts = [self._ids(FIND, terms_table(terms[rows])) for rows in _pieces(list(map(_size, terms)))]
             return np.concatenate([np.empty(0, np.uint64), *parts])
@@ -75,12 +79,12 @@ class FlightTerms:
         return found
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms of IRIs' and literals' ids; DataError for an id that names nothing."""
+        """Return the terms for ids of IRIs and literals. DataError for an unknown id."""
         with self._lock:
             return [term for first in range(0, len(ids), MAX_TERMS) for term in self._decode(ids[first:][:MAX_TERMS])]
 
     def _decode(self, ids: Ids) -> list[TermTuple]:
-        """Ask for terms, in halves where they are too large for one answer."""
+        """Fetch terms. Splits the request in halves if the response is too large."""
         try:
             return table_terms(self._ask(DECODE, pa.table([pa.array(ids)], schema=IDS)))
         except LimitError:
@@ -96,11 +100,11 @@ class FlightTerms:
                 return self._exchange(location, verb, table)
             except flight.FlightServerError as error:
                 name, _, message = str(error).partition(": ")
-                raise _FATES.get(name, PenstockError)(message.split(". Detail:")[0]) from error
+                raise _ERRORS.get(name, PenstockError)(message.split(". Detail:")[0]) from error
             except (flight.FlightUnavailableError, flight.FlightTimedOutError, pa.ArrowException) as error:
                 failed = f"{location}: {error}"
                 self._order = [*self._order[1:], self._order[0]]
-        raise TransientError(f"no dictionary answers: {failed}")
+        raise TransientError(f"no dictionary responds: {failed}")
 
     def _exchange(self, location: str, verb: str, table: pa.Table) -> pa.Table:
         options = flight.FlightCallOptions(timeout=_ANSWER_S)
@@ -119,12 +123,12 @@ class FlightTerms:
 
 
 def _size(term: TermTuple) -> int:
-    """At least the bytes of a term, of which UTF-8 gives a character four at most."""
+    """Return a lower bound of a term's size in bytes: UTF-8 uses at most four bytes per character."""
     return 4 * (len(term[1]) + len(term[2]) + len(term[3]))
 
 
 def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
-    """Cut rows of so many bytes into requests."""
+    """Split rows into requests by their sizes in bytes."""
     first = held = 0
     for row, size in enumerate(sizes):
         if row > first and (held + size > _ASKED_BYTES or row - first == MAX_TERMS):
@@ -136,7 +140,7 @@ def _pieces(sizes: Sequence[int]) -> Iterator[slice]:
 
 
 class _Cache:
-    """Ids that were asked for before: a native dictionary, and the cluster's id of each of its slots. Bounded."""
+    """A bounded cache of ids: a native dictionary, and the global id for each of its slots."""
 
     def __init__(self) -> None:
         self._own = native.Dictionary()

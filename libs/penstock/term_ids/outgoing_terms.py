@@ -1,4 +1,4 @@
-"""Ids that parsing gave, in a dictionary of this process, to ids of the cluster; those met before without asking."""
+"""Conversion of an adaptor's local term ids to global ids, with a cache."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ if TYPE_CHECKING:
     from penstock.engine.answers.answer_values import Ids
 
 _TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
-_IRI, _BLANK, _LITERAL = 0, 1, 2  # tags (native/src/rdf/term.hpp); those above are inline: the same everywhere
+# tags (native/src/rdf/term.hpp); higher ones are inline ids, which are the same everywhere
+_IRI, _BLANK, _LITERAL = 0, 1, 2
 MAX_TERMS = 1_000_000
-"""Terms kept before the cache begins anew."""
+"""Maximum number of cached terms. The cache is cleared when it is full."""
 MAX_BYTES = 256 << 20
-"""Their bytes."""
-_REQUEST = 50_000  # terms asked for at once
-_LOOKED_AT = 16  # terms whose sizes are looked at together: each may be as large as an event
+"""Maximum size of cached terms in bytes."""
+_REQUEST = 50_000  # terms per request
+_LOOKED_AT = 16  # terms sized in one step; each may be as large as an event
 _NO_TERM = (0, "", "", "")
 
 
 class TermEncoder(Protocol):
-    """The part of the dictionary service that an adaptor needs."""
+    """The part of the dictionary service that an adaptor uses."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return ids, durable by now; a fresh node for each blank node. TransientError: try again."""
+        """Return durable ids, with a fresh node per blank node. TransientError: retry."""
         ...
 
 
 class OutgoingTerms:
-    """A cache in front of the dictionary service. `dictionary` is what events are parsed into."""
+    """A cache in front of the dictionary service. The adaptor parses events into `dictionary`."""
 
     def __init__(self, service: TermEncoder, max_terms: int = MAX_TERMS) -> None:
         self._service = service
@@ -46,17 +47,17 @@ class OutgoingTerms:
     def _begin(self) -> None:
         self.dictionary = native.Dictionary()
         self._decoder = native.LocalTerms(self.dictionary)
-        self._known = np.zeros(1024, np.uint64)  # by the slot here; 0 = not asked for yet
+        self._known = np.zeros(1024, np.uint64)  # by local slot; 0 = not requested yet
 
     def trim(self) -> bool:
-        """Begin anew where the cache is full; then ids of before mean nothing. Returns whether it did."""
+        """Clear the cache if it is full, which invalidates all local ids. Returns whether it was cleared."""
         full = self.dictionary.size() > self._max_terms or self.dictionary.bytes() > MAX_BYTES
         if full:
             self._begin()
         return full
 
     def cluster_ids(self, ids: Ids) -> Ids:
-        """Return the same terms' ids in the cluster."""
+        """Return the global ids of the same terms."""
         tags = ids >> _TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
         blanks = tags == _BLANK
@@ -72,7 +73,7 @@ class OutgoingTerms:
         return out
 
     def oversized(self, ids: Ids) -> str | None:
-        """Return why the dictionary would refuse one of these terms, None where it takes them all."""
+        """Return why the dictionary would reject one of these terms, or None if it accepts all."""
         for first in range(0, len(ids), _LOOKED_AT):
             for term in self._decoder.decode(ids[first : first + _LOOKED_AT]):
                 try:

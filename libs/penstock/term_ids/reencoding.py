@@ -1,4 +1,4 @@
-"""From a process's own ids, as parsing gives them, to the cluster's."""
+"""Conversion of columns from local ids, assigned during parsing, to global ids."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from penstock.term_ids.cluster_terms import TermService
 
 _TAG_SHIFT, _PAYLOAD, _BLANK = np.uint64(60), np.uint64((1 << 60) - 1), np.uint64(1)
-_REQUEST = 50_000  # terms asked for at once: the service bounds a request
-_INLINE_FROM = np.uint64(3)  # tags from Integer on rebuild their term from the id (native/src/rdf/term.hpp)
+_REQUEST = 50_000  # terms per request; the service limits a request
+_INLINE_FROM = np.uint64(3)  # tags from Integer upwards encode their term in the id (native/src/rdf/term.hpp)
 
 
 def to_cluster(
     dictionary: native.Dictionary, columns: Sequence[Ids], service: TermService, own_blanks: int = 0
 ) -> list[Ids]:
-    """Return the columns with the cluster's ids: distinct terms are asked for once, blank nodes become fresh ones.
+    """Return the columns with global ids. Each distinct term is requested once; blank nodes become fresh nodes.
 
-    `own_blanks`: blank nodes numbered below it are the cluster's already. So are all ids of a partial dictionary that
-    are not private.
+    `own_blanks`: blank nodes with lower numbers are already global, as are all ids of a partial dictionary that are not
+    private.
     """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)
-    asked = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
-    asked &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
+    requested = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
+    requested &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
     if dictionary.partial:
-        asked &= ((distinct >> _TAG_SHIFT) == _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
-    terms = [term for term in native.LocalTerms(dictionary).decode(distinct[asked]) if term is not None]
+        requested &= ((distinct >> _TAG_SHIFT) == _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
+    terms = [term for term in native.LocalTerms(dictionary).decode(distinct[requested]) if term is not None]
     mapped = distinct.copy()
     if terms:
         parts = (terms[first : first + _REQUEST] for first in range(0, len(terms), _REQUEST))
-        mapped[asked] = np.concatenate([service.encode(part) for part in parts])
+        mapped[requested] = np.concatenate([service.encode(part) for part in parts])
     return np.split(mapped[places], np.cumsum([len(column) for column in columns])[:-1])

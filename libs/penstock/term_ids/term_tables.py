@@ -1,4 +1,4 @@
-"""Tables of terms and of ids, as the dictionary's client and server exchange them; and the verbs of a request."""
+"""Arrow tables of terms and ids, and the verbs of requests, shared by the dictionary's client and server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TERMS = pa.schema([("kind", pa.uint8()), ("lexical", pa.utf8()), ("datatype", pa.utf8()), ("lang", pa.utf8())])
 IDS = pa.schema([("id", pa.uint64())])
 MAX_TERMS = 100_000
-"""Terms that one request may carry."""
+"""Maximum number of terms per request."""
 ENCODE, FIND, DECODE = "encode", "find", "decode"
 
 
@@ -25,5 +25,5 @@ def terms_table(terms: Sequence[TermTuple]) -> pa.Table:
 
 
 def table_terms(table: pa.Table) -> list[TermTuple]:
-    """Return a table's rows as terms."""
+    """Return the terms in a table's rows."""
     return list(zip(*(table.column(name).to_pylist() for name in TERMS.names), strict=True))

@@ -185,11 +185,11 @@ def test_constants_of_what_stands_are_made_and_those_of_one_shot_queries_are_not
     assert asked.encoded == 3
     assert [cache.constant(term) for term in TERMS[:4]] == asked.service.find(TERMS[:4]).tolist()
     assert asked.encoded == 4
-    private = cache.asked(TERMS[5])
+    private = cache.query_constant(TERMS[5])
     assert is_private(private)
     assert asked.service.find([TERMS[5]]).tolist() == [0]
     (given,) = asked.service.encode([TERMS[5]]).tolist()
-    assert cache.asked(TERMS[5]) == given  # it is looked for each time
+    assert cache.query_constant(TERMS[5]) == given  # it is looked for each time
 
 
 def test_a_term_that_was_computed_gets_the_clusters_id_once_there_is_one(asked):

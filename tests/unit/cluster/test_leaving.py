@@ -110,7 +110,7 @@ class Refusing:
     def append(self, _: object) -> None:
         self.tried += 1
         if self.tried == 1:
-            raise LogError("a record was not taken")
+            raise LogError("a record was refused")
         self.sent.set()
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def test_a_younger_dispatcher_goes_on_where_the_older_was():
     younger = state_machine.dispatcher()
     younger.step()
     state_machine.produce([1210, 1901])
-    with pytest.raises(Exception, match="younger"):
+    with pytest.raises(Exception, match="a newer writer"):
         older.step()
     younger.step()
     reference = StateMachine()
