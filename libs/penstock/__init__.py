@@ -1,4 +1,4 @@
-"""The library: what `pip install penstock` gives."""
+"""Penstock: continuous SPARQL queries over RDF streams and a stored graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m penstock` is the command line."""
+"""Runs the command line interface: `python -m penstock`."""
 
 import sys
 

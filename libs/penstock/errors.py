@@ -1,4 +1,4 @@
-"""The errors users see: one root, three fates (bad input, limits, storage). See docs/architecture.md, "Faults"."""
+"""The errors of the public API, with one root class. See docs/architecture.md, "Faults"."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SHOWN = 120  # characters of a line on either side of a fault
 
 
 class PenstockError(Exception):
-    """Root of every error that Penstock raises on purpose."""
+    """Base class of all errors that Penstock raises."""
 
 
 class QueryError(PenstockError):
-    """A query that cannot be registered or asked.
+    """An invalid query.
 
-    `line` and `column` count from 1 and point at the first character of `construct`, the piece of text at fault
-    (empty where the text ends too early). `str()` shows the line with a caret.
+    `line` and `column` count from 1 and locate the first character of `construct`, the invalid piece of text (empty at
+    an unexpected end). `str()` shows the line with a caret.
     """
 
     def __init__(self, message: str, line: int, column: int, construct: str = "", text: str = "") -> None:
@@ -56,25 +56,25 @@ class QueryError(PenstockError):
 
 
 class DataError(PenstockError):
-    """Input that is not what it claims to be: unparsable RDF, a term that cannot stand where it stands."""
+    """Invalid input: RDF that does not parse, or a term in a position where it is not allowed."""
 
 
 class TimestampUnitWarning(UserWarning):
-    """An event's timestamp is before 2001: seconds where milliseconds are meant?"""
+    """An event's timestamp is before 2001, which suggests seconds instead of milliseconds."""
 
 
 class UnboundedStorageWarning(UserWarning):
-    """A stream that is declared without `timing` stores every tuple and never removes one."""
+    """A stream without `timing` stores every tuple and never removes one."""
 
 
 class UnknownStreamError(PenstockError):
-    """A stream that was never declared (or was dropped)."""
+    """The stream was not declared, or was dropped."""
 
 
 class LimitError(PenstockError):
-    """A limit on time, memory or size would be exceeded; nothing was changed.
+    """An operation would exceed a limit on time, memory or size. It had no effect.
 
-    `limit` is the limit's name where a caller may react to it; empty otherwise.
+    `limit` is the limit's name if callers may react to it, else empty.
     """
 
     def __init__(self, message: str = "", *, limit: str = "") -> None:
@@ -83,31 +83,31 @@ class LimitError(PenstockError):
 
 
 class QueryLimitError(QueryError, LimitError):
-    """A query whose text or plan exceeds a limit of planning; the message names the limit. Nothing was changed."""
+    """A query's text or plan exceeds a planning limit, which the message names. The call had no effect."""
 
 
 class StorageError(PenstockError):
-    """A checkpoint or region that cannot be read or written."""
+    """A checkpoint or region cannot be read or written."""
 
 
 class UnavailableError(PenstockError):
-    """A service that is needed does not answer. Nothing of the call took effect: it may be made again, later."""
+    """A required service is unavailable. The call had no effect; retry later."""
 
 
 class NotActiveError(PenstockError):
-    """An instance on standby: another instance of the service answers. The request may be sent again, there or here."""
+    """The instance is on standby: another instance of the service is active. Retry the request with either."""
 
 
 class NotYetError(PenstockError):
-    """Adaptors do not let through yet what a query looks at. The request may be sent again in a moment."""
+    """Adaptors still filter out predicates that the query reads. Retry shortly."""
 
 
 class DataPlaneError(PenstockError):
-    """Another node's memory could not be read: an error of one evaluation, never of the engine.
+    """The memory of another node is not readable. It fails one evaluation, not the engine.
 
-    `fault` says why: "disconnected", "timed out", "out of range", "retired" (the region has gone: ask for the
-    directory again), "refused" (another secret or version, or a limit) or "behind" (a node has not come as far as
-    what is read: wait for it).
+    `fault`: "disconnected", "timed out", "out of range", "retired" (the region is gone: read the directory again),
+    "refused" (another secret or version, or a limit) or "behind" (the node has not reached the requested snapshot:
+    wait).
     """
 
     def __init__(self, message: str, fault: str) -> None:

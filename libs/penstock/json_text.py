@@ -1,4 +1,4 @@
-"""JSON from outside: a text that is not JSON, or is nested too deeply, is a DataError."""
+"""Parsing of untrusted JSON: invalid or too deeply nested text raises DataError."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from penstock.errors import DataError
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """Return the value of a JSON text. `what` names the text in the error.
+    """Return the value of a JSON text. `what` names the text in error messages.
 
-    Python's parser recurses: a text of a few thousand brackets raises RecursionError there.
+    Python's parser is recursive: a text with a few thousand brackets makes it raise RecursionError.
     """
     try:
         return json.loads(text)
     except RecursionError as error:
         raise DataError(f"{what}: the JSON text is nested too deeply") from error
-    except ValueError as error:  # UnicodeDecodeError too; and integers of more digits than Python converts
+    except ValueError as error:  # also UnicodeDecodeError, and integers with more digits than Python converts
         raise DataError(f"{what}: not JSON: {error}") from error

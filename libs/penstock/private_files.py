@@ -1,4 +1,4 @@
-"""Files and directories of the owner alone: checkpoints, logs and regions hold what users stored."""
+"""Files and directories accessible only to the owner: checkpoints, logs and regions contain users' data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE_MODE: Final = 0o600
 
 
 def make_directory(path: Path, *, exist_ok: bool = True) -> Path:
-    """Make a directory, and those above it that are missing, for the owner alone. One that exists stays as it is."""
+    """Create a directory and its missing parents, accessible only to the owner. Existing ones stay unchanged."""
     for missing in reversed(list(_missing(path.parent))):
         missing.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=exist_ok)
@@ -22,7 +22,7 @@ def make_directory(path: Path, *, exist_ok: bool = True) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Give what lies in a directory to the owner alone: others' code may have written it."""
+    """Restrict a directory's contents to the owner, including files written by third-party code."""
     for path in folder.rglob("*"):
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
 
@@ -34,5 +34,5 @@ def _missing(path: Path) -> Iterator[Path]:
 
 
 def opened(path: Path, mode: str) -> IO[bytes]:
-    """Open a binary file; where that creates it, for the owner alone."""
+    """Open a binary file. If this creates it, only the owner can access it."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))

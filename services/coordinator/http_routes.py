@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
-from penstock.http.errors import body_of, told
+from penstock.http.errors import body_of, errors_as_json
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
@@ -57,15 +57,15 @@ def routes(coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str] = (
     """
     handler = _Handler(coordinator, lock, dictionaries)
     return [
-        Route("/streams", told(handler.streams)),
-        Route("/streams", told(handler.declare), methods=["POST"]),
-        Route("/streams/{name:path}", told(handler.stream), methods=["PUT", "GET", "DELETE"]),
-        Route("/queries", told(handler.queries)),
-        Route("/queries/{name:path}", told(handler.query), methods=["PUT", "GET", "DELETE"]),
-        Route("/engines", told(handler.engines)),
-        Route("/update", told(handler.update), methods=["POST"]),
-        Route("/data", told(handler.data), methods=["POST"]),
-        Route("/loads", told(handler.loads), methods=["GET", "POST"]),
+        Route("/streams", errors_as_json(handler.streams)),
+        Route("/streams", errors_as_json(handler.declare), methods=["POST"]),
+        Route("/streams/{name:path}", errors_as_json(handler.stream), methods=["PUT", "GET", "DELETE"]),
+        Route("/queries", errors_as_json(handler.queries)),
+        Route("/queries/{name:path}", errors_as_json(handler.query), methods=["PUT", "GET", "DELETE"]),
+        Route("/engines", errors_as_json(handler.engines)),
+        Route("/update", errors_as_json(handler.update), methods=["POST"]),
+        Route("/data", errors_as_json(handler.data), methods=["POST"]),
+        Route("/loads", errors_as_json(handler.loads), methods=["GET", "POST"]),
     ]
 
 

@@ -311,7 +311,7 @@ class TestFeeds:
         assert data_of(asyncio.run(listen()))["time"] == 1000
 
     def test_a_slow_listener_is_told_what_it_missed(self, engine):
-        feed = Feed(self.register(engine), kept=2)
+        feed = Feed(self.register(engine), max_evaluations=2)
         engine.advance(STREAM, 1000)
 
         async def listen():
@@ -326,7 +326,7 @@ class TestFeeds:
         assert [data_of(m)["time"] for m in rest] == [5000, 6000]
 
     def test_what_is_kept_is_bounded_by_rows_too(self, engine):
-        feed = Feed(self.register(engine), kept_rows=5)
+        feed = Feed(self.register(engine), max_rows=5)
         for second in range(4):
             data = "".join(f"<http://x/a> <http://x/p> {n} .\n" for n in range(2))
             engine.push(STREAM, data, timestamp=1000 * second + 500, format="turtle")

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from penstock.http.errors import body_of, told
+from penstock.http.errors import body_of, errors_as_json
 from penstock.http.web_limits import WebLimits
 from penstock.http.web_server import WebServer
 
@@ -47,8 +47,8 @@ class Served:
         self.streamed = threading.Event()  # set: the stream has ended
         routes = [
             Route("/", self.hello),
-            Route("/size", told(self.size), methods=["POST"]),
-            Route("/held", told(self.held), methods=["POST"]),
+            Route("/size", errors_as_json(self.size), methods=["POST"]),
+            Route("/held", errors_as_json(self.held), methods=["POST"]),
             Route("/stream", self.stream),
         ]
         self.server = WebServer(Starlette(routes=routes), "127.0.0.1", 0, limits)

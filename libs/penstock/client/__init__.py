@@ -1,8 +1,8 @@
-"""`penstock.Client`: the embedded engine's verbs against a cluster (docs/api.md). Not here: how services work.
+"""`penstock.Client`: a user of a cluster, with the verbs of the embedded engine (docs/api.md).
 
-Events go to Kafka, durable when `push` returns; declarations, queries and stored data to the coordinator (`asking`);
-one-shot queries to a query engine; evaluations come from the results topics (`results`), with the embedded engine's
-answers (`answers`).
+The client produces events to Kafka; they are durable when `push` returns. It sends declarations, queries and stored
+data to the coordinator (`service_requests`) and one-shot queries to a query engine. It consumes evaluations from the
+results topics (`results`) and returns them as the embedded engine does (`answers`).
 """
 
 from penstock.client.client import Client

@@ -1,4 +1,4 @@
-"""Answers of a cluster as the embedded engine gives them: from SPARQL Results JSON and N-Triples."""
+"""Decoding of a cluster's answers, from SPARQL Results JSON and N-Triples to the embedded engine's types."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class TermList:
-    """The terms of one answer; a term's id is its position, counted from 1."""
+    """The terms of an answer. A term's id is its position, from 1."""
 
     def __init__(self) -> None:
         self._terms: list[TermTuple | None] = [None]
         self._ids: dict[TermTuple, int] = {}
 
     def id_of(self, term: Mapping[str, str] | None) -> int:
-        """Return the id of a term as SPARQL JSON writes it, 0 of None."""
+        """Return the id of a term in SPARQL Results JSON, 0 for None."""
         if term is None:
             return 0
         found = term_tuple(term)
@@ -40,19 +40,19 @@ class TermList:
         return [self._terms[i] for i in ids.tolist()]
 
     def publish(self, ids: Ids) -> Ids:
-        """Return the ids: they mean nothing outside of their answer, wherever they are."""
+        """Return the ids unchanged: they are only valid within their answer."""
         return ids
 
 
 def term_tuple(term: Mapping[str, str]) -> TermTuple:
-    """Return a term of SPARQL Results JSON (§3.2.2; `typed-literal` is of older services) as the core's tuple."""
+    """Return a term of SPARQL Results JSON (§3.2.2; older services write `typed-literal`) as a native tuple."""
     kind, value = term["type"], term["value"]
     if kind == "uri":
         return IRI, value, "", ""
     if kind == "bnode":
         return BLANK, value, "", ""
     if kind not in ("literal", "typed-literal"):
-        raise PenstockError(f"an answer with a term that is none: {dict(term)!r}")
+        raise PenstockError(f"the answer contains an invalid term: {dict(term)!r}")
     language = term.get("xml:lang", "")
     return LITERAL, value, RDF_LANG_STRING if language else term.get("datatype", XSD_STRING), language
 
@@ -65,14 +65,14 @@ def solutions(variables: Sequence[str], bindings: Sequence[Mapping[str, Mapping[
 
 
 def answer_of(line: Mapping[str, Any]) -> Solutions | bool | rdflib.Graph:
-    """Return the answer of a SPARQL Results JSON document, or of an evaluation's line (docs/kafka.md)."""
+    """Return the answer in a SPARQL Results JSON document, or in an evaluation's line (docs/kafka.md)."""
     if "boolean" in line:
         return bool(line["boolean"])
     if "results" in line:
         return solutions(line["head"]["vars"], line["results"]["bindings"])
     if "graph" in line:
         return graph_of(line["graph"])
-    raise PenstockError(f"an answer in no form that is known: {sorted(line)}")
+    raise PenstockError(f"unknown form of answer: {sorted(line)}")
 
 
 def graph_of(text: str) -> rdflib.Graph:

@@ -1,4 +1,4 @@
-"""`Client`: one user of a cluster."""
+"""`Client`: a user of a cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from penstock.client.answers import answer_of, graph_of
-from penstock.client.asking import Question, ask, urls, with_query
 from penstock.client.documents import document_of, event_of
-from penstock.client.refused import Refused
+from penstock.client.refused_events import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
+from penstock.client.service_requests import ServiceRequest, send, urls, with_query
 from penstock.engine.intake.declaration import warning_of
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
@@ -40,15 +40,15 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 
 
 class Client:
-    """A user of a cluster: the embedded engine's verbs, whose answers and errors are the same.
+    """A user of a cluster, with the verbs, answers and errors of the embedded engine.
 
-    url: coordinators, by comma. sparql_url: query engines, by comma; none = those that coordinators know. prefix: of
-    the cluster's topics. kafka: further properties of librdkafka (TLS, SASL).
+    url: coordinator URLs, comma-separated. sparql_url: query engine URLs, comma-separated; by default those known to
+    the coordinators. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties (TLS, SASL).
 
-    Streams are named by their IRI, or by the name that their topics have. Declarations, registrations and stored data
-    take effect in the order of the cluster's log, durable on return; so are events when `push` returns. What this
-    client reads (evaluations, late events, dead letters) it takes from the topics, where it stays for others.
-    Not here: term ids (`encode`, `decode`, `push_columns`) and `checkpoint`, which are the cluster's own affair.
+    A stream is identified by its IRI or by the name used in its topics. Declarations, registrations and stored data
+    take effect in log order and are durable on return, as are events when `push` returns. Reading evaluations, late
+    events and dead letters does not remove them from their topics.
+    The client has no term-id methods (`encode`, `decode`, `push_columns`) and no `checkpoint`.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class Client:
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
         self._coordinators, self._engines = urls(url), urls(sparql_url)
-        self._units: set[str] = set()  # streams whose timestamps were warned of
-        self._names: dict[str, str] = {}  # of streams by IRI, as far as they were looked up
-        self._named: set[str] = set()  # names whose topics were found
+        self._units: set[str] = set()  # streams with a timestamp warning
+        self._names: dict[str, str] = {}  # names of streams by IRI, as far as looked up
+        self._named: set[str] = set()  # names with known topics
         self._held: dict[str, ClusterQuery] = {}
 
     # ---- declarations
     def declare_stream(self, iri: str, name: str | None = None, **settings: Any) -> None:
-        """Declare a stream; the same again changes nothing. `name` is what its topics are named by.
+        """Declare a stream. Repeating the call has no effect. `name` is used in its topic names.
 
-        Settings are those of `Engine.declare_stream`. DataError where one cannot be.
+        Settings are those of `Engine.declare_stream`. DataError if they are invalid.
         """
         if (warning := warning_of(iri, settings)) is not None:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
@@ -90,17 +90,17 @@ class Client:
         self._coordinator("PUT", f"/streams/{quote(name or iri, safe='')}", body)
 
     def declare_streams(self, streams: Mapping[str, Mapping[str, Any]]) -> None:
-        """Declare many streams at once, all or none: by name, each with its `iri` and settings. DataError."""
+        """Declare many streams atomically: by name, each with its `iri` and settings. DataError if one is invalid."""
         self._coordinator("POST", "/streams", json.dumps(streams, default=dict).encode())
 
     def drop_stream(self, iri: str) -> None:
-        """Forget a stream that no query reads. What it absorbed stays stored."""
+        """Drop a stream that no query reads. Absorbed triples stay stored."""
         self._coordinator("DELETE", f"/streams/{quote(iri, safe='')}")
         self._names.pop(iri, None)
 
     @property
     def streams(self) -> dict[str, Any]:
-        """Declarations of all streams by IRI."""
+        """Declarations of all streams, by IRI."""
         found: dict[str, Any] = json.loads(self._coordinator("GET", "/streams"))
         return found
 
@@ -108,34 +108,35 @@ class Client:
     def register(
         self, text: str, name: str | None = None, base: str | None = None, topic: str | None = None
     ) -> ClusterQuery:
-        """Register a standing query; QueryError with line and column. The same again changes nothing.
+        """Register a standing query. Repeating the call has no effect. QueryError with line and column if it is
+        invalid.
 
-        `name` takes the place of the text's own. `topic`: results go to a topic of its own.
+        `name` overrides the name in the text. `topic`: a separate results topic.
         """
-        called = name or _name_of(text, base)
-        path = with_query(f"/queries/{quote(called, safe='')}", base=base, topic=topic)
-        self._results.follow(topic or self._topics.results, called)
+        query_name = name or _name_of(text, base)
+        path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic)
+        self._results.follow(topic or self._topics.results, query_name)
         try:
-            told = json.loads(self._coordinator("PUT", path, text.encode()))
+            reply = json.loads(self._coordinator("PUT", path, text.encode()))
         except BaseException:
-            if called not in self._held:
-                self._results.unfollow(called)
+            if query_name not in self._held:
+                self._results.unfollow(query_name)
             raise
-        self._results.follow(topic or self._topics.results, called, made=True)
-        return self._hold(told)
+        self._results.follow(topic or self._topics.results, query_name, made=True)
+        return self._hold(reply)
 
     @property
     def queries(self) -> dict[str, ClusterQuery]:
-        """The standing queries by name. Of those that others registered, evaluations are taken from now on."""
-        told = json.loads(self._coordinator("GET", "/queries"))
-        for name, record in told.items():
+        """The standing queries by name. Queries of other clients deliver evaluations from now on."""
+        reply = json.loads(self._coordinator("GET", "/queries"))
+        for name, record in reply.items():
             topic = record["topic"] or self._topics.results
             self._results.follow(topic, name)
             self._results.follow(topic, name, made=True)
-        return {name: self._hold(record) for name, record in told.items()}
+        return {name: self._hold(record) for name, record in reply.items()}
 
     def registration_point(self, name: str) -> int | None:
-        """Return P of a standing query, ms; None where none of its streams has any progress, or no engine runs."""
+        """Return the registration point of a query, ms; None if its streams have no progress or no engine runs it."""
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         point: int | None = found["point"]
         return point
@@ -145,7 +146,7 @@ class Client:
         return [Gap(**gap) for gap in found["gaps"]]
 
     def stop(self, name: str) -> None:
-        """Stop a standing query. What is due by then is still committed."""
+        """Stop a standing query. Evaluations that are due are still committed."""
         self._coordinator("DELETE", f"/queries/{quote(name, safe='')}")
         held = self._held.pop(name, None)
         if held is not None:
@@ -159,19 +160,19 @@ class Client:
         format: str | None = None,  # noqa: A002 - a public name
         base: str | None = None,
     ) -> LoadReport:
-        """Store a document (a file by its name, .gz too, or bytes with a `format`) as one snapshot.
+        """Store a document as one snapshot: a file (by name, also .gz) or bytes with a `format`.
 
-        DataError at the first bad line: nothing is stored then. Of the report, `triples` and `terms` are what the
-        document has, whether it is new or not.
+        DataError at the first invalid line; nothing is stored then. `triples` and `terms` of the report count the
+        document's content, new or not.
         """
         began = time.perf_counter()
         data, syntax, base = document_of(source, format, base)
         path = with_query("/data", graph=graph, base=base)
-        told = json.loads(self._coordinator("POST", path, data, syntax.media_type, uuid4().hex))
-        return LoadReport(int(told["triples"]), int(told["terms"]), time.perf_counter() - began)
+        reply = json.loads(self._coordinator("POST", path, data, syntax.media_type, uuid4().hex))
+        return LoadReport(int(reply["triples"]), int(reply["terms"]), time.perf_counter() - began)
 
     def update(self, text: str, base: str | None = None) -> int:
-        """Run `INSERT DATA {...}`, as one snapshot; returns the number of triples."""
+        """Execute `INSERT DATA {...}` as one snapshot. Returns the number of triples."""
         path = with_query("/update", base=base)
         answer = self._coordinator("POST", path, text.encode(), name=uuid4().hex)
         return int(json.loads(answer)["triples"])
@@ -179,11 +180,13 @@ class Client:
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
     ) -> Solutions | bool | rdflib.Graph:
-        """Ask once, over the newest snapshot that the engine asked has come to. LimitError beyond time or memory."""
+        """Execute a one-shot query over the latest snapshot of a query engine. LimitError if it exceeds time or
+        memory.
+        """
         path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
-        question = Question("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
+        request = ServiceRequest("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
         try:
-            answer = ask(self._sparql, question, timeout_s or 0.0)
+            answer = send(self._sparql, request, timeout_s or 0.0)
         except QueryError as error:
             raise _with_text(error, text) from None
         return answer_of(json.loads(answer)) if answer[:1] == b"{" else graph_of(answer.decode())
@@ -196,9 +199,9 @@ class Client:
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
-        """Produce one event: RDF text in a format (a name or media type), or rdflib triples; durable on return.
+        """Produce one event: RDF text in a format (a name or media type), or rdflib triples. Durable on return.
 
-        What is wrong with it the adaptor finds: it goes to `dead_letters`.
+        The adaptor validates the event; an invalid one goes to the dead-letter topic.
         """
         self.push_events(stream, [(timestamp, data)], format)
 
@@ -208,10 +211,10 @@ class Client:
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
     ) -> None:
-        """Produce events, (timestamp, data) each, in order; durable on return.
+        """Produce events, (timestamp, data) each, in order. Durable on return.
 
-        TransientError: brokers did not answer in time, and the events are still in flight. The same call of this client
-        again continues: it waits for them and writes no event twice.
+        TransientError: the brokers did not respond in time, and the events are still in flight. Repeating the call with
+        this client waits for them and writes no event twice.
         """
         events = list(events)
         self._check_unit(stream, events)
@@ -219,9 +222,10 @@ class Client:
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
-        """Say that no event at or before a time (ms) will follow (None: on any stream that users push to).
+        """Declare that no later event has a time (ms) at or before `timestamp`. None: for every stream with an events
+        topic.
 
-        It holds for all producers of the stream: each partition of its topic is told.
+        The declaration covers all producers of the stream: it goes to every partition of its topic.
         """
         if stream is None:
             names = [record["name"] for record in self.streams.values() if record["publisher"] is None]
@@ -234,19 +238,19 @@ class Client:
         self._writer.append(beats)
 
     def late(self, stream: str) -> list[LateEvent]:
-        """Take the stream's late events that this client has not taken yet, oldest first. UnknownStreamError."""
+        """Return the stream's late events that this client has not received yet, oldest first. UnknownStreamError."""
         late = self._refused.late(stream)
         if not late:
             self._name(stream)
         return late
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Take what could not be used and this client has not taken yet, with reasons, oldest first."""
+        """Return the dead letters that this client has not received yet, with reasons, oldest first."""
         return self._refused.dead_letters()
 
     # ---- results topics
     def results(self, topic: str | None = None, *, until_idle_s: float | None = None) -> Iterator[Answered]:
-        """Yield committed evaluations from the topic's start on; ends after `until_idle_s` without a new one."""
+        """Yield committed evaluations from the topic's start. Ends after `until_idle_s` seconds without a new one."""
         heard = time.monotonic()
         for answered in self.watch(topic):
             if answered is not None:
@@ -256,11 +260,11 @@ class Client:
                 return
 
     def watch(self, topic: str | None = None) -> Iterator[Answered | None]:
-        """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
+        """Yield committed evaluations from the topic's start, and None about ten times per second while idle."""
         return self._results.watch(topic or self._topics.results)
 
     def close(self) -> None:
-        """Close the connections. Standing queries stay."""
+        """Close all connections. Standing queries keep running."""
         self._results.close()
         self._refused.close()
         self._writer.close()
@@ -274,10 +278,10 @@ class Client:
 
     # ---- inside
     def _check_unit(self, stream: str, events: Iterable[tuple[int, EventData]]) -> None:
-        """Warn once a stream of timestamps that may be seconds."""
-        if stream not in self._units and (told := unit_warning(stream, (at for at, _ in events))) is not None:
+        """Warn once per stream about timestamps that may be in seconds."""
+        if stream not in self._units and (reply := unit_warning(stream, (at for at, _ in events))) is not None:
             self._units.add(stream)
-            warnings.warn(told, TimestampUnitWarning, stacklevel=4)
+            warnings.warn(reply, TimestampUnitWarning, stacklevel=4)
 
     def _coordinator(
         self,
@@ -288,18 +292,18 @@ class Client:
         name: str | None = None,
     ) -> bytes:
         try:
-            return ask(lambda: self._coordinators, Question(method, path, body, content_type, name=name))
+            return send(lambda: self._coordinators, ServiceRequest(method, path, body, content_type, name=name))
         except QueryError as error:
             raise _with_text(error, (body or b"").decode()) from None
 
     def _sparql(self) -> list[str]:
-        """Where one-shot queries are answered, as far as that is known now."""
+        """Return the URLs for one-shot queries, as far as known."""
         if self._engines or not self._coordinators:
             return self._engines
         return list(json.loads(self._coordinator("GET", "/engines")).values())
 
     def _name(self, stream: str) -> str:
-        """Return the name of a stream that is given by its IRI, or by its name. UnknownStreamError."""
+        """Return the name of a stream given by its IRI or name. UnknownStreamError."""
         if ":" not in stream:
             if stream not in self._named and self._topics.events(stream) not in self._log.topics():
                 raise UnknownStreamError(f"there is no stream named {stream!r}")
@@ -320,7 +324,7 @@ class Client:
 
 
 def _name_of(text: str, base: str | None) -> str:
-    """Return the name that a text gives its query, or else one that the text decides: the same again is the same."""
+    """Return the query name in a text, or a name derived from the text, which is the same for the same text."""
     statement = parse(text, base)
     if isinstance(statement, ContinuousQuery) and statement.name is not None:
         return statement.name

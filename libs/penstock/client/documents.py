@@ -1,4 +1,4 @@
-"""What users hand over, as services take it: documents over HTTP, events as records of Kafka."""
+"""Conversion of user input to what services accept: documents for HTTP requests, events as Kafka records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def document_of(
     source: str | PathLike[str] | bytes, syntax: str | None, base: str | None
 ) -> tuple[bytes, Format, str | None]:
-    """Return a document's bytes, format and base IRI. DataError where it cannot be read, or its format is not known."""
+    """Return a document's bytes, format and base IRI. DataError if it is not readable or its format is unknown."""
     found = Source.of(source, syntax, base)
     if found.path is None:
         return found.data or b"", found.format, found.base

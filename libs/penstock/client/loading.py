@@ -1,4 +1,4 @@
-"""Prepared loads: what they must be made for, and handing them over (`penstock load --spark --cluster` does both)."""
+"""Prepared bulk loads: what they depend on, and how they are submitted. `penstock load --spark --cluster` uses both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.client.asking import Question, ask, urls
+from penstock.client.service_requests import ServiceRequest, send, urls
 
 if TYPE_CHECKING:
     from penstock.replication.load_files import Manifest
@@ -14,29 +14,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """What of a cluster a load depends on: its number of shards, where the dictionaries are that number its terms."""
+    """Properties of a cluster that a prepared load depends on: the number of shards and the addresses of the
+    dictionaries.
+    """
 
     shards: int
     dictionaries: tuple[str, ...]
 
 
 class Loading:
-    """A cluster's coordinators (`url`, by comma), as far as loads concern them. TransientError where none answers."""
+    """The load interface of a cluster's coordinators (`url`, comma-separated). TransientError if none responds."""
 
     def __init__(self, url: str) -> None:
         self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
-        """Return what a load must be prepared for."""
-        found = json.loads(self._ask(Question("GET", "/loads")))
+        """Return the properties that a load must be prepared for."""
+        found = json.loads(self._ask(ServiceRequest("GET", "/loads")))
         return LoadTarget(int(found["shards"]), tuple(found["dictionaries"]))
 
     def store(self, manifest: Manifest) -> int:
-        """Have a prepared load stored, as one snapshot; returns its triples. DataError where it cannot be.
+        """Submit a prepared load; it is stored as one snapshot. Returns its number of triples. DataError if it is
+        invalid.
 
-        Its files stay as long as the log that names them: who reads the log from before it reads them again.
+        The files must exist as long as the log contains the load: a replica that reads the log from an earlier position
+        reads them again.
         """
-        return int(json.loads(self._ask(Question("POST", "/loads", manifest.to_json(), "application/json")))["triples"])
+        return int(
+            json.loads(self._ask(ServiceRequest("POST", "/loads", manifest.to_json(), "application/json")))["triples"]
+        )
 
-    def _ask(self, question: Question) -> bytes:
-        return ask(lambda: self._coordinators, question)
+    def _ask(self, request: ServiceRequest) -> bytes:
+        return send(lambda: self._coordinators, request)

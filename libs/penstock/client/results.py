@@ -1,4 +1,4 @@
-"""Evaluations from the results topics: one reader a topic, which deals them out to the queries that a client holds."""
+"""Evaluations from the results topics: one reader per topic, which distributes them to the client's queries."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     Bounds: TypeAlias = tuple[int | None, int]
 
 UNTAKEN = 100_000
-"""Evaluations of a query that wait to be polled; then reading is a LimitError."""
+"""Maximum number of pending evaluations of a query. Reading beyond it raises LimitError."""
 _POLL, _WAIT_S = 1_000, 0.1
 _log = logging.getLogger("penstock.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One evaluation as the result topic has it: `line` is the whole JSON object."""
+    """An evaluation from a results topic. `line` is the whole JSON object."""
 
     query: str
     time: int
@@ -43,7 +43,7 @@ class Answered:
 
 
 class ClusterEvaluation:
-    """The answer of one query at one instant, as the embedded engine's `Evaluation`; decoded when it is looked at."""
+    """The answer of a query at one instant, like the embedded engine's `Evaluation`. Decoded on access."""
 
     __slots__ = ("_answer", "line", "query", "time")
 
@@ -58,17 +58,17 @@ class ClusterEvaluation:
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """Nominal bounds (start exclusive, end inclusive; ms) of each window by its IRI."""
+        """Nominal bounds (start exclusive, end inclusive; ms) of each window, by window IRI."""
         return {iri: (start, end) for iri, (start, end) in self.line["windows"].items()}
 
     @property
     def snapshot(self) -> int:
-        """Number of the snapshot of the stored graph that was read."""
+        """Number of the snapshot of the stored graph that the evaluation read."""
         return int(self.line["snapshot"])
 
     @property
     def attempt(self) -> int:
-        """How many engines have had the query's bucket, this one included."""
+        """Incarnation of the query's bucket: the number of engines that have owned it so far."""
         return int(self.line["attempt"])
 
     @property
@@ -78,7 +78,7 @@ class ClusterEvaluation:
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT; raises `error` where there is one."""
+        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT. Raises `error` if there is one."""
         if self.error is not None:
             raise self.error
         if self._answer is None:
@@ -87,18 +87,21 @@ class ClusterEvaluation:
 
 
 class Results:
-    """The results topics as one client reads them: committed evaluations only, each once. Any thread may read."""
+    """A client's readers of the results topics. They deliver committed evaluations, each once. Thread-safe."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._readers: dict[str, Reader] = {}
-        self._read_ahead: dict[str, deque[Message]] = {}  # by topic: read, and not dealt out for a query's bound
-        self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}  # by query: its topic, what is untaken
+        # by topic: messages read ahead, held while a query's queue is full
+        self._read_ahead: dict[str, deque[Message]] = {}
+        # by query: its topic and its pending evaluations
+        self._waiting: dict[str, tuple[str, deque[ClusterEvaluation]]] = {}
         self._lock = RLock()
 
     def follow(self, topic: str, query: str, *, made: bool = False) -> None:
-        """From now on keep what comes for a query; `made`: it is registered by now. A topic that was not there before
-        came with it, and one that it had before under its name is left.
+        """Deliver a query's evaluations from now on. `made`: the query is registered.
+
+        A topic that did not exist before is created with the query. A query moves if it used another topic before.
         """
         with self._lock:
             if topic not in self._readers and (partitions := partitions_of(self._log, topic)):
@@ -109,7 +112,7 @@ class Results:
                 self._leave(before)
 
     def unfollow(self, query: str) -> None:
-        """Let go of a query, and of a topic that nobody follows any more."""
+        """Stop following a query. Closes a topic that no other query uses."""
         with self._lock:
             self._leave(self._waiting.pop(query, ("", None))[0])
 
@@ -119,7 +122,7 @@ class Results:
             self._read_ahead.pop(topic, None)
 
     def take(self, query: str, limit: int | None, timeout_s: float) -> list[ClusterEvaluation]:
-        """Return what was committed for a query and not yet taken, waiting so long for the first."""
+        """Return the pending evaluations of a query, waiting up to `timeout_s` for the first."""
         deadline = time.monotonic() + timeout_s
         while True:
             with self._lock:
@@ -135,7 +138,10 @@ class Results:
                 return taken
 
     def _read(self, topic: str, timeout_s: float) -> None:
-        """Deal out what a topic has, to its end. LimitError: a query's bound is reached; what follows waits for it."""
+        """Read a topic to its end and distribute the evaluations.
+
+        LimitError if a query's queue is full; later messages wait until it drains.
+        """
         reader, ahead = self._readers[topic], self._read_ahead.setdefault(topic, deque())
         while ahead or (messages := reader.poll(_POLL, timeout_s)):
             if not ahead:
@@ -149,11 +155,11 @@ class Results:
         if waiting is None:
             return
         if len(waiting) >= UNTAKEN:
-            raise LimitError(f"{UNTAKEN} evaluations of {line['query']} wait to be polled")
+            raise LimitError(f"{UNTAKEN} evaluations of {line['query']} are pending; poll them")
         waiting.append(ClusterEvaluation(line))
 
     def watch(self, topic: str) -> Iterator[Answered | None]:
-        """Yield committed evaluations from the topic's start on, and None about ten times a second while none comes."""
+        """Yield committed evaluations from the topic's start, and None about ten times per second while idle."""
         reader = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         try:
             while True:
@@ -167,15 +173,16 @@ class Results:
             reader.close()
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all readers."""
         with self._lock:
             for query in list(self._waiting):
                 self.unfollow(query)
 
 
 class ClusterQuery:
-    """A standing query of a cluster, as its user holds it. Its evaluations are those committed since it was asked for
-    by this client; what came before is in the results topic.
+    """A handle of a standing query of a cluster.
+
+    It delivers the evaluations committed after this client obtained the handle. The results topic has the earlier ones.
     """
 
     def __init__(
@@ -197,15 +204,17 @@ class ClusterQuery:
 
     @property
     def gaps(self) -> list[Gap]:
-        """Instants that are not evaluated, because event time leapt over them; the coordinator is asked."""
+        """Skipped instants, because event time advanced past them in one leap. Queries the coordinator."""
         return self._gaps(self.name)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
-        """Return evaluations that were not yet taken, in order of time; waits up to `timeout_s` for the first."""
+        """Return new evaluations in time order, waiting up to `timeout_s` for the first."""
         return self._results.take(self.name, limit, timeout_s)
 
     def subscribe(self, callback: Callable[[ClusterEvaluation], object]) -> Callable[[], None]:
-        """Hand every evaluation to `callback`, in order, on a thread of its own. Returns a function that ends this."""
+        """Call `callback` with every evaluation, in order, on a separate thread. Returns a function that ends the
+        subscription.
+        """
         ended = Event()
 
         def deliver() -> None:
@@ -226,13 +235,13 @@ class ClusterQuery:
         return unsubscribe
 
     async def __aiter__(self) -> AsyncIterator[ClusterEvaluation]:
-        """Yield evaluations as they are committed; ends when the query is stopped by this client."""
+        """Yield evaluations as they are committed. Ends when this client stops the query."""
         while not self.stopped:
             for evaluation in await asyncio.to_thread(self.poll, None, _WAIT_S):
                 yield evaluation
 
     def stop(self) -> None:
-        """End the query, for everybody."""
+        """Stop the query for all users."""
         if not self.stopped:
             self.stopped = True
             self._stop(self.name)

@@ -1,4 +1,4 @@
-"""Routes: an embedded engine's verbs (`embedded`, with live answers), a coordinator's, and the SPARQL 1.1 Protocol.
+"""HTTP routes: the embedded engine's API (`embedded`, with live results), and the SPARQL 1.1 Protocol.
 
-Not here: whoever serves them, `penstock serve` or, beside health and metrics, `penstock.runtime`.
+`penstock serve` and `penstock.runtime` serve these routes; the runtime adds health and metrics.
 """

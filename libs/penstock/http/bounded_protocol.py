@@ -1,8 +1,8 @@
-"""HTTP/1.1 connections that keep the limits of `WebLimits`: uvicorn bounds neither deadlines nor bodies.
+"""HTTP/1.1 connections that enforce `WebLimits`. uvicorn itself limits neither deadlines nor bodies.
 
-A connection is *incomplete* from its opening, or from the last answer, until a request has arrived in full. Only
-incomplete connections have deadlines and are closed in favour of new ones; how long an answer takes is its endpoint's
-matter. Everything runs on the server's event loop.
+A connection is *incomplete* from its opening, or from the last response, until a request has arrived completely. Only
+incomplete connections have deadlines and are closed in favour of new ones. Endpoints limit their own response times.
+Everything runs on the server's event loop.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from penstock.http.web_limits import WebLimits
 
 _LINGER_S: Final = 2.0
-"""How long a refused client may go on sending: a connection that is closed earlier is reset, and its answer lost."""
-_ERRORS: Final = {400: "DataError", 503: "UnavailableError"}  # by status; others are limits
+"""Seconds during which a refused client may keep sending. Closing earlier resets the connection and loses the
+response.
+"""
+_ERRORS: Final = {400: "DataError", 503: "UnavailableError"}  # by status; other statuses are limits
 
 
 class Connections:
-    """What the connections of one server share. `incomplete`: in the order in which they became so."""
+    """State shared by the connections of a server. `incomplete`: ordered by the time they became incomplete."""
 
     def __init__(self, limits: WebLimits) -> None:
         self.limits = limits
@@ -35,16 +37,16 @@ class Connections:
         self.held_bytes = 0
 
     def protocol(self, *args: Any, **named: Any) -> BoundedProtocol:
-        """Return the protocol of a new connection: uvicorn's arguments."""
+        """Return the protocol of a new connection. Takes uvicorn's arguments."""
         return BoundedProtocol(self, *args, **named)
 
 
 class _Refused(h11.RemoteProtocolError):
-    """A request is beyond a limit. The hint is the status of the answer."""
+    """A request exceeds a limit. The error's hint is the response status."""
 
 
 class _ObservedConnection(h11.Connection):
-    """Shows each event to `observe` before uvicorn handles it; `failed` gets the errors."""
+    """Passes each event to `observe` before uvicorn handles it, and errors to `failed`."""
 
     def __init__(
         self, max_header_bytes: int, observe: Callable[[Any], None], failed: Callable[[h11.RemoteProtocolError], None]
@@ -63,7 +65,7 @@ class _ObservedConnection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection."""
+    """A connection."""
 
     def __init__(self, shared: Connections, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -71,13 +73,13 @@ class BoundedProtocol(H11Protocol):
         self.conn = _ObservedConnection(self._limits.max_header_bytes, self._observed, self._failed)
         self._deadline: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
-        self._body_bytes = 0  # of the request that is being read or answered
+        self._body_bytes = 0  # of the current request
         self._error: h11.RemoteProtocolError | None = None
         self._discards = False
 
     # ---- connections
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin; where there are too many, in place of the one that is incomplete for longest."""
+        """Accept the connection. Above the limit, close the connection that has been incomplete for longest."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.max_connections:
             oldest = next(iter(self._shared.incomplete), None)
@@ -88,14 +90,14 @@ class BoundedProtocol(H11Protocol):
         self._await_header()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release what the connection holds."""
+        """Release the connection's resources."""
         self._completed()
         self._release()
         self.resume_writing()
         super().connection_lost(exc)
 
     def cut(self) -> None:
-        """Close the connection without an answer."""
+        """Close the connection without a response."""
         self._completed()
         self.connections.discard(self)
         self.transport.abort()
@@ -120,7 +122,9 @@ class BoundedProtocol(H11Protocol):
 
     # ---- requests
     def data_received(self, data: bytes) -> None:
-        """Read on. A connection that was kept alive has a deadline from the first byte of its next request."""
+        """Process received data. On a kept-alive connection, the deadline starts with the first byte of the next
+        request.
+        """
         if self._discards:
             return
         if self._deadline is None and self.conn.their_state is h11.IDLE:
@@ -159,12 +163,12 @@ class BoundedProtocol(H11Protocol):
         self._body_bytes = 0
 
     def on_response_complete(self) -> None:
-        """The request is answered; what has arrived of the next is read."""
+        """Finish the response and process the received part of the next request."""
         self._release()
         if not self._discards:
             super().on_response_complete()
         if self.conn.their_state is h11.IDLE:
-            self._shared.incomplete.setdefault(self)  # kept alive: uvicorn's own deadline is in force
+            self._shared.incomplete.setdefault(self)  # kept alive: uvicorn's own deadline applies
 
     # ---- refusals
     def _failed(self, error: h11.RemoteProtocolError) -> None:
@@ -172,12 +176,12 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def _answers(self) -> bool:
-        """Whether the answer to the request that is being read has begun, or has ended before its body did."""
+        """Whether the response to the current request has started, or finished before its body did."""
         cycle = self.cycle
         return cycle is not None and cycle.response_started and self.conn.our_state is not h11.IDLE
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what `next_event` has failed on."""
+        """Refuse a request on which `next_event` failed."""
         error = self._error
         if error is None:
             self._refuse(400, msg)
@@ -185,14 +189,14 @@ class BoundedProtocol(H11Protocol):
             self._refuse(error.error_status_hint, str(error))
 
     def _refuse(self, status: int, message: str) -> None:
-        """Answer with an error where no answer has begun, and close the connection."""
+        """Send an error response unless a response has started, and close the connection."""
         self._completed()
         self._unset_keepalive_if_required()
         if self._discards or self.transport.is_closing():
             return
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True  # its endpoint reads and writes no more
+            cycle.disconnected = True  # stops the endpoint's reads and writes
             cycle.message_event.set()
         if self._answers:
             self.cut()
@@ -203,9 +207,9 @@ class BoundedProtocol(H11Protocol):
         self.flow.resume_reading()
         self._deadline = self.loop.call_later(_LINGER_S, self.cut)
 
-    # ---- answers
+    # ---- responses
     def pause_writing(self) -> None:
-        """The client reads more slowly than the answer is written."""
+        """Pause: the client reads more slowly than the response is written."""
         super().pause_writing()
         self._watch_writing(self.transport.get_write_buffer_size())
 
@@ -220,7 +224,7 @@ class BoundedProtocol(H11Protocol):
             self._watch_writing(unsent)
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Resume: the client has caught up."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
@@ -228,7 +232,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def _answer(status: int, message: str) -> bytes:
-    """Return an error as endpoints answer it."""
+    """Return an error response in the format of the endpoints."""
     body = json.dumps({"error": _ERRORS.get(status, "LimitError"), "message": message}).encode()
     head = f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body

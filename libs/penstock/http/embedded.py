@@ -1,12 +1,21 @@
-"""An embedded engine over HTTP: what `penstock serve` answers (docs/operations.md).
+"""The HTTP API of an embedded engine, served by `penstock serve` (docs/operations.md).
 
-/sparql: the SPARQL 1.1 Protocol · GET /streams, /queries ·
-PUT, GET, DELETE /streams/IRI (JSON: settings) · POST /streams/IRI/events (one event: RDF, ?timestamp=; or many: a line
-of JSON each, {"timestamp": ms, "data": RDF}, ?format=) · POST /streams/IRI/advance (?timestamp=, ?skip=true) ·
-POST /streams/IRI/late, /dead-letters: take what was refused ·
-PUT, GET, DELETE /queries/NAME (the query's text; ?base=) · GET /queries/NAME/results (server-sent events; ?after=),
-/results (of all queries) · GET /explain (?query=) · POST /update (?base=) · POST /data (an RDF document; ?graph=,
-?base=) · GET /stats, /metrics, /health/live · / is a page for people. IRIs and names in paths are percent-encoded.
+- /sparql: the SPARQL 1.1 Protocol
+- GET /streams, /queries
+- PUT, GET, DELETE /streams/IRI: JSON settings
+- POST /streams/IRI/events: one event (RDF, ?timestamp=), or one JSON object per line,
+  {"timestamp": ms, "data": RDF} (?format=)
+- POST /streams/IRI/advance (?timestamp=, ?skip=true)
+- POST /streams/IRI/late, /dead-letters: return the new refused events
+- PUT, GET, DELETE /queries/NAME: the query's text (?base=)
+- GET /queries/NAME/results: server-sent events (?after=); /results: of all queries
+- GET /explain (?query=)
+- POST /update (?base=)
+- POST /data: an RDF document (?graph=, ?base=)
+- GET /stats, /metrics, /health/live
+- /: a page for users
+
+IRIs and names in paths are percent-encoded.
 """
 
 from __future__ import annotations
@@ -27,7 +36,7 @@ from penstock.errors import DataError, UnknownStreamError
 from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
-from penstock.http.errors import body_of, told
+from penstock.http.errors import body_of, errors_as_json
 from penstock.http.live import Feed, all_events, events
 from penstock.http.web_access import Access
 from penstock.json_text import parse_json
@@ -46,9 +55,9 @@ _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
 def application(engine: Engine, access: Access | None = None) -> Starlette:
-    """Return the ASGI application. It listens to all of the engine's queries: their evaluations go to its feeds.
+    """Return the ASGI application. It subscribes to all of the engine's queries, to fill their feeds.
 
-    `access`: which browsers' requests are answered; None: those to this machine's local names.
+    `access`: the browser requests that are allowed. None: those addressed to local host names.
     """
     middleware = (access or Access()).middleware()
     return Starlette(routes=_Handler(engine).routes(), middleware=middleware)
@@ -61,10 +70,10 @@ class _Handler:
         self._registry = registry_of(engine)
 
     def routes(self) -> list[Any]:
-        """All routes; the longer paths first, as names may hold slashes."""
+        """Return all routes. Longer paths come first, because names may contain slashes."""
 
         def route(path: str, endpoint: Callable[[Request], Awaitable[Response]], *methods: str) -> Route:
-            return Route(path, told(endpoint), methods=methods or ("GET",))
+            return Route(path, errors_as_json(endpoint), methods=methods or ("GET",))
 
         return [
             route("/", self.page),
@@ -90,7 +99,7 @@ class _Handler:
     # ---- streams
     async def streams(self, _: Request) -> Response:
         found = await run_in_threadpool(lambda: self._engine.streams)
-        return JSONResponse({iri: _declared(declaration) for iri, declaration in found.items()})
+        return JSONResponse({iri: _stream_document(declaration) for iri, declaration in found.items()})
 
     async def stream(self, request: Request) -> Response:
         iri = request.path_params["iri"]
@@ -104,15 +113,17 @@ class _Handler:
         found = (await run_in_threadpool(lambda: self._engine.streams)).get(iri)
         if found is None:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
-        told = _declared(found) | ({"warnings": warnings_of(iri, settings)} if request.method == "PUT" else {})
-        return JSONResponse(told)
+        document = _stream_document(found) | (
+            {"warnings": warnings_of(iri, settings)} if request.method == "PUT" else {}
+        )
+        return JSONResponse(document)
 
     def _declare(self, iri: str, settings: dict[str, Any]) -> None:
         if settings.get("iri", iri) != iri:
-            raise DataError(f"the path names stream <{iri}>, the body another one")
+            raise DataError(f"the path and the body name different streams: <{iri}> in the path")
         settings = {name: value for name, value in settings.items() if name != "iri"}
         check_settings(settings)
-        settings["timing"] = settings.get("timing") or ()  # the answer carries the warning
+        settings["timing"] = settings.get("timing") or ()  # the response contains the warning
         self._engine.declare_stream(iri, **settings)
 
     async def events(self, request: Request) -> Response:
@@ -144,7 +155,9 @@ class _Handler:
 
     # ---- queries
     async def queries(self, _: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(lambda: {n: _told(q) for n, q in self._engine.queries.items()}))
+        return JSONResponse(
+            await run_in_threadpool(lambda: {n: _query_document(q) for n, q in self._engine.queries.items()})
+        )
 
     async def query(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -157,16 +170,16 @@ class _Handler:
         if request.method == "DELETE":
             await run_in_threadpool(self._stop, found)
             return Response(status_code=204)
-        return JSONResponse(_told(found))
+        return JSONResponse(_query_document(found))
 
     def _register(self, name: str, text: str, base: str | None) -> dict[str, Any]:
-        """The same again changes nothing."""
+        """Register a query. Repeating a request has no effect."""
         known = self._engine.queries.get(name)
         if known is not None and (known.text, known.base) == (text, base):
-            return _told(known)
+            return _query_document(known)
         query = self._engine.register(text, name=name, base=base)
         self._feeds[query.name] = Feed(query)
-        return _told(query)
+        return _query_document(query)
 
     def _stop(self, query: Query) -> None:
         query.stop()
@@ -188,7 +201,7 @@ class _Handler:
     async def explain(self, request: Request) -> Response:
         text = request.query_params.get("query")
         if text is None:
-            raise DataError("there must be a parameter `query`")
+            raise DataError("the parameter `query` is missing")
         return PlainTextResponse(await run_in_threadpool(self._engine.explain, text, request.query_params.get("base")))
 
     # ---- stored data
@@ -214,13 +227,15 @@ class _Handler:
         return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
 
     async def live(self, _: Request) -> Response:
-        snapshot = (await run_in_threadpool(self._engine.stats))["snapshot"]  # fails where the engine is closed
+        snapshot = (await run_in_threadpool(self._engine.stats))["snapshot"]  # fails if the engine is closed
         return JSONResponse({"alive": True, "snapshot": snapshot})
 
 
-# ---- what comes in
+# ---- request parsing
 def _content_type(request: Request) -> str:
-    """Of a body of RDF: N-Triples where nobody said, as with `curl -d`, which calls everything a form."""
+    """Return the content type of an RDF body. The default is N-Triples, also for form types: `curl -d` labels every
+    body as a form.
+    """
     found = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
     return "application/n-triples" if found == _FORM else found
 
@@ -229,7 +244,7 @@ async def _settings(request: Request) -> dict[str, Any]:
     body = await body_of(request)
     found = parse_json(body or b"{}", "the settings of a stream")
     if not isinstance(found, dict):
-        raise DataError("the settings of a stream are a JSON object")
+        raise DataError("the settings of a stream must be a JSON object")
     return found
 
 
@@ -241,7 +256,7 @@ def _milliseconds(text: str | None) -> int:
     try:
         return int(text or "")
     except ValueError as error:
-        raise DataError(f"a time is a whole number of ms: ?timestamp={text or ''}") from error
+        raise DataError(f"a time must be an integer of ms: ?timestamp={text or ''}") from error
 
 
 def _event_lines(body: bytes) -> list[tuple[int, str]]:
@@ -257,12 +272,12 @@ def _event_lines(body: bytes) -> list[tuple[int, str]]:
     return events
 
 
-# ---- what goes out
-def _declared(declaration: Declaration) -> dict[str, Any]:
+# ---- response building
+def _stream_document(declaration: Declaration) -> dict[str, Any]:
     return {"iri": declaration.iri, **declaration.as_json()}
 
 
-def _told(query: Query) -> dict[str, Any]:
+def _query_document(query: Query) -> dict[str, Any]:
     return {
         "name": query.name,
         "text": query.text,

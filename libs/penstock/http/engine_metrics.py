@@ -1,4 +1,4 @@
-"""An embedded engine's numbers for Prometheus, taken from `Engine.stats()` when they are asked for."""
+"""Prometheus metrics of an embedded engine, collected from `Engine.stats()` on each scrape."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from penstock.engine import Engine
 
 _TOTALS = {  # counters: key of stats -> meaning
-    "evaluations": "evaluations that have fired",
-    "dead_letters": "input that could not be used",
-    "terms_forgotten": "terms that only timing data had used",
+    "evaluations": "evaluations",
+    "dead_letters": "invalid input",
+    "terms_forgotten": "terms removed because only released timing data used them",
 }
 _NOW = {  # gauges
     "triples": "stored triples",
@@ -27,28 +27,28 @@ _NOW = {  # gauges
     "log_bytes": "memory of append logs",
     "terms": "terms of the dictionary",
     "dictionary_bytes": "memory of the dictionary",
-    "windows": "windows that queries share",
+    "windows": "distinct windows, each shared by its queries",
     "window_bytes": "memory of windows",
 }
-_STREAM_TOTALS = {"events": "events taken", "tuples": "tuples taken", "late": "late events"}
+_STREAM_TOTALS = {"events": "accepted events", "tuples": "accepted tuples", "late": "late events"}
 _STREAM_NOW = {
     "watermark": "event time, ms",
-    "live_tuples": "tuples that windows hold",
-    "live_bytes": "memory of those",
+    "live_tuples": "tuples in window state",
+    "live_bytes": "memory of these tuples",
     "stored_tuples": "tuples absorbed into the stored graph",
-    "stored_bytes": "memory of those, estimated",
+    "stored_bytes": "estimated memory of absorbed tuples",
 }
-_QUERY_NOW = {"last": "instant of the last evaluation, ms", "next": "instant of the next one, ms"}
+_QUERY_NOW = {"last": "instant of the last evaluation, ms", "next": "instant of the next evaluation, ms"}
 
 
 class EngineCollector(Collector):
-    """All metrics of one engine."""
+    """All metrics of an engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
+        """Yield the current metrics."""
         stats = self._engine.stats()
         for name, meaning in _TOTALS.items():
             yield CounterMetricFamily(f"penstock_{name}", meaning, value=stats[name])

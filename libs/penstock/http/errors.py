@@ -1,4 +1,4 @@
-"""Errors over HTTP, and bodies of bounded size."""
+"""HTTP error responses, and request bodies of bounded size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATUSES: list[tuple[type[Exception], int]] = [
 
 
 async def body_of(request: Request) -> bytes:
-    """Return the request's body; LimitError beyond a bound. The server's own limits and deadlines: `WebLimits`."""
+    """Return the request's body. LimitError above MAX_BODY_BYTES; `WebLimits` has the server's limits and deadlines."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -50,8 +50,10 @@ async def body_of(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Let an endpoint tell its errors as JSON: class, message, line and column where there is one."""
+def errors_as_json(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Wrap an endpoint so that its errors become JSON responses: class, message, and line and column for query
+    errors.
+    """
 
     @wraps(endpoint)
     async def wrapped(request: Request) -> Response:
@@ -59,19 +61,21 @@ def told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
             return await endpoint(request)
         except (PenstockError, UnicodeDecodeError) as error:
             return _response(error)
-        except ClientDisconnect:  # its body never arrived: the server has refused it, or the client has gone
+        except ClientDisconnect:  # the body never arrived: the server refused it, or the client disconnected
             return Response(status_code=400)
 
     return wrapped
 
 
 def status_of(error: type[Exception]) -> int:
-    """Return the status of responses to requests that raise this class of error."""
+    """Return the HTTP status for a class of error."""
     return next((code for cls, code in _STATUSES if issubclass(error, cls)), 500)
 
 
 def _response(error: Exception) -> Response:
-    """The status says whose fault it is, and whether trying again helps."""
+    """Return the JSON response. Its status tells clients whether the request is at fault and whether a retry
+    may help.
+    """
     status = status_of(type(error))
     content = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, QueryError):

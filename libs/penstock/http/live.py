@@ -1,7 +1,10 @@
-"""Evaluations as they fire, for whoever listens over HTTP: server-sent events.
+"""Live evaluations over HTTP, as server-sent events.
 
-A feed keeps the last evaluations of its query. Each listener goes along it at its own pace; one that is slower than
-the feed's bound is told how many it has missed. Nothing is written for a feed that nobody listens to.
+A feed retains the latest evaluations of its query. Each listener reads at its own speed; a listener that falls behind
+the feed's bound is notified of the number of evaluations it missed. Evaluations are only serialised for listeners.
+
+The framing is written here, because sse-starlette replaces a method of uvicorn's `Server` for the whole process. The
+embedding application may run servers of its own.
 """
 
 from __future__ import annotations
@@ -22,21 +25,23 @@ if TYPE_CHECKING:
 
     from penstock.engine import Evaluation, Query
 
-KEPT = 100
-"""Evaluations that a feed keeps: what a listener that comes late, or back, still gets."""
-KEPT_ROWS = 1_000_000
-"""Rows that those have at most, but for the last one's."""
-_QUIET_S = 15.0  # proxies cut connections on which nothing is said
-_LOOK_S = 1.0  # how often a listener to all feeds looks for new ones
-_QUIET = ": nothing new\n\n"
+RETAINED_EVALUATIONS = 100
+"""Maximum number of evaluations that a feed retains, for listeners that connect late or reconnect."""
+RETAINED_ROWS = 1_000_000
+"""Maximum number of rows of the retained evaluations. The last evaluation is always retained."""
+_HEARTBEAT_S = 15.0  # proxies close idle connections
+_DISCOVERY_S = 1.0  # interval at which a listener to all feeds checks for new feeds
+_HEARTBEAT = ": heartbeat\n\n"
 
 
 class Feed:
-    """The last evaluations of one query. Any thread may add to it."""
+    """The latest evaluations of a query. Any thread may add to it."""
 
-    def __init__(self, query: Query, kept: int = KEPT, kept_rows: int = KEPT_ROWS) -> None:
-        self._kept: deque[tuple[int, Evaluation]] = deque()
-        self._most, self._most_rows = kept, kept_rows
+    def __init__(
+        self, query: Query, max_evaluations: int = RETAINED_EVALUATIONS, max_rows: int = RETAINED_ROWS
+    ) -> None:
+        self._retained: deque[tuple[int, Evaluation]] = deque()
+        self._most, self._most_rows = max_evaluations, max_rows
         self._rows = 0
         self._count = 0
         self._lock = Lock()
@@ -46,53 +51,53 @@ class Feed:
 
     def _add(self, evaluation: Evaluation) -> None:
         with self._lock:
-            self._kept.append((self._count, evaluation))
+            self._retained.append((self._count, evaluation))
             self._count += 1
             self._rows += _rows(evaluation)
-            while len(self._kept) > 1 and (len(self._kept) > self._most or self._rows > self._most_rows):
-                self._rows -= _rows(self._kept.popleft()[1])
+            while len(self._retained) > 1 and (len(self._retained) > self._most or self._rows > self._most_rows):
+                self._rows -= _rows(self._retained.popleft()[1])
         self._wake()
 
     def end(self) -> None:
-        """The query has stopped: listeners get what is kept, and are told."""
+        """End the feed: its query was stopped. Listeners get the retained evaluations, then an end event."""
         self._unsubscribe()
         self.ended = True
         self._wake()
 
-    # ---- listening
-    def listen(self, waker: Callable[[], None]) -> None:
-        """Call `waker`, from any thread, whenever there is something new."""
+    # ---- listeners
+    def add_listener(self, waker: Callable[[], None]) -> None:
+        """Call `waker`, from any thread, whenever there are new evaluations."""
         self._wakers.add(waker)
 
-    def leave(self, waker: Callable[[], None]) -> None:
-        """Call it no more."""
+    def remove_listener(self, waker: Callable[[], None]) -> None:
+        """Stop calling `waker`."""
         self._wakers.discard(waker)
 
     def _wake(self) -> None:
         for waker in list(self._wakers):
-            with suppress(RuntimeError):  # its loop has ended
+            with suppress(RuntimeError):  # the listener's event loop has ended
                 waker()
 
-    def place(self, after: int | None = None) -> int:
-        """Return the number of the first evaluation that is kept, or of the first of the times after `after` (ms)."""
+    def position(self, after: int | None = None) -> int:
+        """Return the number of the first retained evaluation, or of the first one with a time after `after` (ms)."""
         with self._lock:
-            return next((n for n, e in self._kept if after is None or e.time > after), self._count)
+            return next((n for n, e in self._retained if after is None or e.time > after), self._count)
 
     @property
     def last(self) -> int:
-        """The number of the last evaluation; of the first one to come where there is none."""
+        """The number of the last evaluation; of the first one to come if there is none."""
         return max(self._count - 1, 0)
 
-    def since(self, place: int) -> tuple[list[Evaluation], int, int]:
-        """Return what is kept from a place on, how many from there on are gone, and the place of what comes next."""
+    def since(self, position: int) -> tuple[list[Evaluation], int, int]:
+        """Return the evaluations from a position on, the number of dropped ones before them, and the next position."""
         with self._lock:
-            fresh = [(n, e) for n, e in self._kept if n >= place]
-            gone = (fresh[0][0] if fresh else self._count) - place
-            return [e for _, e in fresh], gone, self._count
+            fresh = [(n, e) for n, e in self._retained if n >= position]
+            dropped = (fresh[0][0] if fresh else self._count) - position
+            return [e for _, e in fresh], dropped, self._count
 
 
-class _News:
-    """Wakes one listener in its event loop."""
+class _Waker:
+    """Wakes a listener in its event loop."""
 
     def __init__(self) -> None:
         self._loop, self._event = asyncio.get_running_loop(), asyncio.Event()
@@ -102,7 +107,7 @@ class _News:
         self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for news; False where none came."""
+        """Wait for new evaluations. False after the timeout."""
         try:
             return await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:
@@ -110,55 +115,56 @@ class _News:
 
 
 async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
-    """Yield what is kept of the times after `after` (ms), then each evaluation as it fires, as server-sent events.
+    """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
-    Their ids are their times.
+    The id of an event is the evaluation's time.
     """
-    news, place = _News(), feed.place(after)
-    feed.listen(news)
+    waker, position = _Waker(), feed.position(after)
+    feed.add_listener(waker)
     try:
         while True:
-            news.clear()
-            ended = feed.ended  # before looking: what came before the end is kept
-            fresh, gone, place = feed.since(place)
-            if gone:
-                yield f"event: lost\ndata: {gone}\n\n"
+            waker.clear()
+            ended = feed.ended  # read before the evaluations, so that none before the end is missed
+            fresh, dropped, position = feed.since(position)
+            if dropped:
+                yield f"event: lost\ndata: {dropped}\n\n"
             for evaluation in fresh:
-                yield f"id: {evaluation.time}\n{await _data(evaluation)}"
+                yield f"id: {evaluation.time}\n{await _data_lines(evaluation)}"
             if ended:
                 yield "event: end\ndata: the query has stopped\n\n"
                 return
-            if not await news.wait(_QUIET_S):
-                yield _QUIET
+            if not await waker.wait(_HEARTBEAT_S):
+                yield _HEARTBEAT
     finally:
-        feed.leave(news)
+        feed.remove_listener(waker)
 
 
 async def all_events(feeds: Mapping[str, Feed]) -> AsyncIterator[str]:
-    """Yield the last evaluation of each query, then all that fire, of queries that come later too. Browsers open six
-    connections to one server: too few for one a query.
+    """Yield the last evaluation of each query, then all new ones, including those of later queries.
+
+    Browsers open only six connections per server, so that one connection per query is not possible.
     """
-    news, places, spoken = _News(), dict[Feed, int](), time.monotonic()
+    waker, positions, sent_at = _Waker(), dict[Feed, int](), time.monotonic()
     try:
         while True:
-            news.clear()
+            waker.clear()
             for feed in list(feeds.values()):
-                if feed not in places:
-                    feed.listen(news)
-                    places[feed] = feed.last
-                fresh, _, places[feed] = feed.since(places[feed])
+                if feed not in positions:
+                    feed.add_listener(waker)
+                    positions[feed] = feed.last
+                fresh, _, positions[feed] = feed.since(positions[feed])
                 for evaluation in fresh:
-                    yield await _data(evaluation)
-                    spoken = time.monotonic()
-            if not await news.wait(_LOOK_S) and time.monotonic() - spoken > _QUIET_S:
-                yield _QUIET
-                spoken = time.monotonic()
-            for feed in [feed for feed in places if feed.ended]:
-                feed.leave(news)
-                del places[feed]
+                    yield await _data_lines(evaluation)
+                    sent_at = time.monotonic()
+            if not await waker.wait(_DISCOVERY_S) and time.monotonic() - sent_at > _HEARTBEAT_S:
+                yield _HEARTBEAT
+                sent_at = time.monotonic()
+            for feed in [feed for feed in positions if feed.ended]:
+                feed.remove_listener(waker)
+                del positions[feed]
     finally:
-        for feed in places:
-            feed.leave(news)
+        for feed in positions:
+            feed.remove_listener(waker)
 
 
 def _rows(evaluation: Evaluation) -> int:
@@ -166,5 +172,5 @@ def _rows(evaluation: Evaluation) -> int:
     return 1 if isinstance(answer, bool) else len(answer)
 
 
-async def _data(evaluation: Evaluation) -> str:
+async def _data_lines(evaluation: Evaluation) -> str:
     return f"data: {await run_in_threadpool(json_line, evaluation)}\n\n"

@@ -1,4 +1,4 @@
-"""The SPARQL 1.1 Protocol: queries with the result formats that a client accepts, and updates where they are taken."""
+"""The SPARQL 1.1 Protocol: queries with content negotiation, and updates if the endpoint supports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.routing import Route
 from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.result_formats import boolean_json, boolean_xml
 from penstock.errors import DataError
-from penstock.http.errors import body_of, told
+from penstock.http.errors import body_of, errors_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,24 +45,24 @@ _DATASET = ("default-graph-uri", "named-graph-uri", "using-graph-uri", "using-na
 
 
 class Ask(Protocol):
-    """Answers a one-shot query (`Engine.query`)."""
+    """A one-shot query interface (`Engine.query`)."""
 
     def __call__(self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None) -> Answer:
-        """Return the answer over the latest snapshot; LimitError beyond the time or memory given."""
+        """Return the answer over the latest snapshot. LimitError if it exceeds the given time or memory."""
         ...
 
 
 def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = None) -> list[BaseRoute]:
-    """Return the route /sparql. `ask` and `update` are called in threads.
+    """Return the route /sparql. `ask` and `update` run in worker threads.
 
-    Beside the protocol's own parameters a query may have `base`, and `timeout_s` and `memory_mb` below the limits.
+    In addition to the protocol's parameters, a query may have `base`, and `timeout_s` and `memory_mb` below the limits.
     """
 
     async def sparql(request: Request) -> Response:
         operation, text = await _operation(request)
         if operation == "update":
             if update is None:
-                raise DataError("this endpoint takes no updates")
+                raise DataError("this endpoint does not accept updates")
             await run_in_threadpool(update, text)
             return Response(status_code=204)
         asked = request.query_params
@@ -71,11 +71,11 @@ def routes(ask: Ask, limits: Limits, update: Callable[[str], object] | None = No
         answer = await run_in_threadpool(ask, text, asked.get("base"), timeout_s, int(memory_mb))
         return await run_in_threadpool(_response, answer, request.headers.get("accept", "*/*"))
 
-    return [Route("/sparql", told(sparql), methods=["GET", "POST"])]
+    return [Route("/sparql", errors_as_json(sparql), methods=["GET", "POST"])]
 
 
 async def _operation(request: Request) -> tuple[str, str]:
-    """Return ("query" or "update", its text), in whichever of the protocol's ways it came (§2.1, §2.2)."""
+    """Return ("query" or "update", text) from any of the protocol's encodings (§2.1, §2.2)."""
     given = _parameters(dict(request.query_params.multi_items()), request.query_params.getlist)
     if request.method == "POST":
         body = (await body_of(request)).decode()
@@ -83,22 +83,22 @@ async def _operation(request: Request) -> tuple[str, str]:
         if content_type in ("application/sparql-query", "application/sparql-update"):
             return content_type.rpartition("-")[2], body
         if content_type != _FORM:
-            raise DataError(f"an operation comes as a form or as application/sparql-query, not as {content_type!r}")
+            raise DataError(f"an operation must be a form or application/sparql-query, not {content_type!r}")
         form = parse_qs(body, keep_blank_values=True)
         given += _parameters(form, form.get)
     if len(given) != 1:
         raise DataError("there must be exactly one parameter `query`, or `update` in a form")
     if given[0][0] == "update" and request.method == "GET":
-        raise DataError("an update is posted")
+        raise DataError("an update requires POST")
     return given[0]
 
 
 def _least(name: str, text: str | None, limit: float) -> float:
-    """Return what a client allows its query, or the service's limit where that is less."""
+    """Return the client's limit for its query, or the service's limit if that is lower."""
     try:
         asked = limit if text is None else float(text)
     except ValueError as error:
-        raise DataError(f"{name} is no number: {text!r}") from error
+        raise DataError(f"{name} is not a number: {text!r}") from error
     if text is not None and not asked > 0:
         raise DataError(f"{name} must be more than 0, not {text}")
     return min(asked, limit) if limit else asked  # 0 = no limit
@@ -107,7 +107,7 @@ def _least(name: str, text: str | None, limit: float) -> float:
 def _parameters(names: Mapping[str, object], values: Callable[[str], Sequence[str] | None]) -> list[tuple[str, str]]:
     for name in _DATASET:
         if name in names:
-            raise DataError(f"{name} is not supported: FROM and FROM NAMED of the query say which graphs it is about")
+            raise DataError(f"{name} is not supported: use FROM and FROM NAMED in the query")
     return [(name, text) for name in ("query", "update") for text in values(name) or ()]
 
 
@@ -123,8 +123,8 @@ def _response(answer: Answer, accept: str) -> Response:
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:
-    """Return which of the offered media types a client wants most; the first where it wants none of them (RFC 9110
-    §12.5.1 leaves that to the server).
+    """Return the offered media type that a client prefers. If it accepts none, return the first: RFC 9110 §12.5.1
+    allows it.
     """
     wanted = []
     for part in accept.split(","):

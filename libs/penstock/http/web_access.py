@@ -1,11 +1,12 @@
-"""Which browsers may call an HTTP service: checks of the Host and Origin headers of each request.
+"""Access control for browsers: checks of the Host and Origin headers of each request.
 
-A page of another site can make a browser send requests to a service on this machine or network. Two checks stop that:
+A page of another site can make a browser send requests to a service on this machine or network. Two checks prevent
+this:
 
-- `Host` names this service. A site whose DNS name is pointed at this machine (DNS rebinding) fails here.
-- `Origin`, which browsers add to requests of pages, names this service or an origin that is allowed explicitly.
+- `Host` must name this service. This stops DNS rebinding, where another site's DNS name resolves to this machine.
+- `Origin`, which browsers add to requests of pages, must be this service's own or explicitly allowed.
 
-Programs send no `Origin`. These checks authenticate no one; they only keep other sites' pages out.
+Other clients send no `Origin`. These checks do not authenticate users; they only exclude pages of other sites.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a service answers to. `hosts`: names that a request's Host may have; None allows every name.
+    """The hosts and origins that a service accepts. `hosts`: allowed names in the Host header; None allows every name.
 
-    `origins`: origins (scheme://host[:port]) whose pages may call it besides its own; "*" allows every origin.
-    `addresses`: a Host that is an IP address is allowed as well; such a name cannot be rebound.
+    `origins`: origins (scheme://host[:port]) allowed in addition to the service's own; "*" allows every origin.
+    `addresses`: whether a Host that is an IP address is allowed; IP addresses are not subject to DNS rebinding.
     """
 
     hosts: frozenset[str] | None = LOCAL_HOSTS
@@ -46,7 +47,9 @@ class Access:
 
     @classmethod
     def listening_on(cls, host: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return what a service on an address answers to: its own names, the address bound, and what is added."""
+        """Return the access of a service that listens on an address: local names, the address, and the
+        additional ones.
+        """
         everywhere = host in _EVERYWHERE
         own = {socket.gethostname(), socket.getfqdn()} if everywhere else {host}
         named = frozenset(name.lower().strip("[]") for name in (*LOCAL_HOSTS, *own, *hosts))
@@ -54,12 +57,12 @@ class Access:
 
     @classmethod
     def inside(cls, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Access:
-        """Return what a service of a cluster answers to: every name, unless some are given."""
+        """Return the access of a cluster service: every host name, unless some are given."""
         named = frozenset(name.lower().strip("[]") for name in hosts)
         return cls(named if named and ANY not in named else None, _origins(origins), addresses=True)
 
     def middleware(self) -> list[Middleware]:
-        """Return the middleware of an application: the checks, then CORS for origins that are allowed."""
+        """Return an application's middleware: the checks, then CORS for the allowed origins."""
         checks = Middleware(AccessMiddleware, access=self)
         if not self.origins:
             return [checks]
@@ -87,14 +90,14 @@ class Access:
 
 
 class AccessMiddleware:
-    """Answers 403 where `Access` refuses a request."""
+    """Responds with 403 to requests that `Access` refuses."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request, then pass it on."""
+        """Check a request and pass it on."""
         reason = self._access.refused(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
         if reason is None:
             await self._app(scope, receive, send)
@@ -111,7 +114,7 @@ def _origins(given: Iterable[str]) -> frozenset[str]:
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a Host header, without its port; empty where the header is malformed."""
+    """Return the host name in a Host header, without its port; empty if the header is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -119,7 +122,7 @@ def _name_of(host: str) -> str:
 
 
 def _with_port(authority: str, scheme: str) -> tuple[str, int | None]:
-    """Return name and port of an authority; the scheme's default port where it names none."""
+    """Return the host and port of an authority, with the scheme's default port."""
     try:
         parts = urlsplit(f"//{authority}")
         return parts.hostname or "", parts.port or _DEFAULT_PORTS.get(scheme)

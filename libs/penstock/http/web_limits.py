@@ -1,23 +1,23 @@
-"""Limits on what a web server accepts from clients."""
+"""Limits of a web server on its clients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MAX_BODY_BYTES = 64 << 20
-"""Largest body of a request, whatever the settings say."""
+"""Upper bound of a request body in bytes, independent of settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Limits of one web server. A request beyond one of them is refused, and its connection closed.
+    """Limits of a web server. A request that exceeds one is refused and its connection closed.
 
-    `max_connections`: open at a time. A further one closes the connection that has waited longest for its request to
-    arrive; where every request has arrived, the further one is refused (503).
+    `max_connections`: concurrent connections. A further one closes the connection that has been incomplete for longest;
+    if no connection is incomplete, the further one is refused (503).
     `header_s`, `body_s`: seconds until a request's header, then its body, must have arrived (408).
-    `stalled_s`: seconds after which a client that reads nothing of its answer is cut off.
-    `max_header_bytes` (431), `max_body_bytes` (413): of one request.
-    `max_held_body_bytes`: of the bodies of all requests that are being read or answered (503).
+    `stalled_s`: seconds after which a client that does not read its response is disconnected.
+    `max_header_bytes` (431), `max_body_bytes` (413): limits of one request.
+    `max_held_body_bytes`: total body bytes of the requests in progress (503).
     """
 
     max_connections: int = 512

@@ -1,4 +1,4 @@
-"""A web server in a thread of its own: what services and `penstock serve` answer HTTP with."""
+"""A web server in a separate thread, used by the services and `penstock serve`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 _START_S = 10.0
-_FINISH_S = 3.0  # for answers that are being written; those without an end are cut
+_FINISH_S = 3.0  # for responses in progress; endless ones are cut
 _STOP_S = 5.0
 
 
 class WebServer:
-    """The server, in a thread of its own. `port` is the one it got; `connections`: the limits and what they count."""
+    """A web server in a separate thread. `port` is the actual port; `connections` has the limits and their counts."""
 
     def __init__(self, app: Starlette, host: str, port: int, limits: WebLimits | None = None) -> None:
         self.connections = Connections(limits or WebLimits())
@@ -48,6 +48,6 @@ class WebServer:
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Finish what is being answered, and end."""
+        """Finish the responses in progress and stop."""
         self._server.should_exit = True
         self._thread.join(_STOP_S)

@@ -67,19 +67,19 @@ def test_a_query_that_is_registered_anew_for_another_topic_is_read_there(log):
     found.close()
 
 
-def test_evaluations_that_nobody_takes_are_bounded(log, monkeypatch):
+def test_the_number_of_pending_evaluations_is_bounded(log, monkeypatch):
     monkeypatch.setattr(results, "UNTAKEN", 3)
     found = Results(log)
     found.follow("r", "a")
     found.follow("r", "b")
     for time in range(2, 10, 2):
         commit(log, "r", "a", time)
-    with pytest.raises(LimitError, match="wait to be polled"):
+    with pytest.raises(LimitError, match="are pending"):
         found.take("b", None, 0.0)
     assert len(found.take("a", None, 0.0)) == 3
 
 
-def test_the_bound_of_one_query_loses_nothing_of_any(log, monkeypatch):
+def test_a_full_queue_of_one_query_loses_no_evaluation(log, monkeypatch):
     monkeypatch.setattr(results, "UNTAKEN", 3)
     found = Results(log)
     found.follow("r", "a")
@@ -87,7 +87,7 @@ def test_the_bound_of_one_query_loses_nothing_of_any(log, monkeypatch):
     for time in range(2, 22, 2):
         commit(log, "r", "a", time)
     commit(log, "r", "b", 22)
-    with pytest.raises(LimitError, match="evaluations of a wait"):
+    with pytest.raises(LimitError, match="evaluations of a are pending"):
         found.take("b", None, 0.0)
     taken = [e.time for _ in range(4) for e in found.take("a", None, 0.0)]
     assert taken == list(range(2, 22, 2))

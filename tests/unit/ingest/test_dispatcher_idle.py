@@ -35,7 +35,9 @@ def test_idle_streams_follow_the_wall_clock_where_event_time_does():
 
 
 def test_many_idle_streams_take_turns_and_are_asked_about_together(monkeypatch):
-    """A thousand batches of idle streams a second are closed, and a hundred at once; runs of several make up for that."""
+    """A thousand batches of idle streams a second are closed, and a hundred at once; runs of several make up
+    for that.
+    """
     state_machine, count = StateMachine(), 300
     iris = [f"http://x/{i}" for i in range(count)]
     state_machine.declare(*(declaration(iri, f"s{i}", i + 1, idle_timeout_ms=1000) for i, iri in enumerate(iris)))

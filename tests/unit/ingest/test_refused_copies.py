@@ -92,6 +92,6 @@ def test_records_of_others_in_the_topics_are_passed_over_by_clients():
     log.writer().append([*others, good, late_record(NAMES, late(b"late"))])
     client = Client(log=log)
     [letter] = client.dead_letters()
-    assert letter.reason == f"bad (the copy is cut: the original has {len(largest())} bytes)"
+    assert letter.reason == f"bad (truncated: the original has {len(largest())} bytes)"
     assert [each.data for each in client.late(IRI)] == [b"late"]
     assert len(log.reader({Partition(NAMES.late): START}).poll()) == 3

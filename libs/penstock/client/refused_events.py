@@ -1,4 +1,4 @@
-"""Late events and dead letters of a cluster, each taken once by each client."""
+"""Late events and dead letters of a cluster. Each client receives each of them once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", told.LateEvent, told.DeadLetter)
 
 
 class Refused:
-    """Follows the topics of what was refused, from their beginning, once somebody asks."""
+    """Consumes the topics of refused events from their start, beginning with the first call."""
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log = log
@@ -32,19 +32,19 @@ class Refused:
         self._late: defaultdict[str, list[embedded.LateEvent]] = defaultdict(list)
 
     def late(self, stream: str) -> list[embedded.LateEvent]:
-        """Take the late events of a stream."""
+        """Return the new late events of a stream."""
         for event in self._refused(self._topics[0], told.LateEvent):
             late = embedded.LateEvent(event.stream, event.time_ms, event.watermark_ms, event.data)
             self._late[event.stream].append(late)
         return self._late.pop(stream, [])
 
     def dead_letters(self) -> list[embedded.DeadLetter]:
-        """Take the dead letters."""
+        """Return the new dead letters."""
         letters = self._refused(self._topics[1], told.DeadLetter)
         return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
 
     def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
-        """Yield what the cluster has refused since the last look; others' records in the topic are passed over."""
+        """Yield the events that the cluster refused since the last call. Foreign records in the topic are ignored."""
         for message in self._new(topic):
             with suppress(DataError):
                 refused = told.read_refused(message)
@@ -52,7 +52,7 @@ class Refused:
                     yield refused
 
     def _new(self, topic: str) -> list[Message]:
-        """Return what has come since the last look."""
+        """Return the messages received since the last call."""
         if topic not in self._readers:
             self._readers[topic] = self._log.reader(dict.fromkeys(partitions_of(self._log, topic), START))
         reader, found = self._readers[topic], []
@@ -61,7 +61,7 @@ class Refused:
         return found
 
     def close(self) -> None:
-        """Let go."""
+        """Close the readers."""
         for reader in self._readers.values():
             reader.close()
 
@@ -69,4 +69,4 @@ class Refused:
 def _reason(letter: told.DeadLetter) -> str:
     if letter.truncated is None:
         return letter.reason
-    return f"{letter.reason} (the copy is cut: the original has {letter.truncated} bytes)"
+    return f"{letter.reason} (truncated: the original has {letter.truncated} bytes)"

@@ -1,4 +1,4 @@
-"""Asking over HTTP: what is asked again."""
+"""HTTP requests to services: which failures are retried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from penstock.client import Client
-from penstock.client.asking import Question, ask
+from penstock.client.service_requests import ServiceRequest, send
 from penstock.errors import DataError, PenstockError, UnknownStreamError
 from penstock.log import MemoryLog, Topic
 from penstock.log.clock import VirtualClock
@@ -16,8 +16,8 @@ from penstock.log.clock import VirtualClock
 _WHOLE = b'HTTP/1.1 400 Bad Request\r\ncontent-length: 40\r\n\r\n{"error": "DataError", "message": "bad"} '
 
 
-def asked(question, *answers):
-    """Ask a server that gives these answers, a connection each."""
+def asked(request, *answers):
+    """Send a request to a server that gives these responses, one per connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -30,25 +30,25 @@ def asked(question, *answers):
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         try:
-            return ask(lambda: [url], question)
+            return send(lambda: [url], request)
         finally:
             thread.join(5.0)
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"400 Bad Request"])
-def test_an_answer_that_breaks_off_is_asked_for_again(status):
+def test_a_truncated_response_is_retried(status):
     half = b"HTTP/1.1 " + status + b"\r\ncontent-length: 100\r\n\r\nhalf"
     with pytest.raises(DataError, match="bad"):
-        asked(Question("GET", "/streams"), half, b"no HTTP\r\n\r\n", _WHOLE)
+        asked(ServiceRequest("GET", "/streams"), half, b"no HTTP\r\n\r\n", _WHOLE)
 
 
-def test_what_was_deleted_when_the_answer_was_lost_is_deleted():
+def test_a_delete_whose_response_was_lost_succeeds_on_retry():
     gone = b'HTTP/1.1 404 Not Found\r\ncontent-length: 39\r\n\r\n{"error": "NotFound", "message": "none"}'
-    assert asked(Question("DELETE", "/queries/q"), b"", gone) == b""
+    assert asked(ServiceRequest("DELETE", "/queries/q"), b"", gone) == b""
     with pytest.raises(PenstockError):
-        asked(Question("DELETE", "/queries/q"), gone)
+        asked(ServiceRequest("DELETE", "/queries/q"), gone)
     with pytest.raises(PenstockError):
-        asked(Question("GET", "/queries/q"), b"", gone)
+        asked(ServiceRequest("GET", "/queries/q"), b"", gone)
 
 
 def test_a_stream_that_does_not_exist_is_an_unknown_stream():
