@@ -1,4 +1,4 @@
-"""The tutorial of the cluster does what it says, with `penstock up` and a real broker."""
+"""The tutorial and the how-to pages of the cluster do what they say, with `penstock up` and a real broker."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from penstock.broker.java import find_java
 from penstock.errors import StorageError
 
 pytestmark = pytest.mark.xdist_group("broker")
-PAGE = Path(__file__).resolve().parents[2] / "docs/tutorials/kafka.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = ["tutorials/kafka.md", "how-to/consume-results.md", "how-to/register-by-topic.md"]
 
 
-def test_every_block_of_the_kafka_tutorial_works(tmp_path):
+def test_every_block_of_the_kafka_pages_works(tmp_path):
     try:
         find_java()
         kafka_jars()
     except StorageError as error:
         pytest.skip(str(error))
     with started(tmp_path / "cluster", tmp_path / "up.txt") as up:
-        run_page(
-            PAGE,
-            tmp_path,
-            lambda text: text.replace("localhost:9092", f"localhost:{up.ports[0]}"),
-            skip=("penstock up",),
-        )
+        for page in PAGES:
+            run_page(
+                DOCS / page,
+                tmp_path,
+                lambda text: text.replace("localhost:9092", f"localhost:{up.ports[0]}"),
+                skip=("penstock up",),
+            )
