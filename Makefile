@@ -54,7 +54,7 @@ test-native: $(VENV)/.dev
 	$(GTEST)
 	PYTHON=$(PY) $(NATIVE) asan
 
-test-rdma: setup $(VENV)/.dev ## Data plane and store nodes over RDMA: on a device, or in a virtual machine with soft-RoCE
+test-rdma: setup $(VENV)/.dev ## Data plane and stores over RDMA: on a device, or in a virtual machine with soft-RoCE
 	$(GTEST)
 	PYTHON=$(PY) tools/test_rdma.sh
 

@@ -34,7 +34,7 @@ ALL = (
     "macro.dictionary_restart",
     "macro.checkpoints",
     "macro.dataplane",
-    "macro.nodes",
+    "macro.stores",
     "macro.spark_load",
     "macro.spark_large",
     "macro.spark_adaptor",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests over RDMA: the contract suite; 10,000 lists verified by one-sided READs while their store is written, by their
-# offsets and through views of the stored graph; fifty random cases over store nodes. On this machine where it has a device,
+# offsets and through views of the stored graph; fifty random cases over stores. On this machine where it has a device,
 # otherwise in a virtual machine with soft-RoCE (tools/rdma_vm).
 # PYTHON names the interpreter of the environment (default: the first python3 on PATH).
 set -euo pipefail

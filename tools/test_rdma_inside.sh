@@ -10,8 +10,8 @@ build/native-test/remote_torn_test --gtest_filter='*Rdma' | tee -a "$log"
 # Only the suite's own conftest: the others import what takes half a minute under emulation.
 python -m pytest tests/contract/dataplane --confcutdir=tests/contract/dataplane -k "rdma or choice" -rs -p no:cacheprovider \
   --color=no | tee -a "$log"
-# Fifty random cases over three nodes; `property.case` ends with an error where a node is read otherwise than by RDMA.
-PYTHONPATH=libs:tests python -m property.case --quiet --nodes 3 --transport rdma "${PENSTOCK_RDMA_CASES:-28000-28049}"
+# Fifty random cases over three stores; `property.case` ends with an error where a store is read otherwise than by RDMA.
+PYTHONPATH=libs:tests python -m property.case --quiet --stores 3 --transport rdma "${PENSTOCK_RDMA_CASES:-28000-28049}"
 if grep -qiE 'skipped' "$log"; then
   echo "test-rdma: tests were skipped although there is a device" >&2
   exit 1

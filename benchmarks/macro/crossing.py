@@ -1,33 +1,31 @@
-"""In place against fork-join (ADR 18): one step over rows of which half, or all, lie on other nodes.
+"""In place against fork-join (ADR 18): one step over rows of which half, or all, lie in stores.
 
 The step looks up one neighbour of each of so many vertices; what is timed is the core's execution, by the wall, since
-both ways wait for nodes. A commit before each execution makes the engine ask of every list that it knows whether it has
-grown. From how many rows on a fork takes less is what the planner should say (`least`, in EXPLAIN).
+both ways wait for stores. A commit before each execution makes the engine ask of every list that it knows whether it
+has grown. From how many rows on a fork takes less is what the planner should say (`least`, in EXPLAIN).
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import penstock
 from benchmarks.core_time import core_times
 from benchmarks.harness import Row
-from benchmarks.macro.store_nodes import SECRET, store_node
-from penstock.node import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import penstock
     from benchmarks.harness import Finding
     from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
 
-COMMAND = "python -m benchmarks nodes"
+COMMAND = "python -m benchmarks stores"
 SIZES = (16, 64, 256, 1_024, 4_096, 16_384, 65_536)
-_NODES = 2
+_STORES = 2
 _REPETITIONS = 15
 
 
@@ -39,7 +37,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
         for size in sizes:
             for way, found in times.items():
                 yield Row(
-                    f"one step of {size} rows over {_NODES} nodes by {transport}, {way}", found[size], "µs", COMMAND
+                    f"one step of {size} rows over {_STORES} stores by {transport}, {way}", found[size], "µs", COMMAND
                 )
         slower = [n for n in sizes if times["fork-join"][n] >= times["in-place"][n]]
         crossing = {
@@ -77,12 +75,16 @@ def _text(size: int) -> str:
 
 @contextmanager
 def _engine(transport: Transport, way: Execution, sizes: tuple[int, ...]) -> Iterator[penstock.Engine]:
-    """An engine over nodes with sets of vertices of those sizes, each vertex with one neighbour."""
-    with ExitStack() as stack:
-        addresses = [stack.enter_context(store_node(number, _NODES))[1] for number in range(_NODES)]
-        engine = penstock.Engine(nodes=Nodes(addresses, SECRET, transport=transport, execution=way))
-        stack.callback(engine.close)
+    """An engine over stores with sets of vertices of those sizes, each vertex with one neighbour."""
+    from support.engine_over_stores import EngineOverStores  # noqa: PLC0415 - its path is `stores.run`'s
+    from support.store_processes import Place, StoreProcesses  # noqa: PLC0415 - likewise
+
+    with StoreProcesses([Place()] * _STORES, _STORES) as stores:
+        engine = EngineOverStores(stores, transport=transport, execution=way)
         lines = [f"<urn:v{i}> <urn:next> <urn:v{i + 1}> .\n" for i in range(sizes[-1])]
         lines += [f"<urn:v{i}> <urn:in> <urn:set-{size}> .\n" for size in sizes for i in range(size)]
         engine.load("".join(lines).encode(), format="nt")
-        yield engine
+        try:
+            yield engine
+        finally:
+            engine.close()

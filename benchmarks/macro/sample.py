@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     import penstock
     from penstock.engine.answers.answer_values import Ids
-    from penstock.node import Nodes
 
 STREAMS = "http://lsbench.example/stream/"
 BATCH_MS = 100
@@ -46,11 +45,11 @@ class Sample:
         """One of L1 to L6."""
         return (self.folder / "queries" / f"{query}.rq").read_text()
 
-    def open(self, nodes: Nodes | None = None) -> penstock.Engine:
-        """An engine with the stored graph and the streams declared; over store nodes, if some are given."""
+    def open(self, engine: penstock.Engine | None = None) -> penstock.Engine:
+        """An engine with the stored graph and the streams declared: the one that is given, or one of its own."""
         import penstock  # noqa: PLC0415 - after the modules that this one serves have chosen what to listen to
 
-        engine = penstock.Engine(nodes=nodes)
+        engine = engine or penstock.Engine()
         engine.load(self.stored_text, format="nt")
         for name in self.names:
             engine.declare_stream(STREAMS + name, batch_ms=BATCH_MS, timing="all" if name == "gps" else ())

@@ -15,8 +15,8 @@ from support.split import SplitSystem
 from support.systems import EngineSystem, OracleSystem, Reported
 
 if TYPE_CHECKING:
-    from penstock.node import Nodes
     from property.script import Operation
+    from support.engine_over_stores import EngineOverStores
 
 
 @dataclass
@@ -32,14 +32,14 @@ class Difference:
 
 
 def run(
-    case: Case, tally: Tally | None = None, nodes: Nodes | None = None, *, split: bool = False
+    case: Case, tally: Tally | None = None, over: EngineOverStores | None = None, *, split: bool = False
 ) -> Difference | None:
-    """Return the first difference between engine and model, or None. With `nodes`, the engine works over them.
+    """Return the first difference between engine and model, or None. `over`: that engine, which is closed.
 
     `split`: over a partial dictionary, as an engine of a cluster does (support/split.py).
     """
     tally = tally if tally is not None else Tally()
-    if nodes is not None or split:  # such an engine has no data_dir to come back from
+    if over is not None or split:  # such an engine has no data_dir to come back from
         kept = tuple(op for op in case.operations if not isinstance(op, Restart))
         case = replace(case, operations=kept, durable=False)
     with tempfile.TemporaryDirectory(prefix="penstock-case-") as folder:
@@ -48,7 +48,7 @@ def run(
             engine: EngineSystem = SplitSystem(case.seed, shards=case.shards)
         else:
             data_dir = Path(folder) / "data" if case.durable else None
-            engine = EngineSystem(shards=case.shards, data_dir=data_dir, nodes=nodes)
+            engine = EngineSystem(shards=case.shards, data_dir=data_dir, engine=over)
         try:
             return _run(case, model, engine, tally)
         except TooLarge:

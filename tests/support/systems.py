@@ -13,8 +13,6 @@ from support.oracle import OracleEngine
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.node import Nodes
-
 
 @dataclass(frozen=True)
 class Reported:
@@ -80,15 +78,13 @@ class EngineSystem:
 
     kind = "engine"
 
-    def __init__(self, *, shards: int = 1, data_dir: Path | None = None, nodes: Nodes | None = None) -> None:
-        self.shards, self.data_dir, self.nodes = shards, data_dir, nodes
-        self.engine = self._open()
+    def __init__(self, *, shards: int = 1, data_dir: Path | None = None, engine: Any = None) -> None:
+        self.shards, self.data_dir = shards, data_dir
+        self.engine = self._open() if engine is None else engine
         self.handles: dict[str, Any] = {}
         self._copies = 0
 
     def _open(self) -> Any:
-        if self.nodes is not None:
-            return penstock.Engine(nodes=self.nodes)
         return penstock.Engine(data_dir=None if self.data_dir is None else str(self.data_dir), shards=self.shards)
 
     def declare(self, iri: str, **settings: Any) -> None:

@@ -53,18 +53,29 @@ class Reach(Protocol):
 
 
 class ControlLink:
-    """A store in another process: its control connection and its data plane."""
+    """A store in another process: its control connection and its data plane. `timeout_s`: of a question."""
 
-    def __init__(self, node: int, address: str, secret: bytes, transport: Transport, rdma_device: str) -> None:
+    def __init__(
+        self,
+        node: int,
+        address: str,
+        secret: bytes,
+        transport: Transport,
+        rdma_device: str,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+        limits: PlaneLimits = _LIMITS,
+    ) -> None:
         at = Address.of(address)
+        self._timeout_s, self._limits = timeout_s, limits
         self._node, self._host, self._secret = node, at.host, secret
         self._transport: Transport = transport
         self._rdma_device = rdma_device
-        self._connection = Connection.to(at, secret, _TIMEOUT_S)
+        self._connection = Connection.to(at, secret, timeout_s)
         self._data_port = int(self._ask({"do": "hello"})["data_port"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        self._connection.expire_at(time.monotonic() + _TIMEOUT_S)
+        self._connection.expire_at(time.monotonic() + self._timeout_s)
         answer = self._connection.ask(message)
         if "error" in answer:
             raise ControlError(f"{self._host}: {answer['error']}", "refused")
@@ -78,7 +89,7 @@ class ControlLink:
     def plane(self) -> native.Plane:
         """Return a new plane to its regions."""
         reach = (self._node, self._host, self._data_port, self._secret, self._transport)
-        return connect(*reach, limits=_LIMITS, rdma_device=self._rdma_device)
+        return connect(*reach, limits=self._limits, rdma_device=self._rdma_device)
 
     def close(self) -> None:
         """Hang up."""

@@ -2,7 +2,7 @@
 
 In place, the engine reads the lists of a morsel's keys from the nodes, three rounds each: what Wukong (OSDI'16 §5)
 does with few rows. By fork-join the rows go to the nodes which own their keys, and come back extended. The costs are
-measured by `python -m benchmarks nodes` (docs/adr/0018).
+measured by `python -m benchmarks stores` (docs/adr/0018).
 """
 
 from __future__ import annotations

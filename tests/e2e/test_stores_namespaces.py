@@ -1,4 +1,4 @@
-"""Random cases over three store nodes, each and the engine in a network namespace of its own: TCP alone joins them."""
+"""Random cases over three stores, each and the engine in a network namespace of its own: TCP alone joins them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PORTION_S = 500
 
 def _holds(first: int, count: int) -> None:
     with network(3) as made:
-        places = [f"--node-at={node}={host}" for node, host in zip(made.nodes, made.hosts, strict=True)]
+        places = [f"--store-at={node}={host}" for node, host in zip(made.nodes, made.hosts, strict=True)]
         numbers = f"{first}-{first + count - 1}"
         engine = start(made.engine, "-m", "property.case", "--quiet", "--transport=tcp", *places, numbers)
         try:
@@ -23,7 +23,7 @@ def _holds(first: int, count: int) -> None:
     assert engine.returncode == 0
 
 
-def test_cases_over_three_nodes_in_namespaces_agree_with_the_model() -> None:
+def test_cases_over_three_stores_in_namespaces_agree_with_the_model() -> None:
     _holds(20_060, 40)
 
 

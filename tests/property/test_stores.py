@@ -1,7 +1,7 @@
-"""Random cases over store nodes: the same engine, the same answers as the model (ADR 18, acceptance of issue 6).
+"""Random cases over stores in other processes: the same engine, the same answers as the model (ADR 18, 64).
 
-`PYTHONPATH=libs:tests python -m property.case NUMBER --nodes 3 [--transport tcp]` runs one case. Cases over nodes in
-network namespaces of their own are in tests/e2e/test_nodes_namespaces.py.
+`PYTHONPATH=libs:tests python -m property.case NUMBER --stores 3 [--transport tcp]` runs one case. Cases over stores in
+network namespaces of their own are in tests/e2e/test_stores_namespaces.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import replace
 import pytest
 
 from property import cases, running
+from support.engine_over_stores import EngineOverStores
 from support.meaning import Tally
-from support.nodes import NodeCluster
+from support.store_processes import StoreProcesses
 
 PORTION = 10
 
@@ -22,25 +23,26 @@ PORTION = 10
 def _hold(first: int, transport: str, execution: str = "auto") -> None:
     tally, found = Tally(), []
     for seed in range(first, first + PORTION):
-        with NodeCluster() as cluster:
-            difference = running.run(cases.make(seed), tally, cluster.open(transport=transport, execution=execution))
+        with StoreProcesses() as stores:
+            engine = EngineOverStores(stores, transport=transport, execution=execution)
+            difference = running.run(cases.make(seed), tally, engine)
         if difference is not None:
             found.append(f"case {seed}, {difference}")
     assert not found, "\n\n".join(found)
 
 
 @pytest.mark.parametrize("first", range(20_000, 20_040, PORTION))
-def test_cases_over_three_nodes_in_shared_memory_agree_with_the_model(first: int) -> None:
+def test_cases_over_three_stores_in_shared_memory_agree_with_the_model(first: int) -> None:
     _hold(first, "shm")
 
 
 @pytest.mark.parametrize("first", range(20_040, 20_060, PORTION))
-def test_cases_over_three_nodes_by_tcp_agree_with_the_model(first: int) -> None:
+def test_cases_over_three_stores_by_tcp_agree_with_the_model(first: int) -> None:
     _hold(first, "tcp")
 
 
 @pytest.mark.parametrize("first", range(20_060, 20_100, PORTION))
-def test_cases_over_three_nodes_by_fork_join_agree_with_the_model(first: int) -> None:
+def test_cases_over_three_stores_by_fork_join_agree_with_the_model(first: int) -> None:
     _hold(first, "tcp", "fork-join")
 
 
@@ -76,35 +78,32 @@ def test_two_thousand_more_cases_in_one_process_agree_whatever_the_shards(shards
 
 
 class Killer(threading.Thread):
-    """Kills a node and brings it back, at seeded random moments."""
+    """Kills a store and brings it back, at seeded random moments."""
 
-    def __init__(self, cluster: NodeCluster, seed: int, kills: int) -> None:
+    def __init__(self, stores: StoreProcesses, seed: int, kills: int) -> None:
         super().__init__(daemon=True)
-        self.cluster, self.rng, self.left = cluster, random.Random(seed), kills
+        self.stores, self.rng, self.left = stores, random.Random(seed), kills
         self.done = threading.Event()
 
     def run(self) -> None:
         while self.left and not self.done.wait(self.rng.uniform(0.01, 0.3)):
-            process = self.rng.choice(self.cluster.processes)
+            process = self.rng.choice(self.stores.processes)
             process.kill()
             process.start()
             self.left -= 1
 
 
-def _survives(seed: int, kills: int, *, durable: bool) -> int:
-    """Run cases while nodes are killed; returns how often. Every answer is right, those that waited included.
-
-    With `durable`, nodes save a checkpoint after every entry of the log, and the log before it is forgotten.
-    """
+def _survives(seed: int, kills: int) -> int:
+    """Run cases while stores are killed; returns how often. Every answer is right, those that waited included."""
     killed, case = 0, seed
     while killed < kills:
-        with NodeCluster(durable=durable) as cluster:
+        with StoreProcesses() as stores:
             execution = ("fork-join", "auto")[case // 2 % 2]
-            nodes = cluster.open(transport="tcp" if case % 2 else "shm", checkpoint_mb=0, execution=execution)
-            killer = Killer(cluster, case, kills - killed)
+            engine = EngineOverStores(stores, transport="tcp" if case % 2 else "shm", execution=execution)
+            killer = Killer(stores, case, kills - killed)
             killer.start()
             try:
-                found = running.run(cases.make(case), Tally(), nodes)
+                found = running.run(cases.make(case), Tally(), engine)
             finally:
                 killer.done.set()
                 killer.join()
@@ -113,12 +112,10 @@ def _survives(seed: int, kills: int, *, durable: bool) -> int:
     return killed
 
 
-@pytest.mark.parametrize("durable", [False, True])
-def test_answers_are_right_while_nodes_are_killed(durable: bool) -> None:
-    assert _survives(30_000, 3, durable=durable) == 3
+def test_answers_are_right_while_stores_are_killed() -> None:
+    assert _survives(30_000, 6) == 6
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("durable", [False, True])
-def test_answers_are_right_while_nodes_are_killed_a_hundred_times(durable: bool) -> None:
-    assert _survives(31_000, 100, durable=durable) == 100
+def test_answers_are_right_while_stores_are_killed_a_hundred_times() -> None:
+    assert _survives(31_000, 100) == 100

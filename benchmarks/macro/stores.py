@@ -1,25 +1,24 @@
-"""L1-L3 over two store nodes, one mapped and one reached by TCP alone: group executions with half the keys remote.
+"""L1-L3 over two stores, one mapped and one reached by TCP alone: group executions with half the keys remote.
 
 The loop is closed_loop's, answers checked likewise. A commit before each execution makes an engine ask of every list
 whether it has grown; where nothing was committed since, it knows. Rates are by the processor time of the engine's
-thread, since this machine's cores serve the nodes too; what the remote node's process takes of a core meanwhile is a
+thread, since this machine's cores serve the stores too; what the remote store's process takes of a core meanwhile is a
 row of its own.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import ExitStack, contextmanager
 from itertools import product
 from typing import TYPE_CHECKING
 
-from benchmarks.harness import Row
+from benchmarks.harness import ROOT, Row
 from benchmarks.macro import crossing
 from benchmarks.macro.closed_loop import AT_MS, QUERIES, Loop, expected, mean_rates
 from benchmarks.macro.processes import processor_s_of
 from benchmarks.macro.sample import Events, Sample
-from benchmarks.macro.store_nodes import SECRET, store_node
-from penstock.node import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.harness import Finding
     from penstock.remote import Transport
 
-COMMAND = "python -m benchmarks nodes"
+COMMAND = "python -m benchmarks stores"
 SIZES = (64, 1_024, 10_000)
 SHARE = 1 / 3  # of the rate with everything here
 _SECONDS = 0.5
@@ -35,7 +34,9 @@ _REPETITIONS = 3
 
 
 def run(*, tiny: bool = False) -> Iterator[Finding]:
-    """Rates with everything in this process, with both nodes mapped, and with one of them remote."""
+    """Rates with everything in this process, with both stores mapped, and with one of them remote."""
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
     sample = Sample()
     events = sample.events(1, AT_MS)
     sizes, seconds, repetitions = ((64,), 0.01, 1) if tiny else (SIZES, _SECONDS, _REPETITIONS)
@@ -59,31 +60,33 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
                 )
                 if "tcp" in transports:
                     share = (processor_s_of(remote) - before) / (time.perf_counter() - began)
-                    yield Row("- share of a core that the remote node took meanwhile", share, "", COMMAND)
+                    yield Row("- share of a core that the remote store took meanwhile", share, "", COMMAND)
     yield from crossing.run(tiny=tiny)
 
 
 _SETTINGS: dict[str, list[Transport]] = {
     "everything in the engine": [],
-    "both nodes mapped": ["shm", "shm"],
+    "both stores mapped": ["shm", "shm"],
     "half the keys over TCP": ["shm", "tcp"],
 }
 
 
 @contextmanager
 def _loops(sample: Sample, events: Events, transports: list[Transport]) -> Iterator[tuple[list[Loop], int]]:
-    """Loops over an engine in that setting, and the process that the last node is."""
+    """Loops over an engine in that setting, and the process that the last store is."""
+    from support.engine_over_stores import EngineOverStores  # noqa: PLC0415 - its path is `run`'s
+    from support.store_processes import Place, StoreProcesses  # noqa: PLC0415 - likewise
+
     with ExitStack() as stack:
-        nodes = None
-        processes = [stack.enter_context(store_node(number, len(transports))) for number in range(len(transports))]
-        if processes:
-            addresses, secret = [address for _, address in processes], SECRET
-            nodes = Nodes(addresses, secret, transport=transports)
-        engine = stack.enter_context(sample.open(nodes))
+        over, remote = None, 0
+        if transports:
+            stores = stack.enter_context(StoreProcesses([Place()] * len(transports), len(transports)))
+            over, remote = EngineOverStores(stores, transport=transports), stores.processes[-1].pid
+        engine = stack.enter_context(sample.open(over))
         feed = events.encoded(engine)
         queries = [engine.register(sample.text(name)) for name in QUERIES]
         feed.begin()
         feed.play(0, AT_MS)
         parts = expected(sample, events)
         loops = [Loop(engine, query, *part) for query, part in zip(queries, parts, strict=True)]
-        yield loops, processes[-1][0] if processes else 0
+        yield loops, remote
