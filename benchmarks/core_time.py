@@ -81,5 +81,7 @@ def clock_cost_us(core: EngineCore) -> float:
     """What looking at the thread's clock adds to a `cpu` time: an execution of nothing, less its wall time."""
     plan = native.Plan({"slots": 1, "seed": [], "root": {"op": "seed", "id": 1}, "subplans": []})
     view = core.store.view()
-    runs = (native.execute(plan, core.store, core.dictionary, [view], cpu_time=True) for _ in range(_CLOCK_LOOKS))
+    runs = (
+        native.execute(plan, core.store.labels, core.dictionary, [view], cpu_time=True) for _ in range(_CLOCK_LOOKS)
+    )
     return statistics.median((run.cpu_nanos - run.nanos) / 1000 for run in runs)

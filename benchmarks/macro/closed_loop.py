@@ -173,7 +173,7 @@ class Loop:
         """Run, and hand over the columns of the answers in order of members."""
         result = native.execute(
             self._plan,
-            self._core.store,
+            self._core.store.labels,
             self._core.dictionary,
             self._sources,
             (members, constants),

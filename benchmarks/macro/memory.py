@@ -38,7 +38,7 @@ if engine == "penstock":
     made.load(path, format="nt")
     core, stats = made._runtime.core, made.stats()
     found = {"triples": stats["triples"], "store": stats["store_bytes"], "dictionary": stats["dictionary_bytes"],
-             "writer": core.store.index_bytes() if hasattr(core.store, "index_bytes") else 0}
+             "writer": core.store.labels.index_bytes()}
 else:
     import pyoxigraph
     before, made = resident(), pyoxigraph.Store()

@@ -17,6 +17,7 @@ from penstock.engine.engine_core import EngineCore
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
+from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import DataError, PenstockError, QueryError
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
@@ -78,7 +79,7 @@ class Change:
 def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runtime:
     """Return a runtime without streams and data."""
     store = native.Store("", 1)
-    return Runtime(EngineCore(store, native.Dictionary(), limits, clock, rng, text_functions.call))
+    return Runtime(EngineCore(LocalGraph(store), native.Dictionary(), limits, clock, rng, text_functions.call))
 
 
 class Registrar:

@@ -16,6 +16,7 @@ from penstock.core import _native as native
 from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.runtime import Runtime
+from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import StorageError
 from penstock.query.functions import text_functions
 from penstock.rdf.terms import IRI
@@ -89,14 +90,12 @@ class ReplicaFactory:
 
     def _core(self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None) -> ClusterCore:
         saved = "" if folder is None else str(folder / STORE)
-        store: native.Store | StoresGraph
+        store: LocalGraph | StoresGraph
         if self._links is not None:
-            store = StoresGraph(self._partitions, self._links, terms, self._patience_s, saved)
+            store = StoresGraph(self._partitions, self._links, self._patience_s, saved)
         else:  # without files it is memory of this process (ADR 13)
-            store = native.Store.open(saved, "") if saved else native.Store("", 1)
-        core = ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
-        core.nodes = store if isinstance(store, StoresGraph) else None
-        return core
+            store = LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
+        return ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
 
     def save(self, replica: EngineReplica) -> bool:
         """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""

@@ -192,7 +192,7 @@ class EngineGauges:
         self._gaps.reach(engine.told.gaps)
         self._skipped.reach(engine.told.skipped)
         self._refused.reach(engine.sinks.refused)
-        if engine.graph is not None and (forking := engine.graph.forking) is not None:
+        if engine.graph is not None and (forking := engine.graph.links.forking) is not None:
             self._forks.reach(forking.forks)
             self._forked_rows.reach(forking.rows)
         for seconds, evaluations in engine.told.take():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core import _native as native
-from penstock.engine.intake.bulk_intake import appended
+from penstock.engine.intake.bins import appended
 from penstock.errors import LimitError, UnknownStreamError
 from penstock.event_time.grid import batch_of, closed_until
 from penstock.replication.absorption import Absorption
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.intake.bulk_intake import Bins
+    from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError
     from penstock.replication.absorption import TermEncoder

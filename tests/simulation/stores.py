@@ -129,6 +129,10 @@ class Link(Reached):
             raise DataPlaneError(str(error), "refused") from error
         return granted
 
+    def leave(self, engine: str) -> None:
+        self.check()
+        self._store.leases.leave(engine)
+
     def plane(self) -> native.Plane:
         return connect(self._node, _HOST, self._store.server.port, SECRET, "shm")
 

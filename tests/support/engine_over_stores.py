@@ -30,11 +30,10 @@ from support.store_host import RDMA_DEVICES, SECRET
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.streams import LiveStream
-    from penstock.query.planning.placement import Execution
+    from penstock.query.planning.cost.placement import Execution
     from penstock.remote import Transport
     from penstock.remote.control_connection import Address, Columns
     from support.store_processes import StoreProcesses
@@ -102,25 +101,11 @@ class Feed:
             connection.close()
 
 
-class _Terms:
-    """Constants of declarations, as ids of the engine's own dictionary."""
-
-    def __init__(self, dictionary: native.Dictionary) -> None:
-        self._dictionary = dictionary
-
-    def constant(self, term: TermTuple) -> int:
-        found = self._dictionary.intern(*term)
-        self._dictionary.keep(np.array([found], np.uint64))
-        return found
-
-
 class FedGraph(StoresGraph):
     """The stored graph in stores that this process feeds. Closed batches go there before anything is read."""
 
-    def __init__(
-        self, links: StoreLinks, shards: int, dictionary: native.Dictionary, feed: Feed, wait_s: float
-    ) -> None:
-        super().__init__(shards, links, _Terms(dictionary), wait_s)  # type: ignore[arg-type]
+    def __init__(self, links: StoreLinks, shards: int, feed: Feed, wait_s: float) -> None:
+        super().__init__(shards, links, wait_s)
         self.feed = feed
         self.fed: dict[int, FedStream] = {}
 
@@ -143,8 +128,12 @@ class FedGraph(StoresGraph):
             graphs, names = self.beside.label_pairs()
             self.send("labels", {"graphs": graphs[known:], "predicates": names[known:]})
 
-    def stream(self, declaration: Declaration, number: int, dictionary: native.Dictionary) -> FedStream:
-        absorption = super().stream(declaration, number, dictionary)._absorption  # type: ignore[attr-defined]
+    def stream(
+        self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
+    ) -> FedStream:
+        absorption = super().stream(declaration, number, dictionary, iri_id)._absorption  # type: ignore[attr-defined]
+        named = [*(absorption.timing or ()), *([absorption.graph] if absorption.graph else [])]
+        dictionary.keep(np.array(named, np.uint64))
         asked = {"stream": number, "timing": absorption.timing, "graph": absorption.graph}
         self.send("declare", {}, declaration=declaration.as_json(), **asked)
         self.fed[number] = FedStream(self, declaration, number, dictionary, absorption)
@@ -261,13 +250,11 @@ class EngineOverStores(penstock.Engine):
         owners = {str(shard): str(n) for n, process in enumerate(stores.processes) for shard in process.own}
         self.links.place(Placement(1, owners, {}, {str(n): str(p.address) for n, p in enumerate(stores.processes)}))
         self._feed = Feed(stores, patience_s)
-        self.graph = FedGraph(self.links, stores.shards, whole.dictionary, self._feed, patience_s)
+        self.graph = FedGraph(self.links, stores.shards, self._feed, patience_s)
         self.links.renew(self.graph)
         assert self.links.last_error is None, self.links.last_error
         self.transports = {held.transport for held in self.links._held.values()}
-        core = EngineCore(
-            self.graph, whole.dictionary, whole.limits, whole.clock, whole.random, whole.foreign, nodes=self.graph
-        )
+        core = EngineCore(self.graph, whole.dictionary, whole.limits, whole.clock, whole.random, whole.foreign)
         self._patience_s = patience_s
         self._runtime = _WaitingRuntime(core)
         self._runtime.waiting = self._waiting

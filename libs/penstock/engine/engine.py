@@ -37,6 +37,7 @@ from penstock.engine.oneshot.explaining import explain
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.engine.standing.standing_query import Query
 from penstock.engine.statistics import engine_stats
+from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import (
     DataError,
     PenstockError,
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime, Skip
     from penstock.engine.standing.member import Member
-    from penstock.node import Nodes
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
@@ -76,7 +76,6 @@ class Engine:
 
     data_dir: where `close` and `checkpoint` keep everything; None = nothing is kept. shards: of a new stored graph.
     read_only: work on what a data_dir holds, beside the engine that has it open perhaps; nothing is written back.
-    nodes: store nodes that keep the stored graph and the streams' slices in place of this process; not with a data_dir.
     limits: see `Limits`. clock: wall-clock milliseconds. seed: of RAND, UUID and the like.
     durability: "checkpoint": a crash loses what came after the last checkpoint. "commit": each change is durable in the
     data_dir when its call returns, by a write-ahead log. "none": as "checkpoint", for callers that make none.
@@ -94,7 +93,6 @@ class Engine:
         limits: Limits | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         seed: int | None = None,
-        nodes: Nodes | None = None,
         durability: str = "checkpoint",
     ) -> None:
         commit = checked_durability(durability, writable=data_dir is not None and not read_only) == "commit"
@@ -103,13 +101,10 @@ class Engine:
         self._read_only = read_only
         self._directory: DataDirectory | None = None
         self._changes = ChangeLog()
-        self._nodes = nodes
-        if nodes is not None and data_dir is not None:
-            raise DataError("an engine over nodes has no data_dir: nodes keep its data")
         try:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
-            make = partial(_core, shards, limits or Limits(), clock, random.Random(seed), nodes)  # noqa: S311
+            make = partial(_core, shards, limits or Limits(), clock, random.Random(seed))  # noqa: S311
             recovered = self._restore(make)
             if commit and self._directory is not None:
                 self._changes.open(self._directory, recovered, self.limits.log_bytes)
@@ -521,8 +516,6 @@ class Engine:
 
     def _release(self, *, clean: bool) -> None:
         self._changes.close()
-        if self._nodes is not None:
-            self._nodes.close()
         if self._directory is not None:
             self._directory.close(clean=clean)
 
@@ -532,12 +525,9 @@ def _core(
     limits: Limits,
     clock: Callable[[], int],
     rng: Random,
-    nodes: Nodes | None,
     saved: Path | None,
 ) -> EngineCore:
-    """The native parts: empty ones, those of a checkpoint, or a graph that lies on nodes."""
-    if nodes is not None:
-        return EngineCore(nodes.graph, native.Dictionary(), limits, clock, rng, text_functions.call, nodes=nodes)
+    """The native parts: empty ones, or those of a checkpoint."""
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary = native.Dictionary()
@@ -546,7 +536,7 @@ def _core(
     else:
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
-    return EngineCore(store, dictionary, limits, clock, rng, text_functions.call)
+    return EngineCore(LocalGraph(store), dictionary, limits, clock, rng, text_functions.call)
 
 
 class _Change:

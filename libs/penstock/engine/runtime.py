@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core import _native as native
 from penstock.engine.intake.arrival import Intake, Taken
-from penstock.engine.intake.bulk_intake import appended
 from penstock.engine.intake.rejected_events import DeadLetter, Output
 from penstock.engine.intake.streams import Streams
 from penstock.engine.standing.evaluator import Evaluator
@@ -15,7 +13,6 @@ from penstock.engine.standing.registry import Registry
 from penstock.engine.windows.schedule import Schedule
 from penstock.engine.windows.term_collection import Forgetting
 from penstock.errors import DataError
-from penstock.remote.remote_graph import RemoteGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.engine_core import EngineCore
-    from penstock.engine.intake.bulk_intake import Bins
+    from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.events import BadEvent, Events
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.member import Member
@@ -42,7 +39,7 @@ class Runtime:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
-        self.streams = Streams(core.store, core.dictionary, limits, core.nodes, core.iri_id)
+        self.streams = Streams(core.store, core.dictionary, limits, core.iri_id)
         self.schedule = Schedule(limits)
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
@@ -129,14 +126,7 @@ class Runtime:
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
         """Store sorted bins, as such a commit, yielding after each; an error where one has to be tried again."""
-        store = self.core.store
-        if isinstance(store, RemoteGraph):  # it is others' to take in
-            store.loaded(*bins.labels)
-            return
-        store.number_labels(*bins.labels)
-        load = native.BulkLoad(store, bins.pieces, bins.shards, stream, number)
-        yield from appended(load, bins.files())
-        load.publish()
+        return self.core.store.load(bins, stream, number)
 
     # ---- queries
     def stop(self, member: Member) -> None:

@@ -1,4 +1,4 @@
-"""A node's control server: a thread for each engine that is connected, all over one `StoreNode`."""
+"""The control server of a store: a thread for each engine that is connected."""
 
 from __future__ import annotations
 
@@ -9,16 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from penstock.errors import PenstockError
-from penstock.node.checkpoints import Checkpoints
-from penstock.node.store_node import StoreNode
-from penstock.private_files import make_directory
-from penstock.remote import Server
 from penstock.remote.control_connection import Address, Connection, ControlError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from penstock.remote.control_connection import Columns
     from penstock.remote.fragments import Fragments
 
@@ -28,30 +21,6 @@ _EXPIRE_EVERY_S = 1.0
 _PAUSE_S = 0.1  # where none can be taken
 
 _log = logging.getLogger(__name__)
-
-
-def start_node(
-    directory: Path,
-    shards: int,
-    own: Sequence[int],
-    secret: bytes,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    data_port: int = 0,
-    slice_mb: int = 0,
-    rdma_device: str = "",
-    checkpoints: Path | None = None,
-) -> NodeServer:
-    """Make a node in this process: its data plane answers from now on, the control server once it runs.
-
-    With `checkpoints`, a folder on a disk, it keeps checkpoints there and begins with the last one.
-    """
-    make_directory(directory)
-    data = Server(host, data_port, secret, rdma_device=rdma_device)
-    kept = None if checkpoints is None else Checkpoints(checkpoints)
-    node = StoreNode(directory, shards, own, data, slice_mb=slice_mb, checkpoints=kept)
-    return NodeServer(node, host, port, secret, data.port)
 
 
 class Served(Protocol):
@@ -132,28 +101,3 @@ class ControlServer(Generic[N]):
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         raise NotImplementedError
-
-
-class NodeServer(ControlServer[StoreNode]):
-    """Speaks for a node."""
-
-    def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
-        match message["do"]:
-            case "hello":
-                self._node.follow(str(message["log"]))
-                return {**self._node.status(), "data_port": self.data_port}
-            case "apply":
-                return {"position": self._node.apply(int(message["position"]), message["entry"], columns)}
-            case "checkpoint":
-                return {"position": self._node.checkpoint()}
-            case "lease":
-                released = {int(stream): (int(b), int(s)) for stream, (b, s) in message["released"].items()}
-                granted = self._node.lease(
-                    str(message["engine"]), int(message["snapshot"]), int(message["lease_ms"]), released
-                )
-                return {"snapshot": granted, "released": self._node.released()}
-            case "leave":
-                self._node.leave(str(message["engine"]))
-                return {}
-            case request:
-                raise ValueError(request)

@@ -6,6 +6,7 @@ shard is attached only where the lease names one epoch of it before and after it
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ class StoreLink(Protocol):
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
         """Ask for a lease (`Leases.grant`): the snapshot that it begins at, and the epochs of the store's shards."""
+
+    def leave(self, engine: str) -> None:
+        """Give the lease back."""
 
     def plane(self) -> native.Plane:
         """Return a new plane to its regions."""
@@ -85,6 +89,10 @@ class ControlLink:
         """Ask for a lease."""
         answer = self._ask({"do": "lease", "engine": engine, "snapshot": snapshot, "lease_ms": lease_ms})
         return int(answer["snapshot"]), {int(shard): int(epoch) for shard, epoch in answer["epochs"].items()}
+
+    def leave(self, engine: str) -> None:
+        """Give the lease back."""
+        self._ask({"do": "leave", "engine": engine})
 
     def plane(self) -> native.Plane:
         """Return a new plane to its regions."""
@@ -259,9 +267,11 @@ class StoreLinks:
                 self.forking.interrupt(Address.of(held.address))
 
     def close(self) -> None:
-        """Hang up; leases end by themselves."""
+        """Give the leases back and hang up. A lease on a store that does not answer ends by itself."""
         with self._lock:
             for held in self._held.values():
+                with contextlib.suppress(DataPlaneError):
+                    held.link.leave(self._engine)
                 held.link.close()
             self._held.clear()
             self._until = 0.0

@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.core import _native as native
 from penstock.errors import DataPlaneError, UnavailableError
-from penstock.rdf.terms import IRI
-from penstock.remote.remote_graph import RemoteGraph
 from penstock.replication.absorption import Absorption, batch_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.query.planning.cost.placement import Placement
-    from penstock.remote.fork_join import Forking
     from penstock.remote.store_links import StoreLinks
-    from penstock.term_ids.cluster_terms import TermCache
 
 T = TypeVar("T")
 
@@ -34,19 +31,19 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.000_2, 0.005
 _MEND_AFTER_S = 0.03  # a store that takes longer to come to a snapshot may not be the one that has the shard
 
 
-class StoresGraph(RemoteGraph):
+class StoresGraph(native.RemoteStore):
     """Reads of any thread; steps are taken in by one. `snapshot`: the number of the last commit.
 
     `beside` is what streams' slices need of a store in this process: it knows the labels, and stores nothing.
-    `patience_s`: how long a read waits in place. Then it raises AwayError, and may be made again.
+    `patience_s`: how long a read waits in place. Then it raises UnavailableError, and may be made again.
     """
 
-    def __init__(self, shards: int, links: StoreLinks, terms: TermCache, patience_s: float, labels: str = "") -> None:
+    def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "") -> None:
         super().__init__(shards)
+        self.shards = shards
         self.links = links
         self.snapshot = 0
         self.beside = native.Store.open(labels, "") if labels else native.Store("", 1)
-        self._terms = terms
         self._patience_s = patience_s
         graphs, predicates = self.beside.label_pairs()
         self.define_labels(1, graphs, predicates)
@@ -64,10 +61,12 @@ class StoresGraph(RemoteGraph):
         self.snapshot += 1
         return self.snapshot
 
-    def loaded(self, graphs: Ids, predicates: Ids) -> None:
-        """Count a bulk load, which stores take in."""
-        self.number_labels(graphs, predicates)
+    def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
+        """Count a bulk load, which stores commit."""
+        del stream, number
+        self.number_labels(*bins.labels)
         self.snapshot += 1
+        return iter(())
 
     def batch(self, absorption: Absorption, predicates: Ids) -> None:
         """Count what stores commit of a batch."""
@@ -77,32 +76,37 @@ class StoresGraph(RemoteGraph):
         """Copy the labels: the graph is in the stores."""
         return self.beside.capture(directory, previous)
 
-    # ---- `Elsewhere`
+    # ---- `StoredGraph`
+    @property
+    def labels(self) -> native.Labelled:
+        """The numbers of edge labels."""
+        return self
+
     @property
     def placement(self) -> Placement | None:
         """How steps may be executed over the stores."""
         return self.links.execution()
 
-    @property
-    def forking(self) -> Forking | None:
-        """What takes steps to the stores, if anything does."""
-        return self.links.forking
+    def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
+        """Return what takes the forks of a plan to the stores; None where it has none, or nothing takes them there."""
+        forking = self.links.forking
+        return None if forking is None else forking.forker(view, fragments)
 
-    def stream(self, declaration: Declaration, number: int, dictionary: native.Dictionary) -> native.Stream:
-        """Return a stream whose windows are here. Its timing predicates have the cluster's ids: AwayError where they
-        cannot be had, as with private ones it would count commits that no store has.
+    def stream(
+        self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
+    ) -> native.Stream:
+        """Return a stream whose windows are here. `iri_id` returns the cluster's ids, or raises UnavailableError: with
+        private ones the stream would count commits that no store has.
         """
         timing = declaration.timing
-        names = () if timing == "all" else timing
-        ids = tuple(self._terms.constant((IRI, name, "", "")) for name in names)
-        into = declaration.absorb_into
-        graph = 0 if into is None else self._terms.constant((IRI, into, "", ""))
+        ids = tuple(iri_id(name) for name in (() if timing == "all" else timing))
+        graph = 0 if declaration.absorb_into is None else iri_id(declaration.absorb_into)
         absorption = Absorption(None if timing == "all" else ids, graph)
         return WindowStream(self, dictionary, absorption, number, declaration.batch_ms)
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return the graph at the snapshot that this engine has come to. AwayError where stores keep it waiting."""
+        """Return the graph at the snapshot that this engine has reached. UnavailableError: stores keep it waiting."""
         return self._patiently(lambda: self._view(bounds, at))
 
     def _view(self, bounds: Sequence[tuple[int, int]], at: int | None = None) -> native.Source:
@@ -128,6 +132,18 @@ class StoresGraph(RemoteGraph):
     def latest(self) -> int:
         """Return the snapshot that this engine has come to."""
         return self.snapshot
+
+    def edge_count(self) -> int:
+        """Return the number of quads in all shards."""
+        return self._patiently(super().edge_count)
+
+    def used_bytes(self) -> int:
+        """Memory of this process that the shards take: none."""
+        return 0
+
+    def log_bytes(self) -> int:
+        """Memory of this process that append logs take: none."""
+        return 0
 
     def _patiently(self, read: Callable[[], T]) -> T:
         began, pause = time.monotonic(), _FIRST_PAUSE_S

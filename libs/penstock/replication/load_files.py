@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.engine.intake.bulk_intake import bin_columns
+from penstock.engine.intake.bins import bin_columns
 from penstock.errors import DataError, LimitError, StorageError, UnavailableError
 from penstock.json_text import parse_json
 from penstock.wire import ShardLoad
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.intake.bulk_intake import BinColumns
+    from penstock.engine.intake.bins import BinColumns
 
 MAX_FILES = 100_000
 MAX_LABELS = 100_000

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.intake.bulk_intake import Bins
+    from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError
     from penstock.wire.records import Numbers

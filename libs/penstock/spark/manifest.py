@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core import arrow as co
-from penstock.engine.intake.bulk_intake import bin_columns
+from penstock.engine.intake.bins import bin_columns
 from penstock.replication.load_files import LoadFile, Manifest, read_file
 
 if TYPE_CHECKING:

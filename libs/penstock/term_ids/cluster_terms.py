@@ -134,7 +134,7 @@ class OneShotCore(ClusterCore):
 def one_shot_core(core: ClusterCore) -> OneShotCore:
     """Return the engine's core for one-shot queries."""
     shared = core.store, core.dictionary, core.limits, core.clock, core.random, core.foreign
-    return OneShotCore(*shared, terms=core.terms, nodes=core.nodes)
+    return OneShotCore(*shared, terms=core.terms)
 
 
 def constants_of(statement: Statement, catalogue: Catalogue) -> Iterator[TermTuple]:

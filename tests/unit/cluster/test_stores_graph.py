@@ -112,7 +112,7 @@ def test_steps_that_run_in_stores_give_the_same_answers(made, expected, reads):
     feed(cluster, 4, 8)
     feed(cluster, 8, 12)
     assert told(cluster) == expected
-    assert sum(engine.graph.forking.forks for engine in cluster.engines.values()) > 0
+    assert sum(engine.graph.links.forking.forks for engine in cluster.engines.values()) > 0
 
 
 def cluster_edges(cluster: SmallCluster) -> int:
@@ -158,9 +158,9 @@ def test_steps_in_stores_know_terms_that_came_after_the_query_was_first_asked(ma
     assert not list(engine.one_shot.query(LATER, None, None, None))
     cluster.coordinator.update(f"INSERT DATA {{ GRAPH <{EX}h> {{ <{EX}x1> <{EX}later> <{EX}new> }} }}")
     cluster.run()
-    forks = engine.graph.forking.forks
+    forks = engine.graph.links.forking.forks
     assert {str(row["z"]) for row in engine.one_shot.query(LATER, None, None, None)} == {f"{EX}new"}
-    assert engine.graph.forking.forks > forks
+    assert engine.graph.links.forking.forks > forks
 
 
 def test_a_fork_at_a_store_that_stands_still_ends_with_the_link_to_it(made, monkeypatch):
@@ -181,7 +181,7 @@ def test_a_fork_at_a_store_that_stands_still_ends_with_the_link_to_it(made, monk
         asked = pool.submit(lambda: len(list(engine.one_shot.query(text, None, None, None))))
         assert began.wait(60.0)
         for lessor in cluster._lessors.values():
-            engine.graph.forking.interrupt(lessor.address)
+            engine.graph.links.forking.interrupt(lessor.address)
         assert asked.result(60.0) > 0
     still.set()
 

@@ -14,6 +14,7 @@ from penstock.engine.answers.result_blocks import BlockLog
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.streams import Streams
 from penstock.engine.limits import Limits
+from penstock.engine.stored_graph import LocalGraph
 from penstock.engine.windows.schedule import Schedule, reach
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.event_time.grid import Grid
@@ -89,7 +90,7 @@ class StateMachine:
         self.ids = dictionary.intern_many([(1, f"urn:{c}", "", "") for c in "spo"])
         store = native.Store(str(tmp_path), 1)
         self.keep = dictionary, store
-        self.streams = Streams(store, dictionary, Limits())
+        self.streams = Streams(LocalGraph(store), dictionary, Limits())
         self.schedule = Schedule(Limits(**limits))
         self.notes = Notes()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.answers.answer_values import publish
 from penstock.engine.checkpoint.arrays import ArrayWriter
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from penstock.engine.standing.member import Member
     from penstock.engine.standing.membership import Membership
     from penstock.engine.standing.stream_operator import Rows
-    from penstock.remote.remote_graph import RemoteGraph
+
+
+class Capturing(Protocol):
+    """A stored graph, or one shard of it, as far as checkpoints go."""
+
+    def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
+        """Copy what a checkpoint needs beyond the previous one."""
+
 
 VERSION = 1
 STORE = "store"  # the folder of the regions, in a checkpoint's
@@ -40,7 +47,7 @@ def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
     runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may have interned terms
 
 
-def capture_store(store: native.Store | RemoteGraph, folder: Path, previous: Path | None) -> native.StoreCapture:
+def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
     """Copy what a checkpoint's folder will have of the regions beyond the one before; `write` writes it."""
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 

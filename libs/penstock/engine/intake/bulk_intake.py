@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.engine.intake.bins import bin_columns
 from penstock.engine.intake.graph_loading import LoadReport
-from penstock.errors import DataError, StorageError, UnavailableError
+from penstock.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.answers.answer_values import Ids
     from penstock.engine.engine_core import EngineCore
-
-    BinColumns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
+    from penstock.engine.intake.bins import BinColumns
 
 KNOWN_PART = -1
 """Column `part` of known terms: in a load's tables it numbers tasks."""
@@ -74,76 +74,55 @@ class Prepared:
     name: str
 
 
-class BinFile(Protocol):
-    """The edges of one bin in one direction."""
+@dataclass(frozen=True, slots=True)
+class _PreparedFile:
+    """The edges of one bin in one direction, in a file."""
 
-    @property
-    def direction(self) -> int:
-        """Return 0 where its vertices are the subjects, 1: the objects."""
-
-    @property
-    def bin(self) -> int:
-        """Its number among all shards' bins."""
+    direction: int
+    bin: int
+    path: Path
 
     def read(self) -> BinColumns:
-        """Return its columns. AwayError: not now. StorageError: it is damaged."""
+        """Return its columns."""
+        return bin_columns(self.path)
 
 
-class Bins(Protocol):
-    """A load by its bins, wherever they are."""
+@dataclass(frozen=True, slots=True)
+class _PreparedBins:
+    """A prepared load by its bins. Their labels are numbered as they come."""
 
-    @property
-    def shards(self) -> int:
-        """Return for how many shards it was made; a store may have another number of them."""
+    prepared: Prepared
+    shards: int
 
     @property
     def pieces(self) -> int:
         """Bins of a shard."""
+        return self.prepared.pieces
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """Graphs and predicates of its edge labels, in the order in which they are numbered."""
+        """None that are numbered beforehand."""
+        none = np.empty(0, np.uint64)
+        return none, none
 
-    def files(self, shard: int | None = None) -> Iterable[BinFile]:
-        """Return the bins of a shard, or all."""
-
-
-def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append bins, yielding after each; where one cannot be read now the error is yielded, and it is tried again."""
-    for file in files:
-        columns = None
-        while columns is None:
-            try:
-                columns = file.read()
-            except UnavailableError as error:
-                yield error
-        load.append(file.bin, file.direction, *columns)
-        yield None
-
-
-def bin_columns(source: Any) -> BinColumns:
-    """Return graph, predicate, vertex and value of a bin's Parquet file (a path, or what Arrow reads)."""
-    with pq.ParquetFile(source) as parquet:
-        table = parquet.read(["graph", "predicate", "vertex", "value"])
-    graph, predicate, vertex, value = (co.ids_of(column.combine_chunks()) for column in table.columns)
-    return graph, predicate, vertex, value
+    def files(self, shard: int | None = None) -> Iterator[_PreparedFile]:
+        """Return all bins."""
+        assert shard is None
+        return (_PreparedFile(*edges) for edges in self.prepared.edges)
 
 
 class BulkIntake:
     """An engine's part in bulk loads. Terms that are known when it is made stay while it lives."""
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:
-        if not isinstance(core.store, native.Store):
-            raise StorageError("a prepared load cannot be taken in over store nodes: load into an engine of its own")
         self._core = core
-        self._store = core.store
         self._writing = writing
         self._lease = core.dictionary.lease()
 
     @property
     def shards(self) -> int:
         """Of the stored graph."""
-        return self._store.shard_count()
+        return self._core.store.shards
 
     @property
     def last_load(self) -> str:
@@ -179,10 +158,8 @@ class BulkIntake:
                 raise DataError("the engine has got new blank nodes since the load began: load again")
             core.dictionary.reserve_blanks(prepared.blanks)
             ids = [self._adopt(file) for file in prepared.dictionary]
-            load = native.BulkLoad(self._store, prepared.pieces)
-            for direction, number, file in prepared.edges:
-                load.append(number, direction, *bin_columns(file))
-            load.publish()
+            for _ in core.store.load(_PreparedBins(prepared, self.shards), 0, 0):
+                pass  # a file of this machine is there, or is damaged
             for part in ids:
                 core.dictionary.keep(part)
             core.last_load = prepared.name

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from penstock.engine.answers.answer_values import Ids
-    from penstock.engine.engine_core import Elsewhere
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.limits import Limits
     from penstock.engine.standing.groups import Group
-    from penstock.node.stream import RemoteStream
-    from penstock.remote.remote_graph import RemoteGraph
+    from penstock.engine.stored_graph import StoredGraph
 
 NEVER = -(1 << 63)
 """The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""
@@ -39,9 +37,7 @@ class LiveStream:
     schedule runs. `readers` are the groups that name the stream, as the schedule has them.
     """
 
-    def __init__(
-        self, declaration: Declaration, number: int, core: native.Stream | RemoteStream, limits: Limits
-    ) -> None:
+    def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
         self.iri = declaration.iri
         self.number = number
         self.watermark: int | None = None
@@ -65,19 +61,13 @@ class LiveStream:
     def __repr__(self) -> str:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
-    def declare(self, declaration: Declaration, core: native.Stream | RemoteStream) -> None:
+    def declare(self, declaration: Declaration, core: native.Stream) -> None:
         """Be what a declaration of the same name says."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.core = core
-        self._here = core if isinstance(core, native.Stream) else None
         if self.watermark is not None:
             self.target_ms = closed_until(self.watermark, self.batch_ms)
-
-    @property
-    def slices(self) -> native.SliceSource:
-        """The closed batches, for windows."""
-        return self.core if isinstance(self.core, native.Stream) else self.core.slices
 
     @property
     def stored_tuples(self) -> int:
@@ -120,11 +110,8 @@ class LiveStream:
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Do what `close_until` does for some streams, by one call of the core where it has them all."""
-        here = [(s.core, s._batch_to(end)) for s in streams if isinstance(s.core, native.Stream)]  # noqa: SLF001
-        if len(here) < len(streams):
-            return [stream.close_until(end) for stream in streams]
-        held = native.Stream.close_together(here)
+        """Do what `close_until` does for some streams, by one call of the core."""
+        held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
             stream.closed_ms = end
         return held
@@ -149,8 +136,8 @@ class LiveStream:
         False: nothing was done. What is beyond max_ahead_ms is measured by the watermark alone: the clock can only let
         more pass.
         """
-        core, before, closed = self._here, self.watermark, self.closed_ms
-        if core is None or before is None or closed is None or self.publisher is not None:
+        core, before, closed = self.core, self.watermark, self.closed_ms
+        if before is None or closed is None or self.publisher is not None:
             return False
         setting = self.declaration
         lateness, most_ahead, until = setting.lateness_ms, setting.max_ahead_ms, closed + setting.batch_ms - 1
@@ -221,17 +208,15 @@ class Streams:
 
     def __init__(
         self,
-        store: native.Store | RemoteGraph,
+        store: StoredGraph,
         dictionary: native.Dictionary,
         limits: Limits,
-        nodes: Elsewhere | None = None,
         iri_id: Callable[[str], int] | None = None,
     ) -> None:
         self._store = store
         self._dictionary = dictionary
         self._iri_id = iri_id or (lambda iri: dictionary.intern(IRI, iri))
         self._limits = limits
-        self._nodes = nodes
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
@@ -305,21 +290,5 @@ class Streams:
             if self.releases:
                 self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
 
-    def _core(self, declaration: Declaration, number: int) -> native.Stream | RemoteStream:
-        if self._nodes is not None:
-            return self._nodes.stream(declaration, number, self._dictionary)
-        assert isinstance(self._store, native.Store)
-        timing = declaration.timing
-        predicates = None if timing == "all" else np.array([self._iri_id(p) for p in timing], np.uint64)
-        graph = 0 if declaration.absorb_into is None else self._iri_id(declaration.absorb_into)
-        named = [] if predicates is None else predicates.tolist()
-        self._dictionary.keep(np.array([*named, *([graph] if graph else [])], np.uint64))
-        return native.Stream(
-            self._store,
-            self._dictionary,
-            number=number,
-            batch_ms=declaration.batch_ms,
-            timing=predicates,
-            absorb_graph=graph,
-            memory_bytes=(declaration.slice_mb or 0) << 20,
-        )
+    def _core(self, declaration: Declaration, number: int) -> native.Stream:
+        return self._store.stream(declaration, number, self._dictionary, self._iri_id)

@@ -58,8 +58,8 @@ class EngineCatalogue:
 
     @property
     def placement(self) -> Placement | None:
-        """How steps may be executed where the engine works over nodes."""
-        return None if self._core.nodes is None else self._core.nodes.placement
+        """Where steps over the stored graph may be executed."""
+        return self._core.store.placement
 
     def is_stream(self, iri: str) -> bool:
         """Whether a stream of that name is declared (or derived)."""
@@ -82,7 +82,7 @@ class EngineCatalogue:
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)
-        return graph != 0 and graph in self._core.store.graphs()
+        return graph != 0 and graph in self._core.store.labels.graphs()
 
     def term_id(self, term: Iri | Literal) -> int:
         """The id of a constant, made where it is new, and noted in `constants`."""
@@ -92,12 +92,12 @@ class EngineCatalogue:
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
         """(edges, distinct subjects, distinct objects) of a label; zeros where the window is not built."""
-        label = self._core.store.label(graph, predicate)
+        label = self._core.store.labels.label(graph, predicate)
         return self._count(source, lambda found: native.source_stats(found, label), (0, 0, 0)) if label else (0, 0, 0)
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Exact length of one neighbour list."""
-        label = self._core.store.label(graph, predicate)
+        label = self._core.store.labels.label(graph, predicate)
         return (
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
@@ -121,7 +121,7 @@ class EngineCatalogue:
         if self.blind:
             raise UnavailableError("the stored graph could not be read before")
         if self._stored is None:
-            self._stored = self._core.glance()
+            self._stored = self._core.store.glance()
         return self._stored
 
 

@@ -98,7 +98,7 @@ class OneShot:
             except DataPlaneError as error:
                 retries += 1
                 if retries > _MAX_RETRIES:
-                    self._core.give_up(error)
+                    self._core.store.give_up(error)
                     raise
 
     def _execute(
@@ -108,7 +108,7 @@ class OneShot:
         try:
             return native.execute(
                 asked.planned.native,
-                core.store,
+                core.store.labels,
                 core.dictionary,
                 [view],
                 now_ms=core.clock(),

@@ -49,7 +49,7 @@ class Evaluator:
         sources = self._sources(cohort, time)
         plan = group.current_plan(cohort, self._core, self._streams, sources[0])
         if plan.blind:
-            self._core.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
+            self._core.store.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
         run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds)
         run.profiled = cohort.executions % _PROFILE_EVERY == 0
         rows, errors = run.members(cohort.members.seed)

@@ -60,7 +60,7 @@ class Execution:
             return self._split(seed, limit)
         except DataPlaneError as error:
             if self._retries >= _MAX_RETRIES:
-                self._core.give_up(error)
+                self._core.store.give_up(error)
                 return self._failed(seed, error)
             self._retries += 1
             self._sources = self._reopen()  # which waits for the node that has gone
@@ -133,7 +133,7 @@ class Execution:
             timeout_s = max(timeout_s - spent_s, _LEAST_S)
         return native.execute(
             plan,
-            self._core.store,
+            self._core.store.labels,
             self._core.dictionary,
             self._sources,
             seed,

@@ -9,14 +9,13 @@ from penstock.engine.windows.window_contents import CountedWindow
 from penstock.event_time.grid import batch_of
 
 if TYPE_CHECKING:
-    from penstock.core import _native as native
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.stored_graph import StoredGraph
     from penstock.engine.windows.window_contents import Window
-    from penstock.remote.remote_graph import RemoteGraph
 
 
-def release(stream: LiveStream, store: native.Store | RemoteGraph) -> None:
+def release(stream: LiveStream, store: StoredGraph) -> None:
     """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
     closed = stream.closed_ms
     if closed is None:

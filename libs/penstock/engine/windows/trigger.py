@@ -98,7 +98,7 @@ class CountSource:
     def core(self) -> native.CountWindow:
         """The native window."""
         if self.made is None:
-            self.made = native.CountWindow(self.stream.slices, self.size, self.step, self.point)
+            self.made = native.CountWindow(self.stream.core, self.size, self.step, self.point)
         return self.made
 
 

@@ -75,7 +75,7 @@ class SlidingWindow:
     def source(self) -> native.TimeWindow:
         """The native window, made when first used: until then the stream may still get another batch interval."""
         if self.content.made is None:
-            self.content.made = native.TimeWindow(self.stream.slices)
+            self.content.made = native.TimeWindow(self.stream.core)
         return self.content.made
 
     def bounds(self, time: int) -> Bounds:
