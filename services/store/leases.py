@@ -116,7 +116,7 @@ class LeaseServer(ControlServer[Leases]):
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         del columns
-        leases = self._node
+        leases = self._served
         match message["do"]:
             case "hello":
                 return {**leases.hello(), "data_port": self.data_port}

@@ -86,7 +86,7 @@ class _Answering(LeaseServer):
     """A server without a socket."""
 
     def __init__(self, leases: Leases) -> None:
-        self._node = leases
+        self._served = leases
 
 
 class Reached:

@@ -1,4 +1,4 @@
-"""The control connection between an engine and a node: messages of a few fields, with columns behind them.
+"""The control connection between an engine and a store: messages of a few fields, with columns behind them.
 
 A frame is the length of a JSON object (u32), the object, and the columns that it names, one behind the other. Both ends
 prove that they hold the secret before anything else is said: each answers the other's random challenge by its HMAC.
@@ -38,7 +38,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a node listens for control connections."""
+    """Where a store listens for control connections."""
 
     host: str
     port: int
@@ -61,7 +61,7 @@ def lease_end(asked_s: float, lease_s: float) -> float:
 
 
 class ControlError(DataPlaneError):
-    """The other side is gone, is no node (or no engine), or does not hold the secret."""
+    """The other side is gone, is no store (or no engine), or does not hold the secret."""
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
         super().__init__(message, fault)
@@ -87,11 +87,11 @@ class Connection:
 
     @classmethod
     def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
-        """Connect to a node; ControlError where that fails within the time."""
+        """Connect to a store; ControlError where that fails within the time."""
         try:
             stream = socket.create_connection((address.host, address.port), timeout_s)
         except OSError as error:
-            raise ControlError(f"node {address} cannot be reached: {error}") from error
+            raise ControlError(f"store {address} cannot be reached: {error}") from error
         return cls(stream, secret, calling=True, handshake_s=timeout_s)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The control server of a store: a thread for each engine that is connected."""
+"""The control server of a store: one thread for each connected engine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class Served(Protocol):
-    """Whom a control server speaks for."""
+    """What a control server gives access to."""
 
     def expire(self) -> None:
-        """Let go of leases that have run out."""
+        """Release leases that have ended."""
 
     def fragments_at(self, place: int) -> Fragments:
         """Return what runs the part of a fork that is for a place (`Forking`). StorageError: it is not here."""
@@ -39,8 +39,8 @@ N = TypeVar("N", bound=Served)
 class ControlServer(Generic[N]):
     """Listens until `close`. Errors of one request are its answer; a connection that sends garbage is cut."""
 
-    def __init__(self, node: N, host: str, port: int, secret: bytes, data_port: int) -> None:
-        self._node = node
+    def __init__(self, served: N, host: str, port: int, secret: bytes, data_port: int) -> None:
+        self._served = served
         self._secret = secret
         self.data_port = data_port
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
@@ -54,7 +54,7 @@ class ControlServer(Generic[N]):
             try:
                 stream, _ = self._listener.accept()
             except TimeoutError:
-                self._node.expire()
+                self._served.expire()
                 continue
             except OSError as error:
                 if self._listener.fileno() < 0:
@@ -89,13 +89,13 @@ class ControlServer(Generic[N]):
         except PenstockError as error:
             return {"error": str(error), "kind": type(error).__name__}, {}
         except MemoryError:
-            return {"error": "the node ran out of memory", "kind": "LimitError"}, {}
+            return {"error": "the store ran out of memory", "kind": "LimitError"}, {}
         except (KeyError, TypeError, ValueError) as error:
             return {"error": f"not a request: {error!r}", "kind": "DataError"}, {}
 
     def _do_with_columns(self, message: dict[str, Any], columns: Columns) -> tuple[dict[str, Any], Columns]:
         if message["do"] == "fork":
-            fragments = self._node.fragments_at(int(message["place"]))
+            fragments = self._served.fragments_at(int(message["place"]))
             return {}, {"rows": fragments.run(message, columns["excluded"], columns["rows"])}
         return self._do(message, columns), {}
 

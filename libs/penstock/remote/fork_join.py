@@ -1,6 +1,5 @@
-"""Fork-join (ADR 18): steps of a plan go to the nodes that own their keys, with the rows that they extend.
-
-The engine's side, over nodes of its own and over a cluster's stores.
+"""An engine's side of fork-join (ADR 18): steps of a plan go to the stores that own their keys, with the rows that they
+extend.
 
 Rows travel as Arrow IPC streams of one record batch: a uint64 column for each slot, named by its number.
 """
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS_BYTES = 1 << 30
 """Of one record batch, there or back."""
-_PAUSE_S = 0.05  # between attempts to reach a node
-_GRACE_S = 1.0  # for a node to say itself that an evaluation's time is over
+_PAUSE_S = 0.05  # between attempts to reach a store
+_GRACE_S = 1.0  # for a store to answer that an evaluation's time is over
 
 
 def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.uint8]:
@@ -71,8 +70,8 @@ def _column(array: pa.Array) -> Ids:
 class Forking:
     """The engine's side. One connection to each place, made when it is first needed; one evaluation at a time.
 
-    A place is who takes a part: a node, or a shard in whichever store has it now. owners: of each shard its place.
-    address_of: where a place is; raises DataPlaneError where nobody knows. timeout_s: how long a fork may take.
+    A place takes one part: it is a shard, in the store that has it now. owners: of each shard its place.
+    address_of: where a place is; DataPlaneError where that is unknown. timeout_s: how long a fork may take.
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class Forking:
         return connection
 
     def _connected(self, place: int, deadline: float) -> tuple[Address, Connection]:
-        """A new connection. A node that was killed is waited for, as long as the evaluation has time."""
+        """Return a new connection. Waits for a store that was killed, as long as the evaluation has time."""
         while True:
             address = self._address_of(place)
             try:

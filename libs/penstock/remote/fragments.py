@@ -1,4 +1,4 @@
-"""A node's side of fork-join: runs the steps of an engine's plan over its own shards."""
+"""A store's side of fork-join: runs the steps of an engine's plan over its own shards."""
 
 from __future__ import annotations
 
