@@ -288,3 +288,4 @@ class EngineOverStores(penstock.Engine):
         self.keeper.close()
         self.links.close()
         self._feed.close()
+        self.graph.fed.clear()  # the core's objects take no part in the collection of cycles

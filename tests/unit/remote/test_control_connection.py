@@ -74,6 +74,13 @@ def test_garbage_is_an_error_and_nothing_else(garbage: bytes) -> None:
         node.receive()
 
 
+class Nothing:
+    """What a control server gives access to, where no request is answered."""
+
+    def expire(self) -> None:
+        pass
+
+
 class Exhausted:
     """A listener without a descriptor for the first connection."""
 
@@ -91,7 +98,7 @@ class Exhausted:
 
 
 def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
-    server = ControlServer(None, "127.0.0.1", 0, bytes(16), 0)
+    server = ControlServer(Nothing(), "127.0.0.1", 0, bytes(16), 0)
     server._listener = Exhausted(server._listener)
     serving = threading.Thread(target=server.run, daemon=True)
     serving.start()
@@ -104,7 +111,7 @@ def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
 def test_a_handshake_has_one_deadline_however_its_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte in each timeout would keep a place of the server for ever."""
     monkeypatch.setattr("penstock.remote.control_server._HANDSHAKE_S", 0.5)
-    server = ControlServer(None, "127.0.0.1", 0, SECRET, 0)  # type: ignore[type-var]
+    server = ControlServer(Nothing(), "127.0.0.1", 0, SECRET, 0)  # type: ignore[type-var]
     threading.Thread(target=server.run, daemon=True).start()
     with socket.create_connection((server.address.host, server.address.port), 10) as slow:
         cut, pause, sent = False, threading.Event(), 0
