@@ -25,7 +25,7 @@ from penstock.log.topics import TopicNames
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.cli.up import LocalCluster
+    from penstock.cli.cluster.local_cluster import LocalCluster
     from penstock.client import Client
     from penstock.log.kafka import KafkaLog
 
@@ -84,7 +84,7 @@ def running(**wanted: int) -> Iterator[Running]:
     """Start broker and cluster: one instance of each service, or as many as are wanted; two shards, two buckets."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
-        from penstock.cli.up import LocalCluster  # noqa: PLC0415
+        from penstock.cli.cluster.local_cluster import LocalCluster  # noqa: PLC0415
         from penstock.client import Client  # noqa: PLC0415
         from penstock.log.kafka import KafkaLog  # noqa: PLC0415
     except ImportError as error:

@@ -1,4 +1,6 @@
-"""docs/semantics.md §4: which triples the clauses of a query put where; §1 and §3: what streams absorb, and when it is seen."""
+"""docs/semantics.md §4: which triples the clauses of a query put where; §1 and §3: what streams absorb, and
+when it is seen.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def answers(system: Any, clauses: str, where: str, select: str = "SELECT ?s ?o",
 
 @pytest.fixture
 def state_machine(system: Any) -> Any:
-    """Stored: `stored p d`, graph g: `in_g p x`, graph h: `in_h p x`; streams s (timing) and t (absorbed into graph g)."""
+    """Stored: `stored p d`, graph g: `in_g p x`, graph h: `in_h p x`; streams s (timing) and t (absorbed into
+    graph g).
+    """
     system.declare(S, timing="all")
     system.declare(T, absorb_into=G)
     system.load(nt("stored p d"))

@@ -1,4 +1,6 @@
-"""Language tags are equal without regard to case (RDF 1.1 Concepts §3.3): one term, in lower case, whatever its way in."""
+"""Language tags are equal without regard to case (RDF 1.1 Concepts §3.3): one term, in lower case, whatever
+its way in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ORDER BY: values that are equal under `<` tie, however they are spelled, and the next key decides (SPARQL 1.1 §15.1)."""
+"""ORDER BY: values that are equal under `<` tie, however they are spelled, and the next key decides (SPARQL
+1.1 §15.1).
+"""
 
 from __future__ import annotations
 

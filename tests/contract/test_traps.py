@@ -1,4 +1,6 @@
-"""The known traps of docs/semantics.md §7, each a test by its name. Run against the model as well: it must not fall in either."""
+"""The known traps of docs/semantics.md §7, each a test by its name. Run against the model as well: it must
+not fall in either.
+"""
 
 from __future__ import annotations
 

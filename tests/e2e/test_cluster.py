@@ -6,7 +6,7 @@ import pytest
 
 from penstock.broker import kafka_jars
 from penstock.broker.java import find_java
-from penstock.cli import demo_cluster
+from penstock.cli.cluster import demo_cluster
 from penstock.errors import StorageError
 
 

@@ -1,4 +1,6 @@
-"""A cluster of processes on a real broker, and what happens around it: brokers, groups, disks, garbage, foreign clients."""
+"""A cluster of processes on a real broker, and what happens around it: brokers, groups, disks, garbage,
+foreign clients.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.cli.up import Supervised
+from penstock.cli.cluster.local_cluster import Supervised
 from penstock.client import Client
 from penstock.log import START, Partition, Record, Topic, TransientError, kafka_writers
 from penstock.log.kafka import KafkaLog

@@ -17,8 +17,8 @@ pytest.importorskip("confluent_kafka")
 
 from typing import TYPE_CHECKING, Self
 
-from penstock.cli.kills import schedule, service_of
-from penstock.cli.up import AdaptorKind, LocalCluster
+from penstock.cli.cluster.kills import schedule, service_of
+from penstock.cli.cluster.local_cluster import AdaptorKind, LocalCluster
 from penstock.client import Client
 from support.cluster_load import IRI, QUERIES, Load
 

@@ -18,7 +18,7 @@ from penstock.errors import UnavailableError
 from support.cluster_load import IRI, Load, small
 
 if TYPE_CHECKING:
-    from penstock.cli.up import LocalCluster
+    from penstock.cli.cluster.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("broker")
 GRAPH = "http://x/stored"

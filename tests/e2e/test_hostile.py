@@ -1,4 +1,6 @@
-"""Hostile input gives a right answer or a clear PenstockError: no other exception, no crash, no growth without bound."""
+"""Hostile input gives a right answer or a clear PenstockError: no other exception, no crash, no growth
+without bound.
+"""
 
 from __future__ import annotations
 

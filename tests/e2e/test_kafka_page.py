@@ -16,7 +16,7 @@ from tests.support.packages import program
 
 from penstock.broker import Broker, kafka_jars
 from penstock.broker.java import find_java
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from penstock.client import Client
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.cli.up import LocalCluster
+    from penstock.cli.cluster.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("broker")]
 SECONDS = float(os.environ.get("PENSTOCK_POISON_SECONDS", "600"))

@@ -1,4 +1,6 @@
-"""Single records that no service may stand still at, on a real broker: too large, too late, unreadable (docs/operations.md)."""
+"""Single records that no service may stand still at, on a real broker: too large, too late, unreadable
+(docs/operations.md).
+"""
 
 from __future__ import annotations
 

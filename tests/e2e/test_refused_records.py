@@ -1,4 +1,6 @@
-"""Single bad requests against a cluster on a real broker: each is refused where it is visible, and the cluster goes on."""
+"""Single bad requests against a cluster on a real broker: each is refused where it is visible, and the
+cluster goes on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from penstock.broker import Broker, kafka_jars
 from penstock.broker.java import find_java
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.errors import DataError, StorageError
 from penstock.term_ids.flight_terms import FlightTerms
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.broker import Broker, kafka_jars
 from penstock.broker.java import find_java
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.errors import StorageError
 
 pytestmark = pytest.mark.xdist_group("broker")

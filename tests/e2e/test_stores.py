@@ -1,4 +1,6 @@
-"""Stores as processes on a real broker, killed while the log grows: every edge is stored once, whoever has its shard."""
+"""Stores as processes on a real broker, killed while the log grows: every edge is stored once, whoever has
+its shard.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.client import Client
 from penstock.core import _native as native
 from penstock.errors import StorageError

@@ -1,4 +1,6 @@
-"""Large texts are planned within their budget, or refused with a place (issue 21, A8): a few on every run, many by `long`."""
+"""Large texts are planned within their budget, or refused with a place (issue 21, A8): a few on every run,
+many by `long`.
+"""
 
 from __future__ import annotations
 

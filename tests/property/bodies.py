@@ -24,7 +24,9 @@ INTEGERS = [integer(k) for k in range(-2, 8)]
 
 @dataclass(frozen=True)
 class Places:
-    """Where patterns may stand: `default` (whether anything lies there), graphs by constant, windows by name, GRAPH ?g."""
+    """Where patterns may stand: `default` (whether anything lies there), graphs by constant, windows by name,
+    GRAPH ?g.
+    """
 
     graphs: tuple[str, ...] = ()
     windows: tuple[str, ...] = ()

@@ -311,7 +311,9 @@ class CaseMaker:
     def stored_clauses(
         self, lines: list[str], graphs: list[str], *, in_default: bool, derived: bool
     ) -> tuple[set[str | None], bool]:
-        """Add FROM, FROM NAMED and bare GRAPH for stored graphs; returns what is read and whether GRAPH ?g has a range."""
+        """Add FROM, FROM NAMED and bare GRAPH for stored graphs; returns what is read and whether GRAPH ?g
+        has a range.
+        """
         rng, reads, named = self.rng, set[str | None](), False
         if derived and any(s.absorbs for s in self.streams):
             # What streams absorb that the reader does not name depends on how far they are, which nothing fixes here.

@@ -1,4 +1,6 @@
-"""A case as a script: the operations on a system, in order. Operations are values, so scripts print, replay and shrink."""
+"""A case as a script: the operations on a system, in order. Operations are values, so scripts print, replay
+and shrink.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A producer that follows `push_again` after each restart: nothing is lost, nothing arrives twice, whatever is refused."""
+"""A producer that follows `push_again` after each restart: nothing is lost, nothing arrives twice, whatever
+is refused.
+"""
 
 from __future__ import annotations
 

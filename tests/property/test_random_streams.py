@@ -79,7 +79,9 @@ def test_what_once_differed_in_scopes_agrees(number: int) -> None:
 
 @pytest.mark.parametrize("first", range(30_000, 30_100, PORTION))
 def test_scopes_and_ties_agree_with_the_model(first: int) -> None:
-    """OPTIONAL first inside GRAPH ?g, EXISTS over variables that rows leave unbound, equal sort keys, tags in mixed case."""
+    """OPTIONAL first inside GRAPH ?g, EXISTS over variables that rows leave unbound, equal sort keys, tags in
+    mixed case.
+    """
     _hold(first, scoping=True)
 
 

@@ -148,7 +148,9 @@ class Producers:
         return source
 
     def begin(self, source: Source) -> None:
-        """Where there are several partitions: say in each that nothing older will come. Then P does not depend on luck."""
+        """Where there are several partitions: say in each that nothing older will come. Then P does not
+        depend on luck.
+        """
         if len(source.partitions) > 1:
             assert self.base_ms is not None
             self.advance(source.iri, self.base_ms)

@@ -275,7 +275,9 @@ class Reference:
         return self._gaps is None and _alone(source)
 
     def _begin(self, source: Source, begin_ms: int) -> None:
-        """The stream's first progress. Where one of several partitions told it, the others may come with what is older."""
+        """The stream's first progress. Where one of several partitions told it, the others may come with what
+        is older.
+        """
         runtime = self._engine._runtime
         runtime.registry.begin(runtime.streams.get(source.iri), begin_ms)
 

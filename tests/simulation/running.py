@@ -268,7 +268,9 @@ class Driver:
         return [(message.key, read_refused(message)) for message in self.messages(topic)]
 
     def wrong_letters(self) -> Iterator[str]:
-        """Dead letters: what could not be parsed at least once, what was too far ahead once, nothing else; all bytes."""
+        """Dead letters: what could not be parsed at least once, what was too far ahead once, nothing else;
+        all bytes.
+        """
         names = self.cluster.topics.names
         wanted = {
             (names.events(source.iri), number, offset): (sent.kind, sent.data)

@@ -1,4 +1,6 @@
-"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks] [--drops] [--leaps] 0-99`."""
+"""Seeds by number: `PYTHONPATH=libs:tests python -m simulation.seed [--discards] [--stores] [--forks]
+[--drops] [--leaps] 0-99`.
+"""
 
 from __future__ import annotations
 

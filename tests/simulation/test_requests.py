@@ -1,4 +1,6 @@
-"""Registration by topic under seeded faults: each record is taken exactly once, and every standing query has told its P."""
+"""Registration by topic under seeded faults: each record is taken exactly once, and every standing query has
+told its P.
+"""
 
 from __future__ import annotations
 

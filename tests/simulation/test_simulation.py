@@ -158,7 +158,9 @@ def test_a_stream_of_several_partitions_may_begin_behind_its_first_batch(seed):
 
 @pytest.mark.parametrize("seed", [60006, 60043, 60224])
 def test_a_dispatcher_that_knows_nothing_of_a_stream_takes_what_was_cut_before_more_was_wanted(seed):
-    """Of a stream that has closed nothing there may be no state; what adaptors have told progress of comes only once."""
+    """Of a stream that has closed nothing there may be no state; what adaptors have told progress of comes
+    only once.
+    """
     assert run(seed, discards=True).good
 
 

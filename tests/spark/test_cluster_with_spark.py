@@ -1,4 +1,6 @@
-"""Spark's adaptor in a cluster of processes, its driver killed as by a power failure: nothing lost, doubled, different."""
+"""Spark's adaptor in a cluster of processes, its driver killed as by a power failure: nothing lost, doubled,
+different.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ import pytest
 
 from e2e.test_cluster_kills import kill_while_adaptors_discard
 from e2e.test_ingest_kafka import Cluster, expected, wait
-from penstock.cli import demo_cluster
-from penstock.cli.up import AdaptorKind
+from penstock.cli.cluster import demo_cluster
+from penstock.cli.cluster.local_cluster import AdaptorKind
 from penstock.errors import StorageError
 from penstock.log import Record
 from penstock.spark.session import connector_jars

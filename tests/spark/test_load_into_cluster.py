@@ -10,7 +10,7 @@ import pytest
 import rdflib
 
 import penstock
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.client import Client
 from penstock.client.loading import Loading
 from penstock.errors import DataError

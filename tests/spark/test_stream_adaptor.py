@@ -1,4 +1,6 @@
-"""The stream adaptor on a real Spark and a real broker: the plain adaptor's records, restarts, streams that come later."""
+"""The stream adaptor on a real Spark and a real broker: the plain adaptor's records, restarts, streams that
+come later.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def test_it_writes_what_the_plain_adaptor_writes(state_machine, checkpoint_ms):
 
 
 def test_streams_declared_later_and_restarts_lose_nothing(state_machine):
-    """One stream, then both, each time a new query over the same checkpoint, small batches; a restart in silence, too."""
+    """One stream, then both, each time a new query over the same checkpoint, small batches; a restart in
+    silence, too.
+    """
     every = adaptors.messages(state_machine.names)
     first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
     state_machine.produce(first)
@@ -124,7 +128,9 @@ def test_streams_declared_later_and_restarts_lose_nothing(state_machine):
 
 
 def test_more_is_wanted_while_it_runs(state_machine):
-    """What comes behind the change has it; the records, and a mark in each partition, tell by which version they are cut."""
+    """What comes behind the change has it; the records, and a mark in each partition, tell by which version
+    they are cut.
+    """
     every = adaptors.messages(state_machine.names)
     first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
     adaptors.declare(state_machine.log, state_machine.names)

@@ -1,4 +1,6 @@
-"""Short forms for hand-written cases: `a p b` for a triple of `urn:x:` names, digits for integers, `"…"` for strings."""
+"""Short forms for hand-written cases: `a p b` for a triple of `urn:x:` names, digits for integers, `"…"` for
+strings.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.cli.demo_cluster import content
-from penstock.cli.up import LocalCluster
+from penstock.cli.cluster.demo_cluster import content
+from penstock.cli.cluster.local_cluster import LocalCluster
 from penstock.engine.answers.json_lines import json_line
 from penstock.log import START, Partition, Record, Topic
 from penstock.log.kafka import KafkaLog

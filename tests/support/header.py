@@ -1,4 +1,6 @@
-"""The stream clauses of a query text, found by regular expressions: enough for the texts of the tests, and nobody's parser."""
+"""The stream clauses of a query text, found by regular expressions: enough for the texts of the tests, and
+nobody's parser.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """`range_ms` None is `[ALL]`; `count` > 0 makes it a count window (`step` then counts tuples); `now` takes Δ for both."""
+    """`range_ms` None is `[ALL]`; `count` > 0 makes it a count window (`step` then counts tuples); `now`
+    takes Δ for both.
+    """
 
     name: str
     stream: str

@@ -72,7 +72,9 @@ class ExpectedEvaluation:
 
 @dataclass
 class QueryModel:
-    """A registered query. `point` is P; `last` the last instant evaluated; `previous` its answer, for ISTREAM/DSTREAM."""
+    """A registered query. `point` is P; `last` the last instant evaluated; `previous` its answer, for
+    ISTREAM/DSTREAM.
+    """
 
     name: str
     header: Header
@@ -236,7 +238,9 @@ class OracleEngine:
         return time if time <= stable else None
 
     def _reports(self, query: QueryModel, window: WindowSpec, until: float) -> dict[int, int]:
-        """The instants at which a count window reports, and after how many tuples since P (the last of each instant)."""
+        """The instants at which a count window reports, and after how many tuples since P (the last of each
+        instant).
+        """
         ordered = self._counted(query, window, until)
         return {ordered[i - 1].time: i for i in range(window.step, len(ordered) + 1, window.step)}
 

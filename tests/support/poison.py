@@ -1,4 +1,6 @@
-"""Hostile input for every door of a cluster, each made from a seed, a door's name and a number: it can be made again."""
+"""Hostile input for every door of a cluster, each made from a seed, a door's name and a number: it can be
+made again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `penstock` command: its commands in the order of `--help`, exit codes, errors."""
+"""The `penstock` command: its subcommands in `--help` order, exit codes, and error output."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 import typer
 
-from penstock.cli import cluster, demo, explain, load, query, run, serve
+from penstock.cli.cluster import commands
+from penstock.cli.cluster.service_commands import add_services
 from penstock.cli.exit_codes import FAILED, FINE, USAGE
-from penstock.cli.services import add_services
+from penstock.cli.local import demo, explain, load, query, run, serve
 from penstock.errors import PenstockError, QueryError
 
-_UsageError: Any = typer.BadParameter.__mro__[1]  # click's, or typer's own copy of it in later versions
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's class, or typer's copy of it in later versions
 
 app = typer.Typer(
-    help="Continuous SPARQL over RDF streams and the stored graph that they keep changing.",
+    help="Continuous SPARQL over RDF streams and a stored graph.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,7 +24,7 @@ app = typer.Typer(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code is 0 fine, 1 the work failed, 2 wrong usage or a query error."""
+    """Run the command. Returns the exit code: 0 success, 1 failure, 2 wrong usage or a query error."""
     try:
         code = app(args=arguments, standalone_mode=False)
     except typer.Abort:
@@ -52,5 +53,5 @@ app.command("load")(load.load)
 app.command("query")(query.query)
 app.command("explain")(explain.explain)
 app.command("serve")(serve.serve)
-cluster.add_commands(app)
+commands.add_commands(app)
 add_services(app)

@@ -1,7 +1,7 @@
-"""What the command's end tells a shell (docs/api.md)."""
+"""Exit codes of the command (docs/api.md)."""
 
 FINE = 0
 FAILED = 1
-"""The work failed."""
+"""The command failed."""
 USAGE = 2
 """Wrong usage, or a query error."""

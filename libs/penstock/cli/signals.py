@@ -1,4 +1,4 @@
-"""Signals that end a command in order."""
+"""Signals that end a command with an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does. Further ones do not interrupt the orderly end."""
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, like Ctrl-C. Repeated signals do not interrupt the shutdown."""
 
     def interrupt(*_: object) -> None:
         for each in _ENDING:

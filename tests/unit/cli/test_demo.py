@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cli.demo import BASE, MORNING, examples
-from penstock.cli.recording import Recording, replay
+from penstock.cli.local.demo import BASE, MORNING, examples
+from penstock.cli.local.recording import Recording, replay
 from penstock.engine import Engine
 
 RUN_MS = 20 * 1800 * 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.cli.kills import schedule, service_of
+from penstock.cli.cluster.kills import schedule, service_of
 
 INSTANCES = ["dictionary-0", "dictionary-1", "coordinator-0", "coordinator-1", "engine-0", "engine-1", "adaptor-0"]
 

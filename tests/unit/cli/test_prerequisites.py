@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.ports import free_port
-from penstock.cli.prerequisites import (
+from penstock.cli.cluster.prerequisites import (
     EXTRAS,
     Port,
     PrerequisiteError,
@@ -21,7 +21,7 @@ from penstock.cli.prerequisites import (
     check_ports,
     lock_directory,
 )
-from penstock.cli.regions import regions_folder
+from penstock.cli.cluster.regions import regions_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKED = """
@@ -93,7 +93,7 @@ def test_a_port_in_use_is_named_with_its_option():
         ]
         with pytest.raises(PrerequisiteError) as caught:
             check_ports(ports)
-    assert str(caught.value) == f"port {taken} (HTTP of engine-0) is in use: choose another one by --engine-port"
+    assert str(caught.value) == f"port {taken} (HTTP of engine-0) is in use: choose another one with --engine-port"
 
 
 def test_a_directory_has_one_cluster_at_a_time(tmp_path):
@@ -108,7 +108,7 @@ def test_a_directory_has_one_cluster_at_a_time(tmp_path):
 def test_regions_go_with_their_cluster_and_those_of_a_killed_one_at_the_next_start(tmp_path):
     program = f"""
 import os, pathlib
-from penstock.cli.regions import regions_folder
+from penstock.cli.cluster.regions import regions_folder
 with regions_folder(pathlib.Path("/"), pathlib.Path({str(tmp_path)!r})) as folder:
     (folder / "region").write_bytes(b"x")
     os._exit(9)

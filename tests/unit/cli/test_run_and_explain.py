@@ -97,7 +97,7 @@ def test_what_comes_within_the_lateness_is_counted(penstock: Any, tmp_path: Path
     arguments = ["run", query_file, "--stream", stream, "--timing", "all", "--format", "jsonl"]
     rows = answers(penstock(*arguments, "--lateness", 1_000))
     assert sum(map(len, rows)) == 5_000
-    assert f"3 late on <{S}>" in penstock(*arguments).err
+    assert f"3 late events on <{S}>" in penstock(*arguments).err
 
 
 def test_files_of_one_stream_are_merged_by_time(penstock: Any, tmp_path: Path, query_file: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.processes import dies_with_parent
-from penstock.cli.supervisor import (
+from penstock.cli.cluster.supervisor import (
     REPORTED_FAILURES,
     RESTART_MAX_S,
     RESTART_RESET_S,
@@ -65,7 +65,7 @@ def test_a_service_that_keeps_ending_is_restarted_with_growing_pauses_and_report
     assert pauses[:5] == [0.0, 0.5, 1.0, 2.0, 4.0]
     assert pauses[-1] == RESTART_MAX_S
     first = rig.reports[0]
-    assert f"service-0 has ended {REPORTED_FAILURES} times in a row (exit code 1)" in first
+    assert f"service-0 ended {REPORTED_FAILURES} times in a row (exit code 1)" in first
     assert "the record at t:0:7 is no tuple; skip it: penstock quarantine t:0:7" in first
     assert str(tmp_path / "service-0.log") in first
     assert len(rig.reports) == 3, "after 3, 4 and 8 failures"
@@ -100,7 +100,7 @@ def test_services_end_when_the_supervisor_is_killed(tmp_path):
     (tmp_path / "supervised_service.py").write_text(RUNS)
     program = f"""
 import pathlib, time
-from penstock.cli.supervisor import Supervised, Supervisor
+from penstock.cli.cluster.supervisor import Supervised, Supervisor
 supervisor = Supervisor(pathlib.Path({str(tmp_path)!r}))
 supervisor.services["s"] = Supervised("s", "supervised_service", {{}})
 supervisor.watch()

@@ -1,4 +1,6 @@
-"""A bucket's progress is records of its groups: no record grows with groups or answers; readers get what was written."""
+"""A bucket's progress is records of its groups: no record grows with groups or answers; readers get what was
+written.
+"""
 
 from __future__ import annotations
 

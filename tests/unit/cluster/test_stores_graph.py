@@ -199,7 +199,9 @@ def test_a_one_shot_query_reads_stores_or_says_that_they_are_away(made, tmp_path
 
 
 def test_an_engine_that_stood_still_finds_out_that_it_was_fenced(made, expected):
-    """Its bucket went to another one and came back meanwhile, and stores keep for nobody the graph that it waits for."""
+    """Its bucket went to another one and came back meanwhile, and stores keep for nobody the graph that it
+    waits for.
+    """
     cluster = made("shm", engines=2)
     feed(cluster, 1, 4)
     still = cluster.engines["e0"]

@@ -205,7 +205,9 @@ def test_a_stream_declared_again_by_another_name_is_read_from_the_beginning_of_i
 
 
 def test_who_evaluates_late_does_not_see_what_a_dropped_stream_has_stored_since(cluster):
-    """The engine that takes the query over has applied the drop already: it must still tell the stream's batches apart."""
+    """The engine that takes the query over has applied the drop already: it must still tell the stream's
+    batches apart.
+    """
     other = "http://x/t"
     body = "FROM <urn:x-penstock:stored> WHERE { ?s <urn:q> ?o }"
     text = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) FROM NAMED STREAM <{IRI}> [RANGE 1s STEP 1s] {body}"

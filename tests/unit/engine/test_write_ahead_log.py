@@ -1,4 +1,6 @@
-"""durability="commit": what was returned from is there after a crash, once; disks that fill up; logs that are damaged."""
+"""durability="commit": what was returned from is there after a crash, once; disks that fill up; logs that are
+damaged.
+"""
 
 from __future__ import annotations
 

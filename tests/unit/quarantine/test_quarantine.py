@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.cli.quarantine import run
+from penstock.cli.cluster.quarantine import run
 from penstock.errors import DataError
 from penstock.ingest.refused_records import read_refused
 from penstock.log import START, MemoryLog, Partition, Record, Topic, TransientError
@@ -151,7 +151,7 @@ def test_the_command_is_idempotent_and_lists_what_it_has_done():
         ("penstock.shards:1:0", "can be read"),
         ("users:0:0", "no internal topic"),
         ("other.shards:1:1", "no internal topic"),
-        (None, "say which"),
+        (None, "name a record"),
     ],
 )
 def test_what_cannot_be_set_aside_is_an_error_that_says_why(place, why):

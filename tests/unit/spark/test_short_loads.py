@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.cli import spark_load
+from penstock.cli.local import spark_load
 
 
 def test_small_plain_files_make_a_short_load(tmp_path, monkeypatch):

@@ -1,4 +1,6 @@
-"""The stub of the native module says what the module has: stubtest cannot compare parameters of nanobind's functions."""
+"""The stub of the native module says what the module has: stubtest cannot compare parameters of nanobind's
+functions.
+"""
 
 from __future__ import annotations
 

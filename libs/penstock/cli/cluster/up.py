@@ -1,4 +1,4 @@
-"""`penstock up`: starts a cluster on this machine, shows it, and stops it in order: services first, the broker last."""
+"""`penstock up`: starts a cluster on this machine, displays it, and stops it: services first, the broker last."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.broker import Broker
-from penstock.cli.prerequisites import Port, check_broker, check_extra, check_ports, lock_directory
+from penstock.cli.cluster.local_cluster import AdaptorKind, LocalCluster
+from penstock.cli.cluster.prerequisites import Port, check_broker, check_extra, check_ports, lock_directory
 from penstock.cli.signals import interrupted_by_signals
-from penstock.cli.up import AdaptorKind, LocalCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.cli.supervisor import Supervised
+    from penstock.cli.cluster.supervisor import Supervised
 
 _ALL_READY_S = 60.0
 _PROBE_S, _PAUSE_S, _WATCH_S = 5.0, 0.2, 1.0
@@ -54,7 +54,7 @@ BROKER_PORT, COORDINATOR_PORT, ENGINE_PORT = 9092, 8081, 8091
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """Options of `penstock up`. A port of 0 is any free one; of several services, the first one's."""
+    """Options of `penstock up`. A port of 0 means any free port; for several services, the port is the first one's."""
 
     directory: Path
     bootstrap_servers: str | None = None
@@ -66,7 +66,7 @@ class UpOptions:
 
 
 def up(options: UpOptions) -> None:
-    """Run a cluster until Ctrl-C or SIGTERM, with a broker of its own where none is given. PrerequisiteError."""
+    """Run a cluster until Ctrl-C or SIGTERM. Starts a broker if none is given. PrerequisiteError."""
     _check(options)
     console = Console(highlight=False, soft_wrap=True)
     with suppress(KeyboardInterrupt), interrupted_by_signals(), ExitStack() as stack:
@@ -122,13 +122,13 @@ def _broker(options: UpOptions, console: Console, stack: ExitStack) -> Broker | 
 
 def _watch_broker(broker: Broker | None, console: Console) -> None:
     if broker is not None and not broker.running:
-        console.print(f"the broker has ended; restarting it. Log: {broker.log_path}")
+        console.print(f"the broker ended; restarting it. Log: {broker.log_path}")
         broker.kill()
         broker.start()
 
 
 def _show(cluster: LocalCluster, broker: Broker | None, bootstrap_servers: str, console: Console) -> None:
-    """Show where everything is, and how to begin."""
+    """Display all addresses and first steps."""
     states = _states(cluster)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("service", "pid", "port", "health", "log"):
@@ -156,7 +156,7 @@ Topics, for any Kafka client: docs/kafka.md. Ctrl-C stops the cluster.""",
 
 
 def _states(cluster: LocalCluster) -> dict[str, str]:
-    """Return the health of each service, once all are ready or `_ALL_READY_S` are over."""
+    """Return the health of each service, once all are ready or after `_ALL_READY_S` seconds."""
     deadline = time.monotonic() + _ALL_READY_S
     while True:
         found = {name: _state(cluster, service) for name, service in cluster.services.items()}
@@ -179,11 +179,11 @@ def _state(cluster: LocalCluster, service: Supervised) -> str:
         wrong = json.loads(error.read()).get("wrong", {})
         return "live, not ready: " + ", ".join(f"{check}: {reason}" for check, reason in wrong.items())
     except (OSError, ValueError):
-        return "does not answer"
+        return "no response"
 
 
 def _http_port(cluster: LocalCluster, service: Supervised) -> int | None:
-    """Return the port of health and metrics, as the service has logged it."""
+    """Return the port of health and metrics, from the service's log."""
     for record in cluster.supervisor.records(service):
         if record.get("event") == "started" and "http_port" in record:
             return int(record["http_port"])

@@ -1,4 +1,4 @@
-"""`penstock load`: files into the stored graph of a data directory, or by Spark into a cluster."""
+"""`penstock load`: loads files into the stored graph of a data directory, or into a cluster with Spark."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.cli.spark_load import SparkOptions, load_cluster
-from penstock.cli.spark_load import load as spark_load
+from penstock.cli.local.spark_load import SparkOptions, load_cluster
+from penstock.cli.local.spark_load import load as spark_load
 from penstock.engine import Engine
 
 
 def load(
     files: Annotated[list[str], typer.Argument(help="RDF files; .gz by name. With --spark any Hadoop path or glob.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Where the stored graph is kept.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Data directory of the stored graph.")] = None,
     graph: Annotated[str | None, typer.Option(help="Named graph to load into.")] = None,
-    syntax: Annotated[str | None, typer.Option("--format", help="Of all files; otherwise by their names.")] = None,
+    syntax: Annotated[str | None, typer.Option("--format", help="Format of all files; default: by file name.")] = None,
     *,
     cluster: Annotated[
-        str | None, typer.Option(help="--spark: a cluster's coordinators, in place of a folder.")
+        str | None, typer.Option(help="--spark: URLs of a cluster's coordinators, instead of --data-dir.")
     ] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Load in parallel by Spark.")] = False,
-    max_bad: Annotated[int, typer.Option(help="--spark: bad lines to pass over before the load fails.")] = 1_000,
-    bad_lines: Annotated[Path | None, typer.Option(help="--spark: where they go (bad-lines.jsonl).")] = None,
-    staging: Annotated[str | None, typer.Option(help="--spark: folder for stages, of any Hadoop file system.")] = None,
-    master: Annotated[str | None, typer.Option(help="--spark: Spark's master (local[*]).")] = None,
-    memory: Annotated[str, typer.Option(help="--spark: memory of its driver.")] = "2g",
-    conf: Annotated[list[str] | None, typer.Option(help="--spark: a setting of Spark's, key=value.")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Load in parallel with Spark.")] = False,
+    max_bad: Annotated[
+        int, typer.Option(help="--spark: maximum number of bad lines to skip before the load fails.")
+    ] = 1_000,
+    bad_lines: Annotated[Path | None, typer.Option(help="--spark: file for bad lines (bad-lines.jsonl).")] = None,
+    staging: Annotated[str | None, typer.Option(help="--spark: staging folder on any Hadoop file system.")] = None,
+    master: Annotated[str | None, typer.Option(help="--spark: Spark master (local[*]).")] = None,
+    memory: Annotated[str, typer.Option(help="--spark: memory of the driver.")] = "2g",
+    conf: Annotated[list[str] | None, typer.Option(help="--spark: a Spark setting, key=value.")] = None,
 ) -> None:
-    """Load files into the stored graph of a data directory, or of a cluster."""
+    """Load files into the stored graph of a data directory or a cluster."""
     console = Console(stderr=True)
     options = SparkOptions(graph, syntax, max_bad, staging, bad_lines, master, memory, tuple(conf or ()))
     if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
-        raise typer.BadParameter("either --data-dir, or --spark with --cluster")
+        raise typer.BadParameter("use either --data-dir, or --spark with --cluster")
     if cluster is not None:
         print(load_cluster(files, cluster, options, console))
     elif data_dir is not None and spark:
@@ -67,5 +69,5 @@ def _load(files: list[Path], data_dir: Path, graph: str | None, syntax: str | No
             report = engine.load(file, graph=graph, format=syntax, progress=shown)
             triples, seconds, done = triples + report.triples, seconds + report.seconds, done + file.stat().st_size
             shown(0, 0)
-    rate = f", {triples / seconds:,.0f} a second" if seconds > 0 else ""
+    rate = f", {triples / seconds:,.0f} per second" if seconds > 0 else ""
     print(f"{triples:,} triples from {len(files)} file{'' if len(files) == 1 else 's'} in {seconds:.2f} s{rate}")

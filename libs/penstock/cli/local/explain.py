@@ -1,4 +1,4 @@
-"""`penstock explain`: the plan of any query, one-shot or standing, without running it."""
+"""`penstock explain`: displays the plan of any query, one-shot or standing, without executing it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILLER = "urn:x-penstock:explain/"
 
 
 def query_text(argument: str) -> str:
-    """A query given as text, or as @file."""
+    """Return the query given as text or as @file."""
     if argument.startswith("@"):
         return Path(argument[1:]).read_text(encoding="utf-8")
     return argument
@@ -24,10 +24,10 @@ def query_text(argument: str) -> str:
 
 def explain(
     text: Annotated[str, typer.Argument(metavar="QUERY", help="SPARQL text, or @file.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Plan with this stored graph's counts.")] = None,
-    base: Annotated[str | None, typer.Option(help="Base IRI for bare names in the query.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Plan with the statistics of this stored graph.")] = None,
+    base: Annotated[str | None, typer.Option(help="Base IRI for relative names in the query.")] = None,
 ) -> None:
-    """Show the plan of a query. What it names and the data do not have is taken as there, and empty."""
+    """Show the plan of a query. Streams and graphs that do not exist are assumed to be empty."""
     asked = query_text(text)
     with Engine(data_dir=data_dir, read_only=data_dir is not None) as engine:
         statement = parse(asked, base)
@@ -37,10 +37,10 @@ def explain(
 
 
 def _supply(engine: Engine, query: ContinuousQuery) -> None:
-    """Declare the streams that a standing query names; its graphs are there once some stream absorbs into them."""
+    """Declare the streams of a standing query. Its graphs exist once a stream absorbs into them."""
     for clause in query.windows:
         if clause.stream not in engine.streams:
             engine.declare_stream(clause.stream, timing=())
     for number, graph in enumerate(stored_graphs(query)):
-        if graph.value not in engine.streams:  # that is an error, and told as one
+        if graph.value not in engine.streams:  # a stream used as a graph is an error, reported by the planner
             engine.declare_stream(f"{_FILLER}{number}", absorb_into=graph.value, timing=())

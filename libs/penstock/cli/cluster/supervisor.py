@@ -1,7 +1,7 @@
-"""A supervisor of service processes: starts them, restarts those that end, and reports those that keep ending.
+"""A supervisor of service processes: starts them, restarts those that end, and reports repeated failures.
 
-A service that ends is restarted at once; one that ends again and again, after a pause that doubles up to
-RESTART_MAX_S. From its third failure in a row on, its last log line is reported.
+A service that ends is restarted at once, after repeated failures with a pause that doubles up to RESTART_MAX_S. From
+the third consecutive failure on, its last log line is reported.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESTART_FIRST_S, RESTART_MAX_S = 0.5, 30.0
-"""Pause before the second restart in a row, and the longest one."""
+"""Pause in seconds before the second consecutive restart, and the maximum pause."""
 RESTART_RESET_S = 60.0
-"""A service that ran for so long has recovered: its failures are counted anew."""
+"""A service that runs this long has recovered: its failure count is reset."""
 REPORTED_FAILURES = 3
-"""Failures in a row from which on they are reported."""
+"""Number of consecutive failures from which on they are reported."""
 _STOP_S = 10.0
 _TAIL_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
 class Supervised:
-    """One service process: how it is started, and its state."""
+    """A service process: how to start it, and its state."""
 
     name: str
     module: str
@@ -51,27 +51,27 @@ class Supervised:
 
     @property
     def running(self) -> bool:
-        """Whether its process runs."""
+        """Whether the process is running."""
         return self.process is not None and self.process.poll() is None
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Service processes whose logs are files of `directory`. `report` is called with text for the user."""
+    """Service processes that log to files in `directory`. `report` is called with messages for the user."""
 
     directory: Path
     report: Callable[[str], None] | None = None
     now: Callable[[], float] = time.monotonic
     services: dict[str, Supervised] = field(default_factory=dict)
-    # The kernel ends a child with the thread that started it (`dies_with_parent`): one thread starts them all.
+    # The kernel ends a child when the thread that started it ends (`dies_with_parent`), so one thread starts them all.
     _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "supervisor"))
 
     def log_path(self, service: Supervised) -> Path:
-        """Return the file with a service's log."""
+        """Return the path of a service's log file."""
         return self.directory / f"{service.name}.log"
 
     def watch(self) -> None:
-        """Restart what has ended, as far as its pause is over."""
+        """Restart ended services whose pause is over."""
         for service in list(self.services.values()):
             if service.process is None:
                 self._start(service)
@@ -97,7 +97,7 @@ class Supervisor:
             self._report(service, service.due_s - now)
 
     def _report(self, service: Supervised, pause_s: float) -> None:
-        """Report a failure; the same line again only when the failures have doubled."""
+        """Report a failure. An identical log line is reported again only when the failure count has doubled."""
         line = self.last_line(service)
         again = service.failures & (service.failures - 1) == 0
         if self.report is None or (line == service.reported and not again):
@@ -105,7 +105,7 @@ class Supervisor:
         service.reported = line
         assert service.process is not None
         self.report(
-            f"{service.name} has ended {service.failures} times in a row ({_end(service.process.returncode)}); "
+            f"{service.name} ended {service.failures} times in a row ({_end(service.process.returncode)}); "
             f"next start in {pause_s:.1f} s. Log: {self.log_path(service)}\n  {line}"
         )
 
@@ -123,11 +123,11 @@ class Supervisor:
                 stdout=log,
                 stderr=log,
                 env=os.environ | service.settings,
-                start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone
+                start_new_session=True,  # Ctrl-C in a terminal reaches only the supervisor
             )
 
     def kill(self, name: str) -> None:
-        """End a service as a power failure would; `watch` restarts it at once."""
+        """Kill a service like a power failure. `watch` restarts it at once."""
         service = self.services[name]
         assert service.process is not None, name
         service.process.send_signal(signal.SIGKILL)
@@ -135,8 +135,8 @@ class Supervisor:
         service.killed = True
 
     def stop(self) -> None:
-        """Stop all services in order, and kill those that take longer than `_STOP_S`."""
-        self._starter.submit(lambda: None).result()  # a start that was interrupted here goes on there
+        """Stop all services in order. Kill those that take longer than `_STOP_S`."""
+        self._starter.submit(lambda: None).result()  # wait for an interrupted start to finish
         running = [service.process for service in self.services.values() if service.process is not None]
         for process in running:
             process.terminate()
@@ -151,7 +151,7 @@ class Supervisor:
 
     # ---- logs
     def records(self, service: Supervised) -> Iterator[dict[str, Any]]:
-        """Yield the records that a service has logged since its last start, newest first; plain text as `event`."""
+        """Yield the records logged by a service since its last start, newest first. Plain text becomes `event`."""
         with self.log_path(service).open("rb") as log:
             end = log.seek(0, os.SEEK_END)
             log.seek(max(service.log_begin, end - _TAIL_BYTES))
@@ -161,7 +161,7 @@ class Supervisor:
                 yield _record(line)
 
     def last_line(self, service: Supervised) -> str:
-        """Return why a service has ended: its last record `failed`, else its last line."""
+        """Return why a service ended: its last record `failed`, or else its last line."""
         last = ""
         for record in self.records(service):
             last = last or str(record.get("event", ""))

@@ -1,6 +1,7 @@
-"""Recorded streams: files of `TIMESTAMP_MS <s> <p> <o> .` lines, and their replay in order of time.
+"""Recorded streams: files of `TIMESTAMP_MS <s> <p> <o> .` lines, and their replay in time order.
 
-Consecutive lines with one timestamp are one event: its blank nodes are its own, and it is taken whole or not at all.
+Consecutive lines with the same timestamp form one event, which is accepted or rejected as a whole. Blank node labels
+are scoped to the event.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
 
 Event = tuple[int, bytes]
 
-_BATCH = 2000  # events handed to the engine at once when replaying at full speed
-_FRAME_S = 0.1  # between two looks at the clock while there is nothing to do
+_BATCH = 2000  # events per push when replaying at full speed
+_FRAME_S = 0.1  # interval between clock checks while idle
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A stream and the file that holds its events ("-" is standard input)."""
+    """A stream and the file with its events ("-" is standard input)."""
 
     stream: str
     path: str
 
     def open(self) -> BinaryIO:
-        """The file's bytes, decompressed where the name says .gz."""
+        """Open the file. Decompresses it if the name ends with .gz."""
         if self.path == "-":
             return sys.stdin.buffer
         if self.path.endswith(".gz"):
@@ -42,7 +43,7 @@ class Recording:
         return Path(self.path).open("rb")
 
     def events(self) -> Iterator[Event]:
-        """(time in ms, N-Triples) of each event, in the file's order."""
+        """Yield (time in ms, N-Triples) for each event, in file order."""
         with self.open() as lines:
             current, pending = None, list[bytes]()
             for number, line in enumerate(lines, 1):
@@ -66,7 +67,9 @@ class Recording:
             return int(stamp)
         except ValueError:
             shown = stamp[:40].decode("utf-8", "replace")
-            raise DataError(f"{self.path}, line {number}: a line begins with milliseconds, not {shown!r}") from None
+            raise DataError(
+                f"{self.path}, line {number}: a line must start with a timestamp in milliseconds, not {shown!r}"
+            ) from None
 
 
 def replay(
@@ -78,11 +81,12 @@ def replay(
     lateness_ms: int = 0,
     start_ms: int | None = None,
 ) -> int:
-    """Push all events in order of time; `speed` event-time seconds a second, None = as fast as it goes.
+    """Push all events in time order, at `speed` seconds of event time per second; None = as fast as possible.
 
-    `after_step(t)` runs whenever events up to t are in and ends the replay by returning False. Events before `start_ms`
-    are skipped. All streams advance together, so that a quiet one does not hold the others back; `lateness_ms` is how
-    far behind the events, until the end: a file may be out of order by so much. Returns the number of events pushed.
+    `after_step(t)` is called whenever events up to t are pushed; it ends the replay by returning False. Events before
+    `start_ms` are skipped. All streams advance together, so that an idle one does not hold back the others. Until the
+    end, they stay `lateness_ms` behind the events, so that a file may be out of order by this much. Returns the number
+    of events pushed.
     """
     player = _Player(engine, [recording.stream for recording in recordings], speed, lateness_ms, after_step)
     for moment, stream, data in heapq.merge(*map(_named, recordings), key=lambda event: event[0]):
@@ -96,7 +100,7 @@ def replay(
 
 
 class _Player:
-    """Events on their way into an engine: many at once, none before its time."""
+    """Buffers events for an engine, to push many at once and none before its time."""
 
     def __init__(
         self,
@@ -118,14 +122,14 @@ class _Player:
         self.taken = 0
 
     def take(self, moment: int, stream: str, data: bytes) -> None:
-        """Let an event wait to be pushed."""
+        """Add an event to the buffer."""
         self._waiting.setdefault(stream, []).append((moment, data))
         self._first = moment if self._first is None else self._first
         self._last = moment if self._last is None else max(moment, self._last)
         self.taken += 1
 
     def reach(self, moment: int) -> bool:
-        """Before an event is taken: push what waits, where it is time. False: the replay is to end."""
+        """Push buffered events that are due before the next event. Returns False to end the replay."""
         if self._first is None or self._last is None or moment <= self._last:
             return True
         if self._speed is None:
@@ -142,7 +146,7 @@ class _Player:
         return True
 
     def end(self) -> None:
-        """Push what still waits; nothing will come late any more."""
+        """Push the remaining events. No later ones follow."""
         if self._last is not None:
             self._push(self._last, 0)
 

@@ -1,4 +1,4 @@
-"""`penstock demo`: a recorded day of Aarhus, replayed fast, with queries of growing interest."""
+"""`penstock demo`: replays a recorded day of Aarhus at high speed, with example queries."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from penstock.cli.display import answer_table, clock, size
-from penstock.cli.recording import Recording, replay
+from penstock.cli.local.display import answer_table, clock, size
+from penstock.cli.local.recording import Recording, replay
 from penstock.engine import Engine
 from penstock.errors import StorageError
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from penstock.engine import Evaluation, Query
 
 BASE = "http://penstock.example/aarhus/"
-MAX_ROWS = 8  # of an answer on the live screen
-MORNING = 1_409_616_000_000 + 5 * 3_600_000  # 2014-09-02T05:00Z: the city wakes up
+MAX_ROWS = 8  # rows of an answer on the live screen
+MORNING = 1_409_616_000_000 + 5 * 3_600_000  # 2014-09-02T05:00Z: the morning
 
 
 def examples() -> Path:
-    """The folder of examples: beside the package where it was installed, in the checkout otherwise."""
-    package = Path(__file__).resolve().parent.parent
+    """Return the examples folder: in the installed package, or in the checkout."""
+    package = Path(__file__).resolve().parents[2]
     for folder in (package / "examples", package.parent.parent / "examples"):
         if (folder / "aarhus").is_dir():
             return folder / "aarhus"
@@ -37,12 +37,12 @@ def examples() -> Path:
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="Stop after so many seconds; 0 = at the end of the day.")] = 20.0,
-    speed: Annotated[float, typer.Option(help="Seconds of the recorded day a second.")] = 1800.0,
+    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0 = at the end of the day.")] = 20.0,
+    speed: Annotated[float, typer.Option(help="Seconds of the recorded day per second.")] = 1800.0,
     *,
-    plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a live screen.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print lines of text instead of a live screen.")] = False,
 ) -> None:
-    """Standing queries over a recorded day of Aarhus: car parks, roads, and what the city knows of them."""
+    """Run standing queries over a recorded day of Aarhus: car parks, roads and background data of the city."""
     console = Console(highlight=False)
     folder = examples()
     with Engine() as engine:
@@ -59,7 +59,7 @@ def demo(
         live = not plain and console.is_terminal
         screen = LiveScreen(texts, console) if live else PlainScreen(texts, console)
         deadline = time.monotonic() + seconds if seconds > 0 else float("inf")
-        with screen, suppress(KeyboardInterrupt):  # the way to end it, not an error
+        with screen, suppress(KeyboardInterrupt):  # Ctrl-C is the regular way to end it
             replay(
                 engine,
                 recordings,
@@ -79,7 +79,7 @@ def _step(screen: LiveScreen | PlainScreen, queries: dict[str, Query], t: int, d
 
 
 def _purpose(text: str) -> str:
-    """The comment that a query begins with."""
+    """Return the comment at the start of a query."""
     lines = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
     return " ".join(lines)
 
@@ -101,7 +101,7 @@ class PlainScreen:
         pass
 
     def show(self, stem: str, evaluation: Evaluation) -> None:
-        """Print an evaluation; a query's first one with what it is about."""
+        """Print an evaluation; for a query's first one, also its purpose."""
         self.evaluations += 1
         if stem not in self._seen:
             self._seen.add(stem)
@@ -111,11 +111,11 @@ class PlainScreen:
             self._console.print(answer_table(evaluation, rows=5))
 
     def tick(self, t: int) -> None:
-        """Nothing moves on paper."""
+        """Do nothing."""
 
 
 class LiveScreen:
-    """The latest answer of every query in one screen that redraws itself."""
+    """A screen that displays the latest answer of every query."""
 
     def __init__(self, texts: dict[str, str], console: Console) -> None:
         """`texts`: the queries by file name."""
@@ -134,19 +134,21 @@ class LiveScreen:
         self._live.__exit__(None, None, None)
 
     def show(self, stem: str, evaluation: Evaluation) -> None:
-        """Take an evaluation in; it is drawn at the next tick."""
+        """Update an answer; it is drawn at the next tick."""
         self.evaluations += 1
         self._changed = True
         self._latest[stem] = evaluation
 
     def tick(self, t: int) -> None:
-        """Redraw, with the replay's clock."""
+        """Redraw the screen, with the replay's clock."""
         if self._changed:
             self._changed = False
             self._live.update(Group(_line(f"{clock(t)}  Ctrl-C to stop", "bold"), *self._sections()))
 
     def _sections(self) -> list[RenderableType]:
-        """Every query on as many lines as its share of the screen has: its purpose, then its latest answer."""
+        """Return the sections of the screen, with an equal number of lines for each query: its purpose and its latest
+        answer.
+        """
         lines = (self._console.height - 2) // max(1, len(self._purposes))
         sections: list[RenderableType] = []
         for stem, purpose in self._purposes.items():
@@ -164,5 +166,5 @@ class LiveScreen:
 
 
 def _line(text: str, style: str) -> Text:
-    """One line, cut where the screen ends."""
+    """Return a line truncated at the edge of the screen."""
     return Text(text, style=style, no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""A small cluster on this machine: all services as processes, against a given broker."""
+"""A small cluster on this machine: all services as processes, with a given broker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from penstock.broker.ports import free_port
-from penstock.cli.regions import regions_folder
-from penstock.cli.supervisor import Supervised, Supervisor
+from penstock.cli.cluster.regions import regions_folder
+from penstock.cli.cluster.supervisor import Supervised, Supervisor
 from penstock.errors import StorageError
 from penstock.private_files import make_directory
 
@@ -32,7 +32,7 @@ _PROBE_S = 2.0
 
 
 class AdaptorKind(StrEnum):
-    """Which adaptor makes tuples of events."""
+    """Which adaptor converts events to tuples."""
 
     plain = "plain"
     spark = "spark"
@@ -40,7 +40,7 @@ class AdaptorKind(StrEnum):
 
 @dataclass(slots=True)
 class LocalCluster:
-    """Processes of one cluster. Use it as a context manager; call `watch` now and then."""
+    """The processes of a cluster. Use it as a context manager and call `watch` regularly."""
 
     bootstrap_servers: str
     directory: Path
@@ -73,7 +73,7 @@ class LocalCluster:
 
     def __enter__(self) -> Self:
         make_directory(self.directory)
-        with self._stack:  # a start that fails stops what it has started
+        with self._stack:  # a failed start stops the services started so far
             self._regions = self._stack.enter_context(regions_folder(self.directory))
             self._stack.callback(self.supervisor.stop)
             self._start()
@@ -109,14 +109,14 @@ class LocalCluster:
         return self.directory / "secret"
 
     def _of_graph(self) -> dict[str, str]:
-        """Return settings of engines: they read stores, or hold the graph themselves where there are none."""
+        """Return the settings of the engines: they read from stores if there are any, else they hold the graph."""
         if not self.stores:
             return {"PENSTOCK_GRAPH": "engine"}
         how = {"PENSTOCK_TRANSPORT": self.transport, "PENSTOCK_EXECUTION": self.execution}
         return {"PENSTOCK_SECRET_FILE": str(self._secret), **how}
 
     def _of_stores(self) -> dict[str, str]:
-        """Return settings of stores: checkpoints where they can have each other's, regions in memory."""
+        """Return the settings of the stores: checkpoints on shared storage, regions in memory."""
         return {
             "PENSTOCK_SECRET_FILE": str(self._secret),
             "PENSTOCK_REGIONS_DIR": str(self._regions),
@@ -142,11 +142,11 @@ class LocalCluster:
         self.services[name] = Supervised(name, f"penstock.services.{module}", common | settings)
 
     def watch(self) -> None:
-        """Start what is not running (see `Supervisor.watch`)."""
+        """Start services that are not running (see `Supervisor.watch`)."""
         self.supervisor.watch()
 
     def kill(self, name: str) -> None:
-        """End a service as a power failure would."""
+        """Kill a service like a power failure."""
         self.supervisor.kill(name)
 
     def _wait_until_ready(self) -> None:

@@ -1,4 +1,4 @@
-"""`penstock run`: standing queries over recorded streams."""
+"""`penstock run`: runs standing queries over recorded streams."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from penstock.cli.display import answer_table, clock, size
-from penstock.cli.finishing import finish
-from penstock.cli.recording import Recording, replay
+from penstock.cli.local.display import answer_table, clock, size
+from penstock.cli.local.finishing import finish
+from penstock.cli.local.recording import Recording, replay
 from penstock.engine import Engine
 from penstock.engine.answers.json_lines import json_line
 from penstock.errors import QueryError
@@ -29,36 +29,36 @@ ALL = "all"
 
 
 class RunFormat(StrEnum):
-    """How evaluations are written."""
+    """Output format of evaluations."""
 
     table = "table"
     jsonl = "jsonl"
 
 
 def recordings_of(options: Sequence[str]) -> list[Recording]:
-    """`IRI=FILE` options; the IRI may hold '=' itself."""
+    """Parse `IRI=FILE` options. The IRI may contain '='."""
     found = []
     for option in options:
         iri, _, path = option.rpartition("=")
         if not iri or not path:
-            raise typer.BadParameter(f"--stream takes IRI=FILE, not {option!r}")
+            raise typer.BadParameter(f"--stream expects IRI=FILE, not {option!r}")
         found.append(Recording(iri, path))
     return found
 
 
 def of_streams(options: Sequence[str], flag: str, streams: Sequence[str]) -> list[tuple[str, str]]:
-    """`IRI=VALUE` options for streams that there are."""
+    """Parse `IRI=VALUE` options of known streams."""
     found = []
     for option in options:
         iri = next((iri for iri in streams if option.startswith(f"{iri}=")), None)
         if iri is None or option == f"{iri}=":
-            raise typer.BadParameter(f"{flag} takes IRI=VALUE with the IRI of a --stream, not {option!r}")
+            raise typer.BadParameter(f"{flag} expects IRI=VALUE with the IRI of a --stream, not {option!r}")
         found.append((iri, option[len(iri) + 1 :]))
     return found
 
 
 def timings(options: Sequence[str], streams: Sequence[str]) -> dict[str, list[str] | str]:
-    """Timing predicates by stream: a list, or "all"."""
+    """Return the timing predicates of each stream: a list, or "all"."""
     named: dict[str, list[str]] = {iri: [] for iri in streams}
     for iri, value in of_streams([option for option in options if option != ALL], "--timing", streams):
         named[iri] += [predicate for predicate in value.split(",") if predicate]
@@ -66,7 +66,7 @@ def timings(options: Sequence[str], streams: Sequence[str]) -> dict[str, list[st
 
 
 def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
-    """`[GRAPH=]FILE` options as (graph, file)."""
+    """Parse `[GRAPH=]FILE` options as (graph, file)."""
     out: list[tuple[str | None, str]] = []
     for option in options or ():
         graph, separator, path = option.rpartition("=")
@@ -75,13 +75,13 @@ def data_files(options: Sequence[str] | None) -> list[tuple[str | None, str]]:
 
 
 def trigger(speed: str) -> float | None:
-    """Event-time seconds a second; None = as fast as it goes."""
+    """Parse the speed: seconds of event time per second; None = as fast as possible."""
     with suppress(ValueError):
         if speed == "max":
             return None
         if 0 < (rate := float(speed)) < math.inf:
             return rate
-    raise typer.BadParameter(f"--speed takes a positive number or max, not {speed!r}")
+    raise typer.BadParameter(f"--speed expects a positive number or max, not {speed!r}")
 
 
 def run(
@@ -92,9 +92,9 @@ def run(
     absorb: Annotated[list[str] | None, typer.Option(help="IRI=GRAPH that the stream absorbs into.")] = None,
     batch: Annotated[int, typer.Option(help="Batch interval in ms.")] = 100,
     lateness: Annotated[int, typer.Option(help="Allowed lateness in ms.")] = 0,
-    base: Annotated[str | None, typer.Option(help="Base IRI for bare names in queries.")] = None,
-    speed: Annotated[str, typer.Option(help="Event-time seconds a second, or max.")] = "max",
-    output: Annotated[RunFormat, typer.Option("--format", help="How evaluations are written.")] = RunFormat.table,
+    base: Annotated[str | None, typer.Option(help="Base IRI for relative names in queries.")] = None,
+    speed: Annotated[str, typer.Option(help="Seconds of event time per second, or max.")] = "max",
+    output: Annotated[RunFormat, typer.Option("--format", help="Output format.")] = RunFormat.table,
 ) -> None:
     """Run standing queries over recorded streams and print every evaluation."""
     recordings = recordings_of(stream)
@@ -112,7 +112,7 @@ def run(
                 lateness_ms=lateness,
                 timing=predicates[iri],
                 absorb_into=graphs.get(iri),
-                max_ahead_ms=1 << 52,  # a recording's clock is not ours
+                max_ahead_ms=1 << 52,  # the recording's clock is independent of the wall clock
             )
         standing = register_all(engine, queries, base)
         printer = Printer(output)
@@ -129,14 +129,14 @@ def run(
 
 
 def warn_of_storage(iri: str, timing: Sequence[str] | None, graphs: Mapping[str, str]) -> None:
-    """Say that a stream without --timing is stored, unless --absorb asks for that."""
+    """Warn about streams without --timing, whose events are stored, unless --absorb requests it."""
     stated = timing is not None and any(option == ALL or option.startswith(f"{iri}=") for option in timing)
     if not stated and iri not in graphs:
         print(f"warning: stream <{iri}> has no --timing: every event is stored as well", file=sys.stderr)
 
 
 def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> list[Query]:
-    """Register files in any order: a reader of a derived stream waits for the query that publishes it."""
+    """Register files in any order: a query that reads a derived stream is registered after its publisher."""
     found: dict[Path, Query] = {}
     waiting = list(dict.fromkeys(paths))
     while waiting:
@@ -155,7 +155,7 @@ def register_all(engine: Engine, paths: Sequence[Path], base: str | None) -> lis
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Print the file's name before the error of its query."""
+    """Prefix a query's error with the file name."""
     try:
         yield
     except QueryError:
@@ -164,7 +164,7 @@ def named(path: Path) -> Iterator[None]:
 
 
 def register(engine: Engine, path: Path, base: str | None) -> Query:
-    """Register a file; its warnings name the file."""
+    """Register a file. Warnings contain the file name."""
     query = engine.register(path.read_text(encoding="utf-8"), base=base)
     for warning in query.warnings:
         print(f"{path}: warning: {warning}", file=sys.stderr)
@@ -195,11 +195,11 @@ class Printer:
 
 
 def report_refusals(engine: Engine, streams: Sequence[str]) -> None:
-    """Say on standard error what was refused: late events, bad ones."""
+    """Report late and invalid events on standard error."""
     for iri in streams:
         late = engine.late(iri)
         if late:
-            print(f"{len(late)} late on <{iri}>", file=sys.stderr)
+            print(f"{len(late)} late events on <{iri}>", file=sys.stderr)
     letters = engine.dead_letters()
     if letters:
-        print(f"{len(letters)} events refused, the first: {letters[0].reason}", file=sys.stderr)
+        print(f"{len(letters)} events rejected, the first one because: {letters[0].reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`penstock query`: one question to a data directory, and its answer in the W3C's formats or as a table."""
+"""`penstock query`: executes a one-shot query on a data directory; prints the answer in a W3C format or as a table."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.display import short
-from penstock.cli.explain import query_text
+from penstock.cli.local.display import short
+from penstock.cli.local.explain import query_text
 from penstock.engine import Engine, Solutions
 from penstock.engine.answers.result_formats import boolean_json, boolean_xml, in_order
 from penstock.query.parser import parse
 
 
 class AnswerFormat(StrEnum):
-    """How a one-shot answer is written."""
+    """Output format of an answer."""
 
     table = "table"
     json = "json"
@@ -30,15 +30,13 @@ class AnswerFormat(StrEnum):
 
 def query(
     text: Annotated[str, typer.Argument(metavar="QUERY", help="SPARQL text, or @file.")],
-    data_dir: Annotated[Path, typer.Option(help="Where the stored graph is kept.")],
-    answer_format: Annotated[
-        AnswerFormat, typer.Option("--format", help="How the answer is written.")
-    ] = AnswerFormat.table,
-    timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds.")] = None,
+    data_dir: Annotated[Path, typer.Option(help="Data directory of the stored graph.")],
+    answer_format: Annotated[AnswerFormat, typer.Option("--format", help="Output format.")] = AnswerFormat.table,
+    timeout: Annotated[float | None, typer.Option(help="Time limit in seconds.")] = None,
 ) -> None:
-    """Ask once."""
+    """Execute a one-shot query."""
     asked = query_text(text)
-    parse(asked)  # a bad query is a usage error, whatever the data
+    parse(asked)  # an invalid query is a usage error, whatever the data
     with Engine(data_dir=data_dir, read_only=True) as engine:
         answer = engine.query(asked, timeout_s=timeout)
         if isinstance(answer, Solutions):
@@ -54,7 +52,7 @@ def query(
 
 
 def boolean(answer: bool, answer_format: AnswerFormat) -> str:
-    """An ASK's answer, in the W3C's form where there is one."""
+    """Format an ASK's answer, in a W3C format if there is one."""
     if answer_format is AnswerFormat.json:
         return boolean_json(answer)
     if answer_format is AnswerFormat.xml:
@@ -63,7 +61,7 @@ def boolean(answer: bool, answer_format: AnswerFormat) -> str:
 
 
 def print_solutions(answer: Solutions) -> None:
-    """A one-shot answer as a table, whole."""
+    """Print a one-shot answer as a table, with all rows."""
     table = Table(*(f"?{name}" for name in answer.variables), show_edge=False, pad_edge=False)
     for solution in answer:
         table.add_row(*(short(solution[name]) if name in solution else "" for name in answer.variables))

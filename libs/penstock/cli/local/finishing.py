@@ -1,4 +1,4 @@
-"""The end of a recording: each query reports the first instant at or after the last event, and no later one."""
+"""The end of a recording: each query reports up to the first instant at or after the last event, and no later one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Evaluation, Query
 
 MAX_STEPS = 100_000
-"""Advances after the last event: a reader of a derived stream may need one for each instant of its publisher."""
+"""Maximum number of advances after the last event. A reader of a derived stream may need one for each instant of its
+publisher.
+"""
 
 
 def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
-    """Advance all streams until each query has reported the window that holds the last event.
+    """Advance all streams until each query has reported the window that contains the last event.
 
-    A query that has done so stops, unless it publishes a stream: the instants of others may lie far ahead.
+    A query that has done so is stopped, unless it publishes a stream: instants of other queries may be much later.
     """
     last = _last_event(engine)
     if last is None:
@@ -43,7 +45,7 @@ def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation]
 
 
 def _last_event(engine: Engine) -> int | None:
-    """Return the watermark that the recording has reached."""
+    """Return the final watermark of the recording."""
     streams = engine.stats()["streams"].values()
     return max((s["watermark"] for s in streams if s["publisher"] is None and s["watermark"] is not None), default=None)
 
@@ -57,7 +59,7 @@ def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluat
 
 
 def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
-    """Stop queries that have reported the last event; return the others, and the publishers; [] where all have."""
+    """Stop queries that have reported the last event. Returns the others and the publishers; [] once all are done."""
     stats = engine.stats()
     waiting = [query for query in live if _waits(stats["queries"][query.name], last)]
     if not waiting:
@@ -71,5 +73,5 @@ def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
 
 
 def _waits(state: dict[str, Any], last: int) -> bool:
-    """Whether a query has a next instant, and has taken none at or after the last event."""
+    """Return whether a query has a next instant, but none yet at or after the last event."""
     return state["next"] is not None and state["last"] < last

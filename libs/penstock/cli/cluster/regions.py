@@ -1,4 +1,4 @@
-"""Folders for stores' regions in shared memory: removed with their cluster, or at the next start of any."""
+"""Shared-memory folders for the regions of stores, removed with their cluster or by the next start of any cluster."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MEMORY = Path("/dev/shm")  # noqa: S108
 
 @contextmanager
 def regions_folder(fallback: Path, memory: Path = MEMORY) -> Iterator[Path]:
-    """Give a new folder in shared memory (else in `fallback`) and remove it at the end.
+    """Create a folder in shared memory (or in `fallback`) and remove it at the end.
 
-    A process that is killed leaves its folder; the lock file beside it is free then, which is how the next one knows.
+    A killed process leaves its folder behind. The next one recognises it by its unlocked lock file.
     """
     parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else fallback
     _remove_stale(parent)
@@ -36,7 +36,7 @@ def _new(parent: Path) -> tuple[int, Path]:
     while True:
         lock, name = tempfile.mkstemp(_LOCK, _PREFIX, parent)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if Path(name).exists():  # else another process took it for stale, before it was locked
+        if Path(name).exists():  # otherwise another process removed it as stale before it was locked
             break
         os.close(lock)
     folder = Path(name.removesuffix(_LOCK))
@@ -46,7 +46,7 @@ def _new(parent: Path) -> tuple[int, Path]:
 
 def _remove_stale(parent: Path) -> None:
     for path in parent.glob(f"{_PREFIX}*{_LOCK}"):
-        with suppress(OSError):  # another user's, or removed meanwhile
+        with suppress(OSError):  # another user's folder, or already removed
             lock = os.open(path, os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
