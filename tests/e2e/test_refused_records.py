@@ -161,6 +161,31 @@ def test_answers_beyond_a_topics_limit_fail_their_query_alone(users: Users) -> N
     assert users.starts() == starts, "no service has ended"
 
 
+def test_results_topics_that_are_deleted_fail_their_queries_alone(users: Users) -> None:
+    """Each topic is deleted between two transactions, or in the middle of one."""
+    starts, admin = users.starts(), AdminClient({"bootstrap.servers": users.servers})
+    topics = [f"deleted-{number}" for number in range(5)]
+    for topic in topics:
+        assert users.ask("PUT", f"/queries/{topic}", SUBJECTS, topic=topic).status_code == 200
+    ends = [users.next_second(2)]
+    for topic in topics:
+        users.wait(lambda topic=topic: f"{topic}@{ends[0]}" in users.read(topic))
+    for topic in topics:
+        ends += [users.next_second(2) for _ in range(3)]
+        admin.delete_topics([topic])[topic].result()
+        ends += [users.next_second(2) for _ in range(3)]
+        last = f"{topic}@{ends[-1]}"
+        users.wait(
+            lambda last=last: "cannot be written" in users.read("penstock.results").get(last, {}).get("error", "")
+        )
+        users.wait(lambda topic=topic: topic in (users.ask("GET", f"/queries/{topic}").json()["error"] or ""))
+    results = users.wait(lambda: found if f"counts@{ends[-1]}" in (found := users.read("penstock.results")) else None)
+    assert all("error" not in results[f"counts@{end}"] for end in ends)
+    for topic in topics:
+        assert users.ask("DELETE", f"/queries/{topic}").status_code == 204
+    assert users.starts() == starts, "no service has ended"
+
+
 def test_a_coordinator_replays_no_request_after_the_brokers_forgot_its_groups(users: Users) -> None:
     users.produce("queries", "stopped", SUBJECTS.encode())
     users.wait(lambda: "stopped" in users.ask("GET", "/queries").json())

@@ -245,8 +245,9 @@ class Engine:
         letter and raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
+        converted = self._parser.convert(event, format)  # others may push meanwhile
         with self._change(lambda: pushed(self._wall(), iri, event, format)) as runtime:
-            taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format))
+            taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format, converted))
         if taken.letters:
             raise DataError(taken.letters[0].reason)
         return taken.report
@@ -265,8 +266,10 @@ class Engine:
         for chunk in _chunks(events, _CHUNK):
             if self._changes.logs:
                 chunk[:] = [(t, d if isinstance(d, (str, bytes)) else list(d)) for t, d in chunk]
+            converted = self._parser.convert(chunk, format)
             with self._change(partial(self._pushed, iri, chunk, format)) as runtime:
-                report += runtime.take(self._stream(iri, chunk), *self._parser.parse(chunk, format)).report
+                taken = runtime.take(self._stream(iri, chunk), *self._parser.parse(chunk, format, converted))
+                report += taken.report
         return report
 
     def push_columns(

@@ -20,10 +20,11 @@ IRIs and names in paths are percent-encoded.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from dataclasses import asdict
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 
+T = TypeVar("T")
+READ_AT_ONCE = 4
+"""Documents of other formats than N-Triples and N-Quads that are read at a time; the next ones wait."""
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
@@ -68,6 +72,7 @@ class _Handler:
         self._engine = engine
         self._feeds = {name: Feed(query) for name, query in engine.queries.items()}
         self._registry = registry_of(engine)
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
     def routes(self) -> list[Any]:
         """Return all routes. Longer paths come first, because names may contain slashes."""
@@ -133,12 +138,19 @@ class _Handler:
         if content_type == _LINES:
             events = await run_in_threadpool(_event_lines, body)
             syntax = Format.named(asked.get("format", "nt")).value
-            report = await run_in_threadpool(self._engine.push_events, iri, events, syntax)
+            report = await self._read(syntax, self._engine.push_events, iri, events, syntax)
             hint = unit_warning(iri, (at for at, _ in events))
             return JSONResponse({"events": len(events), **asdict(report), **_warning(hint)}, 202)
         syntax, time_ms = Format.named(content_type).value, _milliseconds(asked.get("timestamp"))
-        report = await run_in_threadpool(self._engine.push, iri, body, time_ms, syntax)
+        report = await self._read(syntax, self._engine.push, iri, body, time_ms, syntax)
         return JSONResponse({"events": 1, **asdict(report), **_warning(unit_warning(iri, [time_ms]))}, 202)
+
+    async def _read(self, syntax: str, verb: Callable[..., T], *what: Any) -> T:
+        """Do what reads documents. Formats that may take seconds leave threads to other requests."""
+        if Format.named(syntax).is_native:
+            return await run_in_threadpool(verb, *what)
+        async with self._reading:
+            return await run_in_threadpool(verb, *what)
 
     async def advance(self, request: Request) -> Response:
         asked = request.query_params
@@ -213,7 +225,7 @@ class _Handler:
     async def data(self, request: Request) -> Response:
         body, asked = await body_of(request), request.query_params
         syntax = Format.named(_content_type(request)).value
-        report = await run_in_threadpool(self._engine.load, body, asked.get("graph"), syntax, asked.get("base"))
+        report = await self._read(syntax, self._engine.load, body, asked.get("graph"), syntax, asked.get("base"))
         return JSONResponse({"triples": report.triples, "terms": report.terms, "seconds": report.seconds})
 
     # ---- the engine itself

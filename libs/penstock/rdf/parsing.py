@@ -11,6 +11,7 @@ process (ADR 52). Any failure of that process becomes a DataError for the docume
 from __future__ import annotations
 
 import io
+from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from penstock.rdf.limits import PARSE_LIMITS, ParseLimits
 from penstock.rdf.parser_process import POOL, KilledError, memory_message, syntax_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from penstock.core._native import Dictionary, Ids, ParsedQuads
 
@@ -92,6 +93,51 @@ def parse(
         return Quads.joined(list(parse_other(dictionary, io.BytesIO(raw), fmt, base, keep=keep, limits=limits)))
 
 
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A document of pyoxigraph's formats as N-Quads. Converting takes most of the time, and needs no dictionary."""
+
+    parts: list[bytes]
+    check: DocumentCheck
+
+    @classmethod
+    def of(
+        cls,
+        data: bytes,
+        fmt: Format,
+        max_bytes: int,
+        limits: ParseLimits = PARSE_LIMITS,
+    ) -> Converted | None:
+        """Convert a message; None if it becomes more than `max_bytes` of N-Quads. DataError like `parse`."""
+        try:
+            return cls._of(data, fmt, max_bytes, limits)
+        except KilledError:
+            return cls._of(data, fmt, max_bytes, limits)
+
+    @classmethod
+    def _of(cls, data: bytes, fmt: Format, max_bytes: int, limits: ParseLimits) -> Converted | None:
+        check, parts = DocumentCheck(fmt, limits, declarations=False), []
+        with closing(_nquads(io.BytesIO(data), fmt, None, limits, check, wait=True)) as texts:
+            for text in texts:
+                parts.append(text)
+                max_bytes -= len(text)
+                if max_bytes < 0:
+                    return None
+        return cls(parts, check)
+
+    @property
+    def size(self) -> int:
+        """Bytes of N-Quads."""
+        return sum(map(len, self.parts))
+
+    def quads(self, dictionary: Dictionary) -> Quads:
+        """Return the statements, in the order and with the terms that `parse` gives. DataError like `parse`."""
+        scope = BlankScope()
+        quads = Quads.joined([Quads.of(parse_nquads(dictionary, text, scope=scope)) for text in self.parts])
+        self.check.check_triples(len(quads))
+        return quads
+
+
 def parse_other(
     dictionary: Dictionary,
     file: IO[bytes],
@@ -118,7 +164,7 @@ def parse_other(
 
 def _nquads(
     file: IO[bytes], fmt: Format, base: str | None, limits: ParseLimits, check: DocumentCheck, *, wait: bool
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """Yield a document's statements as N-Quads, in parts. Small documents are parsed in this process."""
     first = file.read(limits.small_document_bytes + 1)
     check.feed(first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from penstock.engine.answers.result_formats import to_ntriples
 from penstock.engine.intake.event_triples import triples_to_tuples
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError, PenstockError
-from penstock.rdf.parsing import parse
+from penstock.rdf.formats import Format
+from penstock.rdf.parsing import Converted, parse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from penstock.core._native import TermTuple
     from penstock.engine.answers.answer_values import Ids
 
+CONVERTED_BYTES: Final = 256 << 20
+"""N-Quads of one push that are made outside of the engine's lock; events beyond them are converted under it."""
 EventData: TypeAlias = str | bytes | Iterable[object]
+Conversions: TypeAlias = dict[int, Converted | str]
+"""Events that were converted to N-Quads, or why they could not be, by their place."""
 _Cell = TypeVar("_Cell", bound=np.generic)
 
 
@@ -68,6 +73,7 @@ class _Parts:
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
+    converted: Conversions = field(default_factory=dict)
 
 
 def original_bytes(data: EventData) -> bytes:
@@ -84,15 +90,44 @@ def original_bytes(data: EventData) -> bytes:
 
 
 class EventParser:
-    """Parses events into one dictionary. `max_bytes` bounds the text of one event."""
+    """Parses events into one dictionary. `max_bytes` bounds the text of one event.
+
+    `convert` does what may be slow of it, and needs neither the dictionary nor the engine's lock.
+    """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
         self._dictionary = dictionary
         self._max_bytes = max_bytes
 
-    def parse(self, events: Sequence[tuple[object, EventData]], syntax: str) -> tuple[Events, list[BadEvent]]:
-        """Return the good events in order, and the bad ones."""
-        parts = _Parts()
+    def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
+        """Return what `parse` needs of events whose format is not the core's own, by their place."""
+        fmt = _foreign(syntax)
+        found: Conversions = {}
+        if fmt is None:
+            return found
+        left = CONVERTED_BYTES
+        for i, (_, data) in enumerate(events):
+            if isinstance(data, (str, bytes)) and left > 0:
+                made = self._converted(data, fmt, left)
+                if made is not None:
+                    found[i] = made
+                left -= made.size if isinstance(made, Converted) else 0
+        return found
+
+    def _converted(self, data: str | bytes, fmt: Format, max_bytes: int) -> Converted | str | None:
+        try:
+            text = _encoded(data)
+            return Converted.of(text, fmt, max_bytes) if len(text) <= self._max_bytes else None
+        except DataError as error:
+            return str(error)
+        except Exception:  # noqa: BLE001 - `parse` meets it, too
+            return None
+
+    def parse(
+        self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
+    ) -> tuple[Events, list[BadEvent]]:
+        """Return the good events in order, and the bad ones. `converted`: what `convert` has returned for them."""
+        parts = _Parts(converted=converted or {})
         # Nearly all times are plain integers, nearly all data bytes: the calls are for the rest.
         times = [
             time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
@@ -138,7 +173,7 @@ class EventParser:
     # ---- one by one
     def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
         try:
-            parts.rows[index] = self._columns(data, syntax)
+            parts.rows[index] = self._columns(data, syntax, parts.converted.pop(index, None))
         except DataError as error:
             parts.bad[index] = str(error)
         except PenstockError:
@@ -146,7 +181,9 @@ class EventParser:
         except Exception as error:  # noqa: BLE001 - whatever an event causes is its own
             parts.bad[index] = f"{type(error).__name__}: {error}"
 
-    def _columns(self, data: EventData, syntax: str) -> tuple[Ids, Ids, Ids]:
+    def _columns(self, data: EventData, syntax: str, converted: Converted | str | None) -> tuple[Ids, Ids, Ids]:
+        if isinstance(converted, str):
+            raise DataError(converted)
         if not isinstance(data, (str, bytes)):
             return self._intern(triples_to_tuples(data))
         text = _encoded(data)
@@ -155,7 +192,7 @@ class EventParser:
         if syntax == "nt":
             parsed = native.parse_nquads(self._dictionary, text, quads=False)
             return parsed.subjects, parsed.predicates, parsed.objects
-        quads = parse(self._dictionary, text, syntax)
+        quads = parse(self._dictionary, text, syntax) if converted is None else converted.quads(self._dictionary)
         if quads.graphs.any():
             raise DataError("an event is a set of triples: it cannot name graphs")
         return quads.subjects, quads.predicates, quads.objects
@@ -210,6 +247,15 @@ def checked_time(time: object) -> int:
     if not -MAX_TIME_MS < time < MAX_TIME_MS:
         raise DataError(f"timestamp {time} is out of range")
     return int(time)
+
+
+def _foreign(syntax: str) -> Format | None:
+    """Return a format that is not the core's own; None for the others, and for names of none."""
+    try:
+        fmt = Format.named(syntax)
+    except DataError:
+        return None
+    return None if fmt.is_native else fmt
 
 
 def _materialised(data: EventData) -> EventData:
