@@ -101,7 +101,10 @@ def test_poison_at_every_door_leaves_good_events_answered(broker, topic_prefix, 
             assert made.errors == []
             assert watch.beyond() == {}
             assert served.answered()
-            load.check(cluster)
+            evaluations = load.check(cluster)
+            print(
+                f"{len(load.sent)} good events, {evaluations} evaluations, each once; {served.now // 1000} instants of serve"
+            )
             assert served.ask("GET", "/health/live")[0] == 200
             watch.look()
             assert watch.beyond() == {}

@@ -136,8 +136,8 @@ class Load:
         reader.close()
         return found
 
-    def check(self, cluster: LocalCluster) -> None:
-        """Every evaluation once, and the same."""
+    def check(self, cluster: LocalCluster) -> int:
+        """Every evaluation once, and the same. Returns their number."""
         expected = self.expected(self.end())
         assert sum("http://x/1" in answer for answer in expected.values()) > 2, "there is something to answer"
         got: dict[tuple[str, int], str] = {}
@@ -156,6 +156,7 @@ class Load:
         assert not expected.keys() - got.keys(), "lost"
         assert got == expected
         assert set(counts.values()) == {1}, "doubled"
+        return len(expected)
 
     def letters(self) -> list:
         reader = self.log.reader({Partition(self.names.dead_letter): START})
