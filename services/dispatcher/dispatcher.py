@@ -292,10 +292,7 @@ class Dispatcher:
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
         """Return what was taken of a stream's topics, by it or by the one that had them before."""
-        found, older = self._saved.get(_key(declaration)), self._saved.get(declaration.iri.encode())
-        if found is None and older is not None and older.number == declaration.number:
-            return older  # written when states were kept by IRI
-        return found
+        return self._saved.get(_key(declaration))
 
     def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
         """Read again what open batches hold."""

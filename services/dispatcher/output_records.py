@@ -86,9 +86,5 @@ def _refused(
     place = topic, event.partition, event.offset
     if event.late:
         return late_record(names, LateEvent(stream.iri, *place, event.time_ms, event.bound_ms, data), headers)
-    reason = f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
-    if event.full:
-        reason = (
-            f"its batch is full: {event.full} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
-        )
+    reason = event.limit or f"its time {event.time_ms} is further ahead than {event.bound_ms} (max_ahead_ms)"
     return dead_letter_record(names, DeadLetter(*place, reason, data, stream.iri, event.time_ms), headers)

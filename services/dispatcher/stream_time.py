@@ -15,7 +15,9 @@ from penstock.core import _native as native
 from penstock.engine.intake.streams import NEVER
 from penstock.event_time.grid import batch_of, batch_start, closed_until
 from penstock.event_time.lateness import watermarks_met
+from penstock.services.dispatcher import refused_runs
 from penstock.services.dispatcher.open_batches import OpenBatches, Origin, Rows
+from penstock.services.dispatcher.refused_runs import RefusedRuns
 from penstock.wire import DispatcherState
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ MAX_BATCH_TUPLES = 1 << 22
 
 class Refused(NamedTuple):
     """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be.
-    `full`: the tuples that its batch may hold, where it would hold more.
+    `limit`: the limit that its batch or its stream has reached, where that is the reason.
     """
 
     partition: int
@@ -39,7 +41,7 @@ class Refused(NamedTuple):
     time_ms: int
     late: bool
     bound_ms: int
-    full: int = 0
+    limit: str = ""
 
 
 class ClosedBatch(NamedTuple):
@@ -81,7 +83,7 @@ class SourcePartition:
     heard_ms: int = 0
     idle: bool = False
     wanted: int = 0
-    refused: dict[int, tuple[int, int]] = field(default_factory=dict)  # source offset: (position, time)
+    refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
         """Whether a record was cut by an older set: whoever wrote it writes it again before its progress (ADR 45).
@@ -150,7 +152,9 @@ class StreamTime:
         part.next_offset = int(events.offsets[-1]) + 1
         self.tallies.events += len(outcomes)
         full = self._overfull(events, outcomes == _ACCEPTED)
-        accepted = (outcomes == _ACCEPTED) & ~full
+        crowded = len(part.refused) >= max(1, refused_runs.MAX_RUNS // len(self.partitions))
+        accepted = (outcomes == _ACCEPTED) & ~full & (not crowded)
+        part.refused.note(events.offsets, events.times, ~accepted, origin.position)
         if accepted.any():
             times = events.times[accepted]
             self._begin(batch_start(int(times[0]), set_.batch_ms))
@@ -168,11 +172,16 @@ class StreamTime:
         for i in np.flatnonzero(~accepted).tolist():
             offset, time, late = int(events.offsets[i]), int(events.times[i]), bool(outcomes[i] == _LATE)
             bound = int(met[i]) if late else max(int(met[i]), wall_ms) + set_.max_ahead_ms
-            refused.append(
-                Refused(origin.partition, offset, time, late, bound, self._max_batch_tuples if full[i] else 0)
-            )
-            part.refused[offset] = origin.position, time
+            limit = self._limit(full=bool(full[i])) if outcomes[i] == _ACCEPTED else ""
+            refused.append(Refused(origin.partition, offset, time, late, bound, limit))
         return refused
+
+    def _limit(self, *, full: bool) -> str:
+        """Say why an event is refused that is neither late nor too far ahead."""
+        if full:
+            most = self._max_batch_tuples
+            return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
+        return f"its stream has {refused_runs.MAX_RUNS} runs of refused events in open batches (MAX_RUNS)"
 
     def _overfull(self, events: _Events, accepted: np.ndarray) -> np.ndarray:
         """Return which accepted events would make their batches hold more tuples than a batch may."""
@@ -272,9 +281,8 @@ class StreamTime:
             self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.wanted) for i, p in enumerate(self.partitions)
         ]
         for part, origin in zip(self.partitions, replay, strict=True):
-            again = origin.position
-            part.refused = {o: (at, time) for o, (at, time) in part.refused.items() if at >= again and time > closed_ms}
-        refused = [(i, offset) for i, part in enumerate(self.partitions) for offset in part.refused]
+            part.refused.settle(origin.position, closed_ms)
+        refused = [(i, *run) for i, part in enumerate(self.partitions) for run in part.refused.offsets()]
         self.changed = False
         return DispatcherState(
             self.declaration.iri,
@@ -284,8 +292,9 @@ class StreamTime:
             _column(part.position for part in self.partitions),
             _column(origin.position for origin in replay),
             _column(origin.next_offset for origin in replay),
-            _column(number for number, _ in refused),
-            _column(offset for _, offset in refused),
+            _column(number for number, _, _ in refused),
+            _column(first for _, first, _ in refused),
+            _column(last for _, _, last in refused),
             None if self.watermark_ms == NEVER else self.watermark_ms,
             self.closed,
             self.begin_ms,
@@ -311,8 +320,9 @@ class StreamTime:
             part.wanted = wanted
         self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))
         self.known = state.known
-        for number, offset in zip(state.refused_partitions.tolist(), state.refused_offsets.tolist(), strict=True):
-            self.partitions[number].refused[offset] = (_LAST, _LAST)
+        runs = np.stack([state.refused_first, state.refused_last], axis=1)
+        for number in np.unique(state.refused_partitions).tolist():
+            self.partitions[number].refused = RefusedRuns(runs[state.refused_partitions == number])
 
     def begin_after(self, state: DispatcherState) -> None:
         """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's,
@@ -327,6 +337,8 @@ class StreamTime:
         """End the replay: what versions had been reached."""
         for part, wanted in zip(self.partitions, state.wanted.tolist(), strict=False):
             part.wanted = wanted
+        for part in self.partitions:
+            part.refused.replayed()
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
         """Take in again a record that was taken before the restart: what it had for batches that are open.
@@ -344,9 +356,8 @@ class StreamTime:
             return
         part.next_offset = int(events.offsets[-1]) + 1
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
-        refused = np.isin(events.offsets, np.array(list(part.refused), np.int64))
-        for i in np.flatnonzero(refused).tolist():
-            part.refused[int(events.offsets[i])] = (position, int(events.times[i]))
+        refused = part.refused.known(events.offsets)
+        part.refused.note(events.offsets, events.times, refused, position)
         self.open.add(events.rows((events.times > closed_ms) & ~refused), origin)
 
 

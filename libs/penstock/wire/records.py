@@ -69,7 +69,8 @@ class DispatcherState:
     replay_positions: Numbers
     replay_offsets: Numbers
     refused_partitions: Numbers
-    refused_offsets: Numbers
+    refused_first: Numbers
+    refused_last: Numbers
     watermark_ms: int | None = None
     closed: int | None = None
     begin_ms: int | None = None

@@ -1,0 +1,107 @@
+"""Refused events whose batches are still open, as runs of source offsets.
+
+A restart reads the tuples of open batches again and decides nothing again, so the dispatcher's state lists what was
+refused. A run contains refused events and, between them, only events of closed batches, which a restart recognises by
+their times. So the list grows with the accepted events of open batches, not with the refused ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.engine.intake.streams import NEVER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+MAX_RUNS = 1 << 18
+"""Runs of a stream, 6 MiB of its state. Beyond it the stream accepts no events until a batch closes. Each partition has
+an equal share; the last record of a partition may exceed it.
+"""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Source offsets `first` to `last`. `position`: of the last record; `time_ms`: the latest of the refused events;
+    `before_ms`: the latest of the accepted events between the run before and this one.
+    """
+
+    first: int
+    last: int
+    position: int
+    time_ms: int
+    before_ms: int
+
+
+class RefusedRuns:
+    """The runs of one source partition."""
+
+    def __init__(self, saved: Sequence[tuple[int, int]] = ()) -> None:
+        self._runs: list[_Run] = []
+        self._after_ms = NEVER  # the latest accepted event after the last run
+        self._saved = np.array(saved, np.int64).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def note(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
+        """Note the events of the record at `position`, in order, and which of them are refused."""
+        done = 0
+        for place in np.flatnonzero(refused).tolist():
+            self._accept(times[done:place])
+            self._refuse(int(offsets[place]), int(times[place]), position)
+            done = place + 1
+        self._accept(times[done:])
+
+    def _accept(self, times: Numbers) -> None:
+        if self._runs and len(times):
+            self._after_ms = max(self._after_ms, int(times.max()))
+
+    def _refuse(self, offset: int, time_ms: int, position: int) -> None:
+        if not self._runs or self._after_ms != NEVER:
+            self._runs.append(_Run(offset, offset, position, time_ms, self._after_ms))
+            self._after_ms = NEVER
+            return
+        run = self._runs[-1]
+        run.last, run.position, run.time_ms = offset, position, max(run.time_ms, time_ms)
+
+    def settle(self, position: int, closed_ms: int) -> None:
+        """Forget what a restart does not need that reads from `position`, with all batches closed up to `closed_ms`."""
+        runs, self._runs = self._runs, []
+        before_ms = NEVER
+        for run in runs:
+            before_ms = max(before_ms, run.before_ms)
+            if run.position < position or run.time_ms <= closed_ms:
+                continue
+            if self._runs and before_ms <= closed_ms:
+                last = self._runs[-1]
+                last.last, last.position, last.time_ms = run.last, run.position, max(last.time_ms, run.time_ms)
+            else:
+                run.before_ms = before_ms
+                self._runs.append(run)
+            before_ms = NEVER
+        self._after_ms = max(self._after_ms, before_ms) if self._runs else NEVER
+
+    def offsets(self) -> list[tuple[int, int]]:
+        """Return the first and last offset of each run, as a restart takes them."""
+        return [(run.first, run.last) for run in self._runs]
+
+    # ---- after a restart
+    def known(self, offsets: Numbers) -> NDArray[np.bool_]:
+        """Return which events were refused before the restart."""
+        if len(self._saved) == 0:
+            return np.zeros(len(offsets), np.bool_)
+        place = np.searchsorted(self._saved[:, 0], offsets, side="right") - 1
+        found: NDArray[np.bool_] = (place >= 0) & (offsets <= self._saved[place, 1])
+        return found
+
+    def replayed(self) -> None:
+        """Forget the runs that were saved: `note` has made them anew."""
+        self._saved = np.empty((0, 2), np.int64)

@@ -1,0 +1,96 @@
+"""What the dispatcher's state says of refused events: enough for a restart, and bounded whatever producers send."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from penstock.services.dispatcher import refused_runs
+from penstock.services.dispatcher.refused_runs import RefusedRuns
+from support.dispatching import IRI, NAMES, StateMachine, declaration
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_restart_knows_every_refused_event_of_an_open_batch_and_no_accepted_one(seed):
+    rng = Random(seed)
+    runs, events, closed_ms, offset, oldest = RefusedRuns(), [], 0, 0, 0
+    for position in range(40):
+        record = []
+        for _ in range(rng.randrange(6)):
+            offset += rng.choice([1, 1, 3])
+            record.append((offset, closed_ms + rng.randrange(1, 100), rng.random() < 0.5, position))
+        events += record
+        if record:
+            offsets, times, refused, _ = zip(*record, strict=True)
+            runs.note(np.array(offsets), np.array(times), np.array(refused), position)
+        if rng.random() < 0.3:
+            closed_ms += rng.randrange(60)
+        accepted = [at for _, time, refused, at in events if not refused and time > closed_ms]
+        oldest = min(accepted, default=position + 1)  # the oldest record that an open batch has tuples of
+        if rng.random() < 0.5:
+            runs.settle(oldest, closed_ms)
+            assert len(runs) <= len(accepted) + 1
+        if rng.random() < 0.2:
+            runs.settle(oldest, closed_ms)
+            again = RefusedRuns(runs.offsets())
+            for at in range(oldest, position + 1):
+                record = [event for event in events if event[3] == at]
+                offsets = np.array([event[0] for event in record], np.int64)
+                times = np.array([event[1] for event in record], np.int64)
+                known = again.known(offsets)
+                again.note(offsets, times, known, at)
+                for (_, time, refused, _), found in zip(record, known.tolist(), strict=True):
+                    assert time <= closed_ms or found == refused
+            again.replayed()
+            runs = again
+
+
+def play(state_machine: StateMachine, times: list[int], *, restarts: bool) -> None:
+    dispatcher = state_machine.dispatcher()
+    for i, time in enumerate(times):
+        state_machine.produce([time])
+        dispatcher.step()
+        if restarts and i % 3 == 1:
+            dispatcher = state_machine.dispatcher()
+
+
+def largest_state(state_machine: StateMachine) -> int:
+    return max(len(state.refused_first) for state in state_machine.read(NAMES.dispatcher))
+
+
+def test_refused_events_without_accepted_ones_between_them_are_one_run():
+    state_machine = StateMachine()
+    state_machine.declare(declaration())
+    play(state_machine, [1_010, *[1_001] * 50, *[10_000_000] * 50], restarts=True)
+    assert largest_state(state_machine) == 1
+    assert len(state_machine.read(NAMES.late)) == len(state_machine.read(NAMES.dead_letter)) == 50
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_stream_with_too_many_runs_accepts_nothing_until_a_batch_closes(monkeypatch, restarts):
+    monkeypatch.setattr(refused_runs, "MAX_RUNS", 4)
+    state_machine = StateMachine()
+    state_machine.declare(declaration())
+    alternating = [time for i in range(20) for time in (1_010 + i, 1_001)]
+    play(state_machine, [*alternating, 1_150, 1_160, 1_250, 1_350], restarts=restarts)
+    assert largest_state(state_machine) <= 5
+    assert state_machine.content() == {10: [1_010, 1_011, 1_012, 1_013], 11: [1_160], 12: [1_250]}
+    letters = state_machine.read(NAMES.dead_letter)
+    assert [letter.time_ms for letter in letters] == [*range(1_014, 1_030), 1_150]
+    assert all("4 runs of refused events in open batches" in letter.reason for letter in letters)
+    assert len(state_machine.read(NAMES.late)) == 20
+
+
+def test_each_partition_has_its_share_of_the_runs(monkeypatch):
+    monkeypatch.setattr(refused_runs, "MAX_RUNS", 8)
+    state_machine = StateMachine(partitions=2)
+    state_machine.declare(declaration())
+    dispatcher = state_machine.dispatcher()
+    for i in range(10):
+        for partition in (0, 1):
+            state_machine.produce([1_010 + i, 10_000_000], partition)
+    dispatcher.step()
+    assert largest_state(state_machine) == 8
+    assert dispatcher.streams[IRI].open.tuples == 8
