@@ -141,7 +141,7 @@ def test_garbage_heartbeats_are_skipped_with_a_warning_and_stop_nothing(attacked
 
     def warned() -> bool:
         records = attacked.cluster.supervisor.records(attacked.cluster.services["coordinator-0"])
-        return any(record["event"].startswith(("ignoring a record", "skipping")) for record in records)
+        return any(record["event"].startswith(("ignoring an unreadable record", "skipping")) for record in records)
 
     attacked.wait(warned, "a warning")
     metrics = urllib.request.urlopen(f"{attacked.cluster.url}/metrics", timeout=10).read().decode()

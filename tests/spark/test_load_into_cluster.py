@@ -58,11 +58,11 @@ def load(spark, cluster, root, *files, stop_at=None, **settings):
     loading = Loading(cluster.url)
     target = loading.target()
     given = LoadSettings(tuple(map(str, files)), shards=target.shards, dictionaries=target.dictionaries, **settings)
-    bulk = BulkLoad(spark, given, f"{root}/staging", begun=begun, kept=f"{root}/loads")
+    bulk = BulkLoad(spark, given, f"{root}/staging", begun=begun, retained_folder=f"{root}/loads")
     resumed = bulk.open()
     bulk.run()
     manifest = bulk.manifest()
-    if stop_at == "told":
+    if stop_at == "submitted":
         raise InterruptedLoadError
     stored = loading.store(manifest)
     bulk.staging.remove()
@@ -147,7 +147,7 @@ def test_a_driver_that_dies_leaves_the_cluster_as_it_was_and_the_next_one_goes_o
     engine, file = engines[0], tmp_path / "a.nt"
     file.write_text("".join(f"<http://killed/{seed}/{i}> <http://p> <http://o/{i % 9}> .\n" for i in range(2_000)))
     before = counted(engine)
-    for stage in random.Random(seed).sample(["parse", "terms", "edges", "told"], 2):
+    for stage in random.Random(seed).sample(["parse", "terms", "edges", "submitted"], 2):
         with pytest.raises(InterruptedLoadError):
             load(spark, cluster, tmp_path / "shared", file, stop_at=stage)
         assert counted(engine) == before

@@ -1,8 +1,8 @@
-"""Records of the cluster's own topics that cannot be read: the one place where they are decoded, and set aside.
+"""Decoding of records of internal topics, and quarantine of unreadable ones.
 
-A service that meets such a record ends with `UnreadableRecordError`, which names the record and the command that sets
-it aside. `penstock quarantine` puts the record's place into the quarantine topic. A service consults that topic when it
-cannot read a record: one that is listed has no effect, in any service.
+A service that reads an unreadable record fails with `UnreadableRecordError`, which names the record and the command
+that sets it aside. `penstock quarantine` writes the record's position to the quarantine topic. A service checks that
+topic when it cannot read a record: a listed record has no effect in any service.
 """
 
 from penstock.quarantine.place import Place, UnreadableRecordError

@@ -1,4 +1,4 @@
-"""Which records each of the cluster's own topics holds."""
+"""The kinds of records in each internal topic."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEARTBEATS: Final = (wire.Heartbeat,)
 
 
 def kinds_of(names: TopicNames, topic: str) -> Kinds | None:
-    """Return the records that an internal topic holds; None for a topic of users, or of another cluster."""
+    """Return the record kinds of an internal topic; None for topics of users or of another cluster."""
     if topic.startswith(f"{names.prefix}.tuples."):
         return TUPLES
     return {

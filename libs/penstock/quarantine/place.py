@@ -1,4 +1,4 @@
-"""The place of a record, as users write it, and the error that names one."""
+"""The position of a record in text form, and the error that refers to one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Written `TOPIC:PARTITION:OFFSET`."""
+    """The position of a record, written `TOPIC:PARTITION:OFFSET`."""
 
     topic: str
     number: int
@@ -20,16 +20,16 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Self:
-        """Return where a record is."""
+        """Return a message's position."""
         return cls(message.topic, message.partition, message.offset)
 
     @classmethod
     def parsed(cls, text: str) -> Self:
-        """Return the place that a text names; DataError where it names none."""
+        """Parse a position. DataError if it is malformed."""
         topic, _, rest = text.partition(":")
         number, _, offset = rest.partition(":")
         if not (topic and number.isdecimal() and offset.isdecimal() and len(rest) < 40):
-            raise DataError(f"{text!r} is no place of a record: TOPIC:PARTITION:OFFSET")
+            raise DataError(f"{text!r} is not the position of a record (TOPIC:PARTITION:OFFSET)")
         return cls(topic, int(number), int(offset))
 
     @property
@@ -38,12 +38,12 @@ class Place(NamedTuple):
         return Partition(self.topic, self.number)
 
     def __str__(self) -> str:
-        """Return what `parsed` reads."""
+        """Return the text that `parsed` accepts."""
         return f"{self.topic}:{self.number}:{self.offset}"
 
 
 class UnreadableRecordError(StorageError):
-    """A record of an internal topic that cannot be read. The service ends, and starts again once it is set aside."""
+    """A record of an internal topic is unreadable. The service stops; it can restart once the record is set aside."""
 
     def __init__(self, place: Place, why: str) -> None:
         self.place = place

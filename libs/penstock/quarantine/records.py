@@ -1,4 +1,4 @@
-"""Decoding of internal topics, for every service."""
+"""Decoding of internal topics, shared by all services."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from penstock.wire.codec import Wire
 
 _CONSULT_S: Final = 30.0
-_QUIET_S: Final = 10.0  # between two warnings of one reader
+_QUIET_S: Final = 10.0  # minimum interval between warnings of a reader
 _log = logging.getLogger("penstock.quarantine")
 
 
 class InternalRecords:
-    """What the records of a cluster's own topics say. A record that was set aside says nothing.
+    """Decodes the records of a cluster's internal topics. Records that were set aside are skipped.
 
-    Only a record that cannot be read is looked up: one that others have read cannot be taken back. `ignored` counts
-    those that `read_or_ignore` has passed over.
+    The quarantine is only consulted for unreadable records: a record that other services have read cannot be undone.
+    `ignored` counts the records skipped by `read_or_ignore`.
     """
 
     def __init__(self, log: Log, names: TopicNames) -> None:
@@ -38,9 +38,9 @@ class InternalRecords:
         self._warned = -_QUIET_S
 
     def read(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, one of these kinds, or None where it was set aside. UnreadableRecordError.
+        """Return the record, which has one of these kinds, or None if it was set aside. UnreadableRecordError.
 
-        Never a TransientError: the caller's reader has passed the record, and a second call would lose it.
+        Never raises TransientError: the caller's reader has passed the record, so that a retry would lose it.
         """
         try:
             return _decoded(message, kinds)
@@ -48,11 +48,11 @@ class InternalRecords:
             place = Place.of(message)
             if not self._set_aside(place, str(error)):
                 raise UnreadableRecordError(place, str(error)) from error
-            _log.warning("passing over a record in quarantine", extra={"record": str(place), "reason": str(error)})
+            _log.warning("skipping a record in quarantine", extra={"record": str(place), "reason": str(error)})
             return None
 
     def read_or_ignore(self, message: Message, kinds: Kinds) -> Any:
-        """Return the record, or None where it cannot be read: for topics of which nothing depends on one record."""
+        """Return the record, or None if it is unreadable. For topics in which no single record is essential."""
         try:
             return _decoded(message, kinds)
         except WireError as error:
@@ -60,11 +60,11 @@ class InternalRecords:
             if time.monotonic() - self._warned >= _QUIET_S:
                 self._warned = time.monotonic()
                 fields = {"record": str(Place.of(message)), "reason": str(error), "ignored": self.ignored}
-                _log.warning("ignoring a record that cannot be read", extra=fields)
+                _log.warning("ignoring an unreadable record", extra=fields)
             return None
 
     def view(self, partitions: Iterable[Partition], kinds: Kinds) -> CompactedView:
-        """Return a compacted view in which a record that was set aside does not hide the one before of its key."""
+        """Return a compacted view in which a record that was set aside does not replace the previous one of its key."""
         return CompactedView(self._log, partitions, lambda message: self.read(message, kinds) is not None)
 
     def _set_aside(self, place: Place, why: str) -> bool:
@@ -89,7 +89,7 @@ def _decoded(message: Message, kinds: Kinds) -> Wire:
 
 
 def readable(message: Message, kinds: Kinds) -> str | None:
-    """Return why services cannot read a record, None where they can."""
+    """Return why services cannot read a record, or None if they can."""
     try:
         _decoded(message, kinds)
     except WireError as error:

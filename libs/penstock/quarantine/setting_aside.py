@@ -1,4 +1,4 @@
-"""Setting a record aside: what `penstock quarantine` does."""
+"""Sets records aside, for `penstock quarantine`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ_S = 60.0
 
 
 class Quarantined(NamedTuple):
-    """A record that was set aside. `fresh`: now, and not by an earlier call."""
+    """A record that was set aside. `fresh`: by this call, not an earlier one."""
 
     place: str
     reason: str
@@ -31,7 +31,7 @@ class Quarantined(NamedTuple):
 
 
 def listed(log: Log, names: TopicNames) -> list[Quarantined]:
-    """Return the records that were set aside, by place."""
+    """Return the records that were set aside, by position."""
     if names.quarantine not in log.topics():
         return []
     view = CompactedView(log, [Partition(names.quarantine)])
@@ -43,8 +43,9 @@ def listed(log: Log, names: TopicNames) -> list[Quarantined]:
 
 
 def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message, str], Record]) -> Quarantined:
-    """Set a record aside, and write the copy that `copy` makes of it and its reason, in one transaction. A second call
-    changes nothing. DataError where there is no such record, or services can read it.
+    """Set a record aside, and write the copy that `copy` makes of it and the reason, in one transaction.
+
+    Repeating the call has no effect. DataError if the record does not exist or is readable.
     """
     for known in listed(log, names):
         if known.place == str(place):
@@ -52,12 +53,12 @@ def set_aside(log: Log, names: TopicNames, place: Place, copy: Callable[[Message
     kinds = kinds_of(names, place.topic)
     if kinds is None:
         raise DataError(
-            f"{place.topic} is no internal topic of the cluster {names.prefix!r}: its records need no quarantine"
+            f"{place.topic} is not an internal topic of the cluster {names.prefix!r}: its records need no quarantine"
         )
     message = _found(log, place)
     reason = readable(message, kinds)
     if reason is None:
-        raise DataError(f"{place} can be read: services do not pass over it")
+        raise DataError(f"{place} is readable: services do not skip it")
     log.create([Topic(names.quarantine, 1, "compact")])
     size = len(message.value or b"")
     value = json.dumps({"reason": reason, "bytes": size}).encode()
@@ -87,7 +88,7 @@ def _found(log: Log, place: Place) -> Message:
 
 
 def _entry(key: bytes, value: bytes) -> Quarantined:
-    """An entry counts by its key; what its value says is for people."""
+    """Return an entry. Its key identifies the record; its value is informational."""
     try:
         said = json.loads(value)
         reason, size = str(said["reason"]), int(said["bytes"])

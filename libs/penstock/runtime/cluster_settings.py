@@ -1,4 +1,4 @@
-"""Settings that the services of `penstock.cluster` share."""
+"""Settings shared by the cluster's services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MIN_SECRET_BYTES = 16
 
 
 class ClusterSettings(ServiceSettings):
-    """Settings of every service that knows the cluster's topics."""
+    """Settings of every service that uses the cluster's topics."""
 
     buckets: int = Field(
         8,
@@ -35,7 +35,7 @@ class ClusterSettings(ServiceSettings):
 
 
 class GroupSettings(ServiceSettings):
-    """Settings of services that know the adaptors' consumer group."""
+    """Settings of services that use the adaptors' consumer group."""
 
     adaptor_group: str | None = Field(
         None,
@@ -45,12 +45,12 @@ class GroupSettings(ServiceSettings):
 
     @property
     def group(self) -> str:
-        """The consumer group in force."""
+        """The effective consumer group."""
         return self.adaptor_group or TopicNames(self.prefix).adaptor_group
 
 
 class ClientSettings(ClusterSettings):
-    """Settings of services that ask the dictionary."""
+    """Settings of services that use the dictionary."""
 
     dictionaries: str = Field(
         min_length=1, description="addresses of the dictionaries: grpc://host:port, separated by commas"
@@ -58,7 +58,7 @@ class ClientSettings(ClusterSettings):
 
 
 def topics_of(context: Context[S]) -> ClusterTopics:
-    """Return the cluster's topics, made where they are not there yet."""
+    """Return the cluster's topics. Creates those that do not exist."""
     topics = ClusterTopics(context.names, context.settings.shards, context.settings.buckets)
     for attempt in range(_TRIES):
         try:
@@ -73,7 +73,7 @@ def topics_of(context: Context[S]) -> ClusterTopics:
 
 
 def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
-    """SettingsError where a topic has another number of partitions than the settings say: these never change."""
+    """Raise SettingsError if a topic's partition count differs from the settings. It can never change."""
     there = context.log.topics()
     fixed = {topics.names.shards: ("SHARDS", topics.shards), topics.progress: ("BUCKETS", topics.buckets)}
     for name, (setting, count) in fixed.items():
@@ -82,7 +82,7 @@ def _check_shape(context: Context[S], topics: ClusterTopics) -> None:
 
 
 def read_secret(path: Path) -> bytes:
-    """Return what a file holds, without the space around it; SettingsError where that is no secret."""
+    """Return a file's content, stripped. SettingsError if it is not a valid secret."""
     try:
         secret = path.read_bytes().strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Health that is tested: alive = the loop has come round lately; ready = alive, and every check passes when asked."""
+"""Health checks. Live: the service's loop made a recent iteration. Ready: live, and every check passes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STALL_S = 300.0
-"""A loop that makes no progress for so long is not alive; services use their `give_up_s`."""
+"""Seconds without progress after which a loop is not live. Services use their `give_up_s`."""
 
 
 class Health:
-    """`beat` is called by the service's loop, the rest by the web server's thread."""
+    """Health of a service. The service's loop calls `beat`, the web server's thread the other methods."""
 
     def __init__(self, stall_s: float = STALL_S, now: Callable[[], float] = time.monotonic) -> None:
         self._stall_s = stall_s
@@ -23,25 +23,27 @@ class Health:
         self._checks: dict[str, Callable[[], str | None]] = {}
 
     def check(self, name: str, probe: Callable[[], str | None]) -> None:
-        """Add a check: None where all is well, else the reason. It may take a second; an exception is a reason."""
+        """Add a check. It returns None if all is well, else the reason, and may take a second. An exception counts as a
+        reason.
+        """
         self._checks[name] = probe
 
     def beat(self, last_error: str | None = None) -> None:
-        """The loop has come round; `trouble` is what it is trying over."""
+        """Record an iteration of the loop. `last_error`: the transient error that it retries, or None."""
         self._beat = self._now()
         self._last_error = last_error
 
     def progress(self) -> None:
-        """The loop is busy, and makes progress: how much there is to do says nothing about being alive."""
+        """Record progress of a long step, so that it does not count as a stalled loop."""
         self._beat = self._now()
 
     def alive(self) -> str | None:
-        """Return why the process should be killed, or None."""
+        """Return why the process should be restarted, or None."""
         silent = self._now() - self._beat
-        return f"the loop has not come round for {silent:.0f} s" if silent > self._stall_s else None
+        return f"no iteration of the loop for {silent:.0f} s" if silent > self._stall_s else None
 
     def ready(self) -> dict[str, str]:
-        """Return what is wrong, by check; empty where the service does its work."""
+        """Return the failing checks with their reasons; empty if the service is ready."""
         wrong = {}
         if (stalled := self.alive()) is not None:
             wrong["loop"] = stalled

@@ -1,4 +1,4 @@
-"""Structured logs on stderr: JSON lines, or text for people. The libraries' stdlib logging goes the same way."""
+"""Structured logs on stderr: JSON lines, or text for terminals. Logs of libraries use the same format."""
 
 from __future__ import annotations
 

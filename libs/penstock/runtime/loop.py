@@ -1,4 +1,4 @@
-"""The loop around a service's steps: what is transient is tried over with a growing pause, everything else ends it."""
+"""The loop around a service's steps. It retries transient failures with increasing pauses; any other error ends it."""
 
 from __future__ import annotations
 
@@ -21,64 +21,64 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 LEAVE_S = 5.0
-"""How long a service that ends hands over what it serves."""
+"""Seconds that a stopping service may take to hand over its work."""
 
 
 class EngineCore(Protocol):
-    """A service without its process."""
+    """The core of a service, without its process."""
 
     def step(self, timeout_s: float) -> bool:
-        """Do what is due, waiting at most so long for input; return whether there was anything."""
+        """Perform due work, waiting at most `timeout_s` for input. Returns whether there was any."""
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Release all resources."""
         ...
 
 
 @runtime_checkable
 class Leaving(Protocol):
-    """A service that hands over what it serves before it ends."""
+    """A core that hands over its work before it ends."""
 
     @property
     def left(self) -> bool:
-        """Whether nothing is served here any more, or no process takes it over."""
+        """Return whether this instance serves nothing any more, or no other process can take over."""
 
     def leave(self) -> None:
-        """Ask for another process; steps go on meanwhile."""
+        """Request the handover. Steps continue meanwhile."""
 
 
 class Stopping:
-    """Set by SIGTERM or SIGINT: the step that runs is finished, then the service ends in order."""
+    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service shuts down."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def listen(self) -> None:
-        """Take the signals; only in the main thread."""
+        """Install the signal handlers. Main thread only."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if self._event.is_set():
-            signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+            signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
             signal.raise_signal(number)
         self._event.set()
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Request the stop."""
         self._event.set()
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless the end is asked for."""
+        """Sleep until the timeout or a stop request."""
         self._event.wait(seconds)
 
 
 class Loop:
-    """Runs steps until it is asked to stop."""
+    """Runs steps until a stop is requested."""
 
     def __init__(
         self,
@@ -94,7 +94,9 @@ class Loop:
         self._now = now
 
     def run(self, core: EngineCore, timeout_s: float) -> None:
-        """Step until the end is asked for. What is transient too long, and anything else, is raised."""
+        """Run steps until a stop is requested. Raises errors that are not transient, and transient ones after
+        `give_up_s`.
+        """
         failing_since: float | None = None
         pause_s = _FIRST_PAUSE_S
         while not self._stopping:
@@ -106,8 +108,8 @@ class Loop:
                 if self._now() - failing_since > self._give_up_s:
                     raise
                 self._metrics.retries.inc()
-                self._logger.warning("trying again", reason=str(error), pause_s=pause_s)
-                self._health.beat(f"trying again: {error}")
+                self._logger.warning("retrying", reason=str(error), pause_s=pause_s)
+                self._health.beat(f"retrying: {error}")
                 self._stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
                 continue
@@ -119,7 +121,7 @@ class Loop:
             self._leave(core, core.step, timeout_s)
 
     def _leave(self, leaving: Leaving, step: Callable[[float], bool], timeout_s: float) -> None:
-        """Serve on until others do, within `LEAVE_S`."""
+        """Keep serving until other processes have taken over, for at most `LEAVE_S`."""
         until = self._now() + LEAVE_S
         try:
             leaving.leave()

@@ -1,4 +1,4 @@
-"""Every metric of every service, declared here only; the reference page of metrics is generated from this module."""
+"""All metrics of all services. The reference page of metrics is generated from this module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 
 
 
 class Metrics:
-    """The metrics of one process, in a registry of its own."""
+    """The metrics of a process, in a separate registry."""
 
     def __init__(self, service: str) -> None:
         self.registry = CollectorRegistry()
@@ -54,14 +54,14 @@ class Metrics:
 
 
 class Tally:
-    """Brings a counter up to a total that somebody else counts."""
+    """Raises a counter to a total that is counted elsewhere."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
         self._seen = 0
 
     def reach(self, total: int) -> None:
-        """Add what has come since the last call."""
+        """Add the difference to the last total."""
         if total > self._seen:
             self._counter.inc(total - self._seen)
         self._seen = total

@@ -1,4 +1,4 @@
-"""A service's process from start to end."""
+"""The life cycle of a service's process."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ S = TypeVar("S", bound=ServiceSettings)
 
 @dataclass(slots=True)
 class Context(Generic[S]):
-    """What a core is opened with. `observers` bring metrics up to date when they are asked for; `routes` add HTTP;
-    `listening` are told the URL at which others reach that, once it is served.
+    """What a core is opened with. `observers` update metrics on each scrape; `routes` adds HTTP routes.
+
+    `listening` callbacks receive the URL under which others reach the service, once it is served.
     """
 
     settings: S
@@ -48,13 +49,13 @@ class Context(Generic[S]):
     listening: list[Callable[[str], None]] = field(default_factory=list)
 
     def observe(self) -> None:
-        """Bring the metrics up to date."""
+        """Update the metrics."""
         for observer in self.observers:
             observer()
 
 
 def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], EngineCore]) -> int:
-    """Run a service until SIGTERM or SIGINT; return the exit code: 0 fine, 1 the work failed, 2 bad settings."""
+    """Run a service until SIGTERM or SIGINT. Returns the exit code: 0 success, 1 failure, 2 invalid settings."""
     try:
         settings = load(settings_class)
     except SettingsError as error:
@@ -99,7 +100,7 @@ def _serve(
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
     health.check("kafka", log.last_error)
-    log.topics()  # a broker that cannot be reached, or refuses us, is told at once
+    log.topics()  # fail at once if the broker is unreachable or refuses the client
     web: WebServer | None = None
     core: EngineCore | None = None
     try:

@@ -1,7 +1,8 @@
-"""Settings of a service: environment variables `PENSTOCK_*`, or a TOML file that PENSTOCK_CONFIG names; the first wins.
+"""Settings of a service: environment variables `PENSTOCK_*`, or a TOML file named by PENSTOCK_CONFIG. The former take
+precedence.
 
-Properties of librdkafka pass through: `PENSTOCK_KAFKA_SASL_PASSWORD` is `sasl.password` (in the file: a table `kafka`),
-so TLS and SASL need nothing of their own here.
+librdkafka properties pass through: `PENSTOCK_KAFKA_SASL_PASSWORD` is `sasl.password` (in the file: table `kafka`). TLS
+and SASL therefore need no settings of their own.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened 
 
 
 class SettingsError(PenstockError):
-    """Settings that are missing or make no sense; the message names each."""
+    """Settings are missing or invalid. The message names each of them."""
 
 
 class ServiceSettings(BaseSettings):
-    """What every service needs to know."""
+    """Settings of every service."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="ignore", frozen=True)
 
@@ -98,23 +99,23 @@ class ServiceSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments, environment, file, in this order."""
+        """Return the sources by precedence: arguments, environment, file."""
         del dotenv_settings, file_secret_settings
         file = os.environ.get(_FILE)
         toml = (TomlConfigSettingsSource(settings_cls, Path(file)),) if file else ()
         return (init_settings, env_settings, *toml)
 
     def http_url(self, port: int) -> str:
-        """Return where others reach this process's HTTP; by the host's name where it listens on all addresses."""
+        """Return the URL of this process's HTTP for others; with the host's name if it listens on all addresses."""
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def access(self) -> Access:
-        """Return which browsers' requests are answered."""
+        """Return the allowed browser requests."""
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
 
     def web_limits(self) -> WebLimits:
-        """Return what the web server accepts."""
+        """Return the web server's limits."""
         return WebLimits(
             self.http_max_connections,
             self.http_header_s,
@@ -123,7 +124,7 @@ class ServiceSettings(BaseSettings):
         )
 
     def kafka_properties(self) -> dict[str, str]:
-        """Return what passes through to librdkafka: the file's table, then the environment."""
+        """Return the librdkafka properties: the file's table, overridden by the environment."""
         passed = {
             name.removeprefix(_KAFKA).lower().replace("_", "."): value
             for name, value in os.environ.items()
@@ -140,7 +141,7 @@ S = TypeVar("S", bound=ServiceSettings)
 
 
 def load(settings: type[S], **given: str) -> S:
-    """Return the settings; those given win. SettingsError with one line for each that is wrong."""
+    """Load the settings; arguments take precedence. SettingsError with one line per invalid setting."""
     file = os.environ.get(_FILE)
     if file and not Path(file).is_file():
         raise SettingsError(f"{_FILE}: there is no file {file}")

@@ -1,10 +1,10 @@
-"""What runs on Spark: the bulk load and the stream adaptor. Sessions, files of any Hadoop file system, what tasks run.
+"""Spark applications: the bulk load and the stream adaptor, with sessions, Hadoop file access and task functions.
 
 - `bulk_load`: the stages of a load; `sources`, `parsing`, `numbering`, `edges`, `staging`
-- `stream_adaptor`: the driver's part of the adaptor; `stream_task`, what its tasks do
-- `session`, `java`, `hadoop`, `task`, `failures`: for both
+- `stream_adaptor`: the driver of the stream adaptor; `stream_task`: its tasks
+- `session`, `java`, `hadoop`, `task`, `failures`: shared by both
 
-Tasks call the native kernels on whole Arrow columns. The embedded engine needs nothing of this package; pyspark comes
-with the extra `spark`. Elsewhere: `penstock.engine.intake.bulk_intake` stores a prepared load,
-`penstock.ingest.event_adapter` handles events in every adaptor, `penstock.services.adaptor.spark` is the process.
+Tasks call the native kernels on whole Arrow columns. The embedded engine does not need this package; pyspark comes with
+the extra `spark`. `penstock.engine.intake.bulk_intake` stores a prepared load, `penstock.ingest.event_adapter` converts
+events in every adaptor, and `penstock.services.adaptor.spark` is the process.
 """

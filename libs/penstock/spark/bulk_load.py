@@ -1,9 +1,11 @@
-"""The bulk load: files to a folder that an engine takes in at once (`penstock.engine.intake.bulk_intake`).
+"""The bulk load: converts files to a folder of sorted edges that an engine loads at once
+(`penstock.engine.intake.bulk_intake`).
 
-Four stages, each of which leaves a folder and can be resumed after: `parse` (text to statements in local ids), `terms`
-(distinct terms, numbered), `dictionary` (new terms with their ids, by id), `edges` (bins of the shards, sorted). Of a
-load for a cluster the terms are numbered by its dictionary service, and edges stay, for stores and engines to read.
-The sizes of later stages follow from what earlier ones counted, so that a task's memory stays bounded.
+It has four stages, each of which writes a folder and can be resumed after: `parse` (text to statements in local ids),
+`terms` (distinct terms, numbered), `dictionary` (new terms with their ids, in id order) and `edges` (bins of the
+shards, sorted). For a cluster, its dictionary service numbers the terms, and the edge files remain for stores and
+engines to read.
+The counts of earlier stages determine the partition sizes of later ones, so that a task's memory stays bounded.
 """
 
 from __future__ import annotations
@@ -39,18 +41,19 @@ SPLIT_BYTES = 64 << 20
 MAX_SLOT = (1 << 32) - 1
 MAX_NUMBERING_TASKS = 1 << 20
 DICTIONARY_GIVE_UP_S = 300.0
-"""How long a task waits for a cluster's dictionary."""
+"""How long a task waits for a cluster's dictionary, in seconds."""
 _PART_STEP = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """What to load, and into what.
+    """What to load, and the target.
 
-    files: paths, globs, folders. format: of all of them, None = by their names. graph: takes what names none itself.
-    max_bad: bad lines that are passed over; one more fails the load. shards: of the store. split_bytes: of files that
-    are read in parallel. edges_per_bin, terms_per_task: what a task holds in memory.
-    dictionaries: of the cluster that the load is for, which gives the ids; none = an engine's, `KnownTerms` has them.
+    files: paths, globs, folders. format: of all files; None = by file name. graph: for statements without a graph.
+    max_bad: number of bad lines that are skipped; one more fails the load. shards: of the target store. split_bytes:
+    size of splits that are read in parallel. edges_per_bin, terms_per_task: bound a task's memory.
+    dictionaries: addresses of the target cluster's dictionary service, which assigns the ids; none = the target is an
+    engine, whose terms are in `KnownTerms`.
     """
 
     files: tuple[str, ...]
@@ -65,8 +68,9 @@ class LoadSettings:
 
 
 class BulkLoad:
-    """One load. `staging` is a folder of any Hadoop file system; `begun` and `ended` hear of each stage. `kept`: where
-    the edges of loads for a cluster stay.
+    """A bulk load. `staging` is a folder on any Hadoop file system; `begun` and `ended` are called for each stage.
+
+    `retained_folder`: the folder for the edges of loads for a cluster.
     """
 
     def __init__(
@@ -76,18 +80,18 @@ class BulkLoad:
         staging: str,
         ended: Callable[[str, dict[str, Any]], None] | None = None,
         begun: Callable[[str], None] | None = None,
-        kept: str | None = None,
+        retained_folder: str | None = None,
     ) -> None:
         self._spark = spark
         self._settings = settings
         self._files = HadoopFiles(spark)
         self._ended = ended
         self._begun = begun
-        self.staging = Staging(self._files, staging, kept)
+        self.staging = Staging(self._files, staging, retained_folder)
         self._sources: list[SourceFile] = []
 
     def open(self) -> bool:
-        """Look at the files and take up what an earlier run of the same load left. Returns whether there is such."""
+        """List the files and open the remains of an earlier run of the same load. Returns whether there are any."""
         self._sources = list_sources(self._spark, self._settings.files, self._settings.format)
         settings = self._settings
         return self.staging.open(
@@ -104,11 +108,12 @@ class BulkLoad:
         )
 
     def run(self, known: KnownTerms = NO_TERMS) -> None:
-        """Run the stages that are not complete. DataError for files that cannot be loaded, StorageError where a job of
-        Spark's fails: what is complete stays for the next time.
+        """Run the incomplete stages. Completed stages are kept for a retry.
+
+        DataError if the files cannot be loaded, StorageError if a Spark job fails.
         """
         terms = self.staging.found("terms")
-        if terms is not None and terms["known"] != known.digest:  # the engine went on meanwhile
+        if terms is not None and terms["known"] != known.digest:  # the engine's dictionary changed in the meantime
             self.staging.begin("terms")
         self._stage("parse", self._parse)
         self._refuse_bad()
@@ -165,7 +170,7 @@ class BulkLoad:
 
     # ---- bad lines
     def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
-        """Bad lines as (file, line, reason, bytes), in the files' order; line None = the document as a whole."""
+        """Return bad lines as (file, line, reason, bytes), in file order; line None = the whole document."""
         staged = self._read("parse", parsing.STAGED_DDL)
         lines = staged.where("what = 'lines'").select("file", "start", "line").collect()
         before: dict[tuple[int, int], int] = {}
@@ -245,7 +250,7 @@ class BulkLoad:
         new = self._read("terms", numbering.NUMBERED_DDL).where("what = 'new'")
         self._configure(65_536)
         (
-            new.repartitionById(len(first), task)  # a task's numbers are a range: files in order of ids
+            new.repartitionById(len(first), task)  # a task's numbers form a range, so that files are in id order
             .select(tag.bitwiseOR(number).alias("id"), number.alias("slot"), "kind", "lexical", "datatype", "lang")
             .sortWithinPartitions("slot")
             .write.parquet(folder)
@@ -266,7 +271,7 @@ class BulkLoad:
         return {"pieces": pieces, "shards": settings.shards}
 
     def _statements(self) -> DataFrame:
-        """Parts: each one's map first, then its triples."""
+        """Return rows grouped by part: first its map, then its triples."""
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
         triples = self._read("parse", parsing.STAGED_DDL).where("what = 'triples'")
         nothing = [f"cast(null as binary) {name}" for name in "spog"]
@@ -278,15 +283,15 @@ class BulkLoad:
 
     # ---- for a cluster
     def manifest(self) -> Manifest:
-        """Return what the stages left, as the coordinator takes it; from here on the files stay."""
+        """Return the manifest of the stages' results for the coordinator. From here on the files are kept."""
         found = manifest_of(self._files, self.staging.path("edges"), self._found("edges")["pieces"])
-        self.staging.complete("told", {"triples": found.triples})
+        self.staging.complete("submitted", {"triples": found.triples})
         return found
 
     # ---- for the engine
     @contextmanager
     def prepared(self, scratch: Path) -> Iterator[Prepared]:
-        """Give what the stages left; files of foreign file systems come to `scratch` one at a time."""
+        """Yield the stages' results. Files of remote file systems are copied to `scratch` one at a time."""
         edges_found, terms = self._found("edges"), self._found("terms")
         yield Prepared(
             dictionary=(file for _, file in self._local("dictionary", scratch)),
@@ -309,7 +314,7 @@ class BulkLoad:
         return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(wanted)))
 
     def _configure(self, rows_per_batch: int, settings: dict[str, str] | None = None) -> None:
-        """Rows that tasks get at once: few where each is a packed column of thousands."""
+        """Limit the rows per task batch: each may be a packed column of thousands."""
         conf = self._spark.conf
         conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_per_batch))
         conf.set("spark.sql.parquet.columnarReaderBatchSize", str(min(rows_per_batch, 4_096)))

@@ -1,7 +1,8 @@
-"""Stage 3, in Spark's tasks: statements in ids, each edge to the bin of either end, bins sorted.
+"""Stage 3, in Spark tasks: translates statements to ids, assigns each edge to the bins of both ends, and sorts the
+bins.
 
-A bin is a part of a shard (`native.bins`), small enough for one task's memory. Its file holds an edge's end a row, in
-order of (graph, predicate), vertex, value, each once.
+A bin is a part of a shard (`native.bins`), small enough for a task's memory. Its file has one row per edge end, without
+duplicates, sorted by (graph, predicate), vertex and value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DEALT = pa.schema(
 DEALT_DDL = "place int, g binary, p binary, vertex binary, value binary"
 SORTED = pa.schema(
     [
-        ("direction", pa.int32()),  # 0: vertex is the subject, 1: the object
+        ("direction", pa.int32()),  # 0: the vertex is the subject, 1: it is the object
         ("bin", pa.int32()),
         ("graph", pa.int64()),
         ("predicate", pa.int64()),
@@ -43,7 +44,7 @@ _ROWS_PER_BATCH = 65_536
 
 @dataclass(frozen=True, slots=True)
 class DealSettings:
-    """Bins, and where each numbering task's numbers begin."""
+    """The bins, and the first number of each numbering task."""
 
     shards: int
     pieces: int
@@ -52,13 +53,14 @@ class DealSettings:
 
     @property
     def bins(self) -> int:
-        """Of one direction."""
+        """Number of bins per direction."""
         return self.shards * self.pieces
 
 
 def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Translate rows (part, slots, codes) and (part, s, p, o, g) of which a part's first kind comes first; deal the
-    edges out to places (direction times bins plus bin), packed.
+    """Translate rows (part, slots, codes) and (part, s, p, o, g), where a part's rows of the first kind come first.
+
+    Distributes the edges, packed, to places (direction times bins plus bin).
     """
     waiting: list[tuple[Ids, ...]] = []
     part, table = None, _Table()
@@ -82,7 +84,7 @@ def deal(settings: DealSettings, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Table:
-    """A part's local ids and the ids that they stand for."""
+    """A part's local ids and the ids they stand for."""
 
     def __init__(self) -> None:
         self._entries = np.zeros(0, np.uint64)
@@ -94,7 +96,7 @@ class _Table:
         self._blanks = _filled(self._blanks, local[blank] & co.PAYLOAD, ids[blank])
 
     def translate(self, local: Ids) -> Ids:
-        """Ids of local ones; inline ids, and 0, stay as they are."""
+        """Translate local ids. Inline ids and 0 stay unchanged."""
         tag = local >> co.TAG_SHIFT
         ids = local.copy()
         entry = ((tag == co.TAG_IRI) | (tag == co.TAG_LITERAL)) & (local != 0)
@@ -130,7 +132,7 @@ def _dealt(settings: DealSettings, parts: list[tuple[Ids, ...]]) -> Iterator[Any
 
 
 def sort_bins(bins: int, batches: Iterable[Any]) -> Iterator[Any]:
-    """Sort one place's edges; a task has one place, so one file is one bin and direction."""
+    """Sort the edges of one place. A task has one place, so that a file is one bin and direction."""
     cells: list[list[Ids]] = [[], [], [], []]
     place = -1
     for batch in batches:

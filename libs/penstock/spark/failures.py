@@ -1,4 +1,4 @@
-"""What a failed job of Spark says, without the JVM's frames."""
+"""Error messages of failed Spark jobs, without JVM stack frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FRAMES = ("at ", "File ", "==", "JVM", "Driver stacktrace", "Traceback", "...")
 
 @contextmanager
 def job(name: str) -> Iterator[None]:
-    """Turn the failure of a job into StorageError: what it was, and the reason at its root."""
+    """Turn the failure of a job into a StorageError with the operation and the root cause."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -30,7 +30,7 @@ def job(name: str) -> Iterator[None]:
 
 
 def _reason(exception: Any) -> str:
-    """The last two causes: what was being done, and what went wrong with it."""
+    """Return the last two causes: the operation and its failure."""
     causes: list[str] = []
     while exception is not None and len(causes) < _MAX_CAUSES:
         causes.append(without_frames(exception.getMessage() or str(exception)))
@@ -39,6 +39,6 @@ def _reason(exception: Any) -> str:
 
 
 def without_frames(text: str) -> str:
-    """Return what a stack trace says beside its frames, on one line."""
+    """Return a stack trace without its frames, on one line."""
     lines = (line.strip() for line in text.splitlines())
     return " ".join(line for line in lines if line and not line.startswith(_FRAMES))[:_MAX_CHARACTERS]

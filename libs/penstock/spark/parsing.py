@@ -1,10 +1,11 @@
-"""Stage 1, in Spark's tasks: text to statements in *local* ids, and the local ids' terms.
+"""Stage 1, in Spark tasks: parses text into statements in *local* ids, and collects the local ids' terms.
 
-Each task has a dictionary of its own, so nothing is exchanged while text is read. A task's rows of the staging table
-are of four kinds (`what`): `triples`, packed columns of local ids; `terms`, what its local ids mean; `bad`, lines that
-are none; `lines`, how many lines it read of each split, to number bad ones through the file.
+Each task has its own dictionary, so that tasks exchange nothing during parsing. A task's rows of the staging table have
+four kinds (`what`): `triples`, packed columns of local ids; `terms`, the terms of its local ids; `bad`, invalid lines;
+`lines`, the number of lines read of each split, from which line numbers of bad lines are computed.
 
-Blank nodes are terms too, named so that a label in two splits of one file is one node and in two files two.
+Blank nodes are terms too. Their names make a label the same node in all splits of a file and different nodes in
+different files.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 STAGED = pa.schema(
     [
         ("what", pa.string()),
-        ("part", pa.int64()),  # task: local ids are its own
+        ("part", pa.int64()),  # task: its local ids
         ("s", pa.binary()),
         ("p", pa.binary()),
         ("o", pa.binary()),
@@ -43,7 +44,7 @@ STAGED = pa.schema(
         ("lang", pa.string()),
         ("file", pa.int64()),
         ("start", pa.int64()),  # of the split, bytes
-        ("line", pa.int64()),  # within the split; kind `lines`: how many
+        ("line", pa.int64()),  # within the split; for kind `lines`: their number
         ("reason", pa.string()),
         ("text", pa.binary()),
     ]
@@ -53,7 +54,7 @@ STAGED_DDL = (
     "datatype string, lang string, file bigint, start bigint, line bigint, reason string, text binary"
 )
 WHOLE_DOCUMENT = -1
-"""Line number of a fault that makes the whole document unusable."""
+"""Line number of an error that invalidates the whole document."""
 
 _TERMS_PER_BATCH = 65_536
 _BYTES_PER_BATCH = 16 << 20
@@ -61,8 +62,8 @@ _BYTES_PER_BATCH = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class ParseSettings:
-    """What tasks must know: of each file (by its number) the format and base IRI; graph of what names none; the bound
-    of bad lines; the number of the first task (a stage may be several jobs).
+    """Settings of the tasks: format and base IRI of each file (by number), default graph, limit of bad lines, and
+    number of the first task (a stage may have several jobs).
     """
 
     files: Mapping[int, tuple[Format, str]]
@@ -72,7 +73,7 @@ class ParseSettings:
 
 
 def parse_lines(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse rows (file, start, text), each text one line with its end, of N-Triples and N-Quads files."""
+    """Parse rows (file, start, text) of N-Triples and N-Quads files. Each text is one line with its line end."""
     part = _Part(settings)
     for file, start, text in _pieces(batches):
         yield from part.lines(file, start, text)
@@ -80,12 +81,12 @@ def parse_lines(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any
 
 
 def parse_documents(settings: ParseSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Parse rows (file, start, text), a file's rows in order and together, of formats that cannot be split."""
+    """Parse rows (file, start, text) of formats that cannot be split. A file's rows are consecutive and in order."""
     part = _Part(settings)
     for file, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
         texts = (text for _, _, text in pieces)
         yield from part.document(file, texts)
-        for _ in texts:  # after a fault: Spark wants its input taken
+        for _ in texts:  # Spark requires that a task consumes its input, even after an error
             pass
     yield from part.ends()
 
@@ -98,7 +99,7 @@ def _pieces(batches: Iterable[Any]) -> Iterator[tuple[int, int, bytes]]:
 
 
 class _Part:
-    """One task's dictionary and what it has to say."""
+    """A task's dictionary and output."""
 
     def __init__(self, settings: ParseSettings) -> None:
         self._number = settings.first_part + task_number()
@@ -107,7 +108,7 @@ class _Part:
         graph = settings.graph
         self._graph = np.uint64(0 if graph is None else self._dictionary.intern(co.IRI, graph))
         self._scopes: dict[int, native.BlankScope] = {}
-        self._lines: dict[tuple[int, int], int] = {}  # read so far, by split
+        self._lines: dict[tuple[int, int], int] = {}  # lines read so far, by split
         self._bad = 0
 
     def lines(self, file: int, start: int, text: bytes) -> Iterator[Any]:
@@ -148,7 +149,7 @@ class _Part:
         return self._rows("triples", 1, s=s, p=p, o=o, g=g, line=[len(quads)])
 
     def ends(self) -> Iterator[Any]:
-        """The rows that can be told only when all text is read."""
+        """Yield the rows that are complete only after all input."""
         if self._lines:
             files, starts = zip(*self._lines, strict=True)
             yield self._rows("lines", len(files), file=files, start=starts, line=list(self._lines.values()))
@@ -166,7 +167,7 @@ class _Part:
             ids, labels = native.blank_labels(scope)
             labelled[ids & co.PAYLOAD] = True
             yield self._blank_terms(ids, f"{file & (1 << 64) - 1:x}", co.strings(labels))
-        numbers = np.flatnonzero(~labelled).astype(np.uint64)  # a document is one task's: numbers do
+        numbers = np.flatnonzero(~labelled).astype(np.uint64)  # a document belongs to one task, so numbers suffice
         names = pa.array(numbers).cast(pa.string())
         yield self._blank_terms(numbers | (co.TAG_BLANK << co.TAG_SHIFT), f"part{self._number}", names)
 
@@ -187,7 +188,7 @@ class _Part:
         )
 
     def _rows(self, what: str, n: int, **given: Any) -> Any:
-        """A batch of the staging table; columns that are not given are null."""
+        """Return a batch of the staging table. Missing columns are null."""
         given |= {"what": [what] * n, "part": [self._number] * n}
         arrays = [
             pa.nulls(n, field.type) if field.name not in given else pa.array(given[field.name], field.type)
@@ -197,7 +198,7 @@ class _Part:
 
 
 class _Reader(io.RawIOBase):
-    """Pieces of a document as a file."""
+    """A file-like view of a document's pieces."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

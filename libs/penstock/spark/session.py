@@ -1,6 +1,7 @@
-"""Spark sessions: this machine's cores unless `spark-submit` says otherwise.
+"""Spark sessions, by default on all local cores.
 
-Ran together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17, the Kafka connector of jars.lock, broker 4.4.0.
+Tested together: pyspark 4.2.0 and 4.2.1, pandas 2.3, pyarrow 26, Java 17, the Kafka connector of jars.lock, broker
+4.4.0.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1"
 _ALWAYS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Tasks write rows of several kinds, each kind to a file of its own, in the order in which they come: unsorted.
+    # Tasks write rows of several kinds, each kind to its own file, in arrival order: unsorted.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
-    # Partitions are sized by what is known of their content; Spark shall not join them.
+    # Partitions are sized by their known content; Spark must not merge them.
     "spark.sql.adaptive.enabled": "false",
-    # Of what nobody has sized: sums of a few rows a task. (Spark's 200 would be 200 tasks for four rows.)
+    # For shuffles without a known size: sums of a few rows per task. Spark's default would run 200 tasks for four rows.
     "spark.sql.shuffle.partitions": "4",
 }
 
@@ -50,16 +51,16 @@ def open_session(
     kafka: bool = False,
     short: bool = False,
 ) -> SparkSession:
-    """Return a session; the caller stops it.
+    """Return a session, which the caller must stop.
 
-    `master`: Spark's, `local[*]` where it is None. Under `spark-submit` its master and memory hold, and neither
-    argument is looked at. `kafka`: with Spark's Kafka connector. `short`: work of a minute, for which the JVM compiles
-    quickly rather than well (ADR 30). StorageError without pyspark, Java or the connector.
+    `master`: the Spark master; None = `local[*]`. `spark-submit` overrides master and memory. `kafka`: add Spark's
+    Kafka connector. `short`: the work takes about a minute, so the JVM compiles fast instead of optimising (ADR 30).
+    StorageError without pyspark, Java or the connector.
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra; the rest of Penstock needs no Spark
     except ImportError:
-        raise StorageError("Spark is not here: install the extra, `pip install 'penstock[spark]'`") from None
+        raise StorageError("Spark is not installed: install the extra, `pip install 'penstock[spark]'`") from None
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit sets it
         _prepare_environment()
@@ -77,10 +78,11 @@ def open_session(
 
 
 def connector_jars() -> list[Path]:
-    """Return Spark's Kafka connector and what it needs, by the locked list; fetched by Maven where they are not here.
+    """Return Spark's Kafka connector and its dependencies from the locked list. Maven downloads missing ones.
 
-    PENSTOCK_SPARK_KAFKA_JARS names a directory that has them; it is taken as it is. StorageError where they cannot be
-    had. (The token provider is one version older: 4.2.0's is not published, and only delegation tokens use it.)
+    PENSTOCK_SPARK_KAFKA_JARS names an existing directory, which is used unchanged. StorageError if they are
+    unavailable. (The token provider is one version older, because 4.2.0's is not published. Only delegation tokens use
+    it.)
     """
     given = os.environ.get("PENSTOCK_SPARK_KAFKA_JARS")
     if given:

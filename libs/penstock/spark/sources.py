@@ -1,4 +1,4 @@
-"""What a load reads: files, how each is read, and frames of (file, start, text) rows over them."""
+"""The input of a load: its files, how each is read, and frames of (file, start, text) rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from penstock.spark.hadoop import FileStatus
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-"""Endings of what Hadoop's codecs read; its names decide, as they do for Spark."""
+"""File name extensions of Hadoop's codecs. Spark, too, chooses the codec by the extension."""
 WHOLE_BYTES = 8 << 20
-"""A document up to this size on disk is one row; a larger one is read line by line by one task."""
+"""A document up to this size in bytes on disk becomes one row. One task reads a larger one line by line."""
 COMPRESSED_WHOLE_BYTES = 1 << 20
 
 
@@ -35,14 +35,14 @@ class SourceFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is small enough to travel as one row."""
+        """Whether the file fits into one row."""
         compressed = self.status.name.lower().endswith(COMPRESSED)
         return self.status.size <= (COMPRESSED_WHOLE_BYTES if compressed else WHOLE_BYTES)
 
 
 def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | None) -> list[SourceFile]:  # noqa: A002
-    """Return the files of paths, globs and folders, each once; DataError where there is none, or none can say its
-    format.
+    """Return the files of paths, globs and folders without duplicates. DataError if there are none, or a format is
+    unknown.
     """
     files = HadoopFiles(spark)
     found = {status.uri: status for pattern in patterns for status in files.matching(pattern)}
@@ -56,14 +56,15 @@ def list_sources(spark: SparkSession, patterns: Sequence[str], format: str | Non
 
 
 def format_of(name: str) -> Format:
-    """Guess the format from a file's name, endings of compression passed over."""
+    """Return the format for a file's name, ignoring extensions of compression."""
     path = PurePath(name)
     return Format.of_path(path.with_suffix("") if path.suffix.lower() in COMPRESSED else path)
 
 
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
-    """Spark's hash of each address: what a row can tell about its file for eight bytes. Rows write `file:/…`, Hadoop's
-    listings `file:///…`.
+    """Return Spark's hash of each address, which identifies a row's file in eight bytes.
+
+    Rows use `file:/…`, Hadoop's listings `file:///…`.
     """
     from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 
@@ -79,7 +80,7 @@ def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A frame of (file, start, text) rows, and how Spark must cut its files: settings that hold while it is read."""
+    """A frame of (file, start, text) rows, and the split settings that apply while it is read."""
 
     frame: DataFrame
     by_line: bool
@@ -90,8 +91,10 @@ _UNCUT = {"spark.sql.files.maxPartitionBytes": str(1 << 60), "spark.sql.files.mi
 
 
 def readings(spark: SparkSession, files: Sequence[SourceFile], split_bytes: int) -> list[Reading]:
-    """Return how to read the files: those whose lines stand alone in parallel by split; of the others small ones as a
-    row each, a large one line by line in one task.
+    """Return how to read the files.
+
+    Line-based formats are split and read in parallel. Of the others, a small file becomes one row, and one task reads a
+    large one line by line.
     """
     native = [literal(file.status.uri) for file in files if file.format.is_native]
     whole = [literal(file.status.uri) for file in files if not file.format.is_native and file.is_whole]

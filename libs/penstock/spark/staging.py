@@ -1,7 +1,7 @@
-"""The staging folder of a load: what each stage left, and which stages are complete.
+"""The staging folder of a load: the output of each stage, and which stages are complete.
 
-`load.json` says which load this is (files with sizes and times, graph, bound of bad lines, shards) and what its
-complete stages found. A stage's folder without an entry there is a remnant, and goes before the stage runs again.
+`load.json` describes the load (files with sizes and times, graph, limit of bad lines, shards) and the results of
+complete stages. A stage's folder without an entry is a remnant, which is deleted before the stage runs again.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
     from penstock.spark.hadoop import HadoopFiles
 
 VERSION = 1
-STAGES = ("parse", "terms", "dictionary", "edges", "told")
+STAGES = ("parse", "terms", "dictionary", "edges", "submitted")
 
 
 class Staging:
-    """A folder of any Hadoop file system, given to one load at a time.
+    """A folder on any Hadoop file system, used by one load at a time.
 
-    `kept`: a folder in which the edges of each load stay, under the load's name, once somebody was `told` of them.
+    `retained_folder`: receives the edges of each load under its name; they stay once the load is `submitted`.
     """
 
-    def __init__(self, files: HadoopFiles, folder: str, kept: str | None = None) -> None:
+    def __init__(self, files: HadoopFiles, folder: str, retained_folder: str | None = None) -> None:
         self._files = files
         self.folder = folder.rstrip("/")
-        self._kept = None if kept is None else kept.rstrip("/")
+        self._retained_folder = None if retained_folder is None else retained_folder.rstrip("/")
         self._state: dict[str, Any] = {}
 
     def path(self, name: str) -> str:
-        """Address of something in the folder, or of edges that are kept."""
-        if name == "edges" and self._kept is not None:
-            return f"{self._kept}/{self.load_id}"
+        """Return the address of an item in the folder, or of retained edges."""
+        if name == "edges" and self._retained_folder is not None:
+            return f"{self._retained_folder}/{self.load_id}"
         return f"{self.folder}/{name}"
 
     @property
     def load_id(self) -> str:
-        """Name of this load; the same when it is taken up again."""
+        """Name of the load. Resuming a load keeps the name."""
         return str(self._state["id"])
 
     def open(self, description: dict[str, Any]) -> bool:
-        """Take up the load of that description, or begin it. Returns whether something of it was there.
+        """Resume the described load, or start it. Returns whether there was something to resume.
 
-        What an earlier, different load left is removed.
+        Removes the remains of a different load.
         """
         description = json.loads(json.dumps(description))
         if self._files.exists(self.path("load.json")):
@@ -56,12 +56,12 @@ class Staging:
         return False
 
     def found(self, stage: str) -> dict[str, Any] | None:
-        """What a complete stage found; None where it is not complete."""
+        """Return the results of a complete stage, None if it is incomplete."""
         found: dict[str, Any] | None = self._state["stages"].get(stage)
         return found
 
     def begin(self, stage: str) -> str:
-        """Forget this stage and all after it; returns the folder that it may fill."""
+        """Discard this stage and all later ones. Returns the folder for its output."""
         for later in STAGES[STAGES.index(stage) :]:
             self._state["stages"].pop(later, None)
         self._write()
@@ -70,13 +70,13 @@ class Staging:
         return self.path(stage)
 
     def complete(self, stage: str, found: dict[str, Any]) -> None:
-        """Note that the stage's folder is whole."""
+        """Mark a stage as complete."""
         self._state["stages"][stage] = found
         self._write()
 
     def remove(self) -> None:
-        """Leave nothing but edges of which somebody was told."""
-        if self._kept is not None and self._state and "told" not in self._state["stages"]:
+        """Delete everything except the edges of submitted loads."""
+        if self._retained_folder is not None and self._state and "submitted" not in self._state["stages"]:
             self._files.delete(self.path("edges"))
         self._files.delete(self.folder)
 

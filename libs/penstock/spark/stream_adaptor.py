@@ -1,11 +1,11 @@
-"""The stream adaptor on Spark: one streaming query from the topics of events to those of tuples (ADR 32).
+"""The stream adaptor on Spark: one streaming query from the events topics to the tuples topics (ADR 32).
 
-After a batch its offsets become progress of the adaptors' group. There each run of the query begins, so that a plain
-adaptor can go on where Spark has stopped, and the other way round; Spark's own checkpoint is one run's. What a batch
-has written is written again when the batch is repeated, or was not told; within a source partition always in order and
-without gaps, so that the dispatcher can drop what it has seen (ADR 22).
+After a batch, its offsets become the progress of the adaptors' consumer group, where each run of the query starts. A
+plain adaptor can therefore continue where Spark stopped, and vice versa. Spark's own checkpoint belongs to a single
+run. A batch that is repeated, or whose progress was not committed, is written again. Within a source partition, records
+are always in order and without gaps, so that the dispatcher can drop duplicates (ADR 22).
 
-A run cuts by one version of what is wanted (ADR 45). Where there is another, a new run begins behind what was told.
+A run uses one version of the predicate filter (ADR 45). A new version starts a new run after the committed progress.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration, StreamWanted
 
 _NAME = "penstock adaptor"
-_RUN = "run-"  # begins the name of a run's checkpoint
+_RUN = "run-"  # prefix of the name of a run's checkpoint
 _FAILURES = 5
-"""Times that a query may end without having finished a batch in between."""
+"""Maximum number of consecutive query failures without a finished batch."""
 _EVENTS_PER_PARSE = 10_000
 _BYTES_PER_PARSE = 16 << 20
 _WRITING = {
-    # Never give a record up: what follows it in the partition would make the dispatcher take it for seen.
+    # Never drop a record: the dispatcher would treat later records of the partition as evidence that it was processed.
     "delivery.timeout.ms": str((1 << 31) - 1),
     "max.request.size": str(MAX_RECORD_BYTES),
     "buffer.memory": str(2 * MAX_RECORD_BYTES),
@@ -53,13 +53,13 @@ _WRITING = {
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Where and how a stream adaptor works.
+    """Settings of the stream adaptor.
 
-    `checkpoint`: a folder of any Hadoop file system, of this adaptor alone, for its runs' checkpoints. `trigger_ms`:
-    0 = the next micro-batch as soon as there is something. `max_events`: of a micro-batch. `kafka`: properties of
-    Kafka's Java clients.
-    `checkpoint_ms`: 0 = each micro-batch waits until its offsets are in the checkpoint; else they get there
-    at this pace, and more is written twice after a crash.
+    `checkpoint`: a folder on any Hadoop file system for the checkpoints of this adaptor's runs. `trigger_ms`: 0 = start
+    the next micro-batch as soon as there is input. `max_events`: per micro-batch. `kafka`: properties of Kafka's Java
+    clients.
+    `checkpoint_ms`: 0 = each micro-batch waits until its offsets are in the checkpoint; otherwise the interval at which
+    they are written. A crash then repeats more records.
     """
 
     bootstrap_servers: str
@@ -74,14 +74,14 @@ class StreamSettings:
 
 
 class StreamAdaptor:
-    """The driver. `events`, `tuples`, `dead`: what its batches have written, `discarded`: tuples that they have not;
-    repeated ones count again.
+    """The driver. `events`, `tuples` and `dead` count what its batches wrote, `discarded` the tuples that they
+    discarded. Repeated ones count again.
     """
 
     def __init__(self, spark: SparkSession, log: Log, names: TopicNames, settings: StreamSettings) -> None:
         self._spark, self._log, self._names, self._settings = spark, log, names, settings
         self._declared = DeclaredStreams(log, names)
-        self._writer = log.transactional(f"{names.prefix}.spark-adaptor")  # fences a driver that was replaced
+        self._writer = log.transactional(f"{names.prefix}.spark-adaptor")  # fences a replaced driver
         self._query: StreamingQuery | None = None
         self._files = HadoopFiles(spark)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
@@ -97,10 +97,10 @@ class StreamAdaptor:
         self._tidy()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Watch over the query for so long. Returns whether it has finished a batch.
+        """Monitor the query for `timeout_s`. Returns whether it finished a batch.
 
-        TransientError: the query has failed, and begins again with the next call. FencedError: another driver has
-        begun. StorageError: it fails again and again.
+        TransientError: the query failed; the next call restarts it. FencedError: another driver started. StorageError:
+        it failed repeatedly.
         """
         self._declared.refresh()
         by_topic = self._declared.by_topic()
@@ -117,12 +117,12 @@ class StreamAdaptor:
         return self._take_progress(query)
 
     def lag(self) -> dict[str, int]:
-        """Return how many events of each topic are not yet written as tuples: a question to the brokers."""
+        """Return how many events of each topic are not written as tuples yet. Queries the brokers."""
         return records_behind(self._log, dict(self._written))
 
-    # ---- what is wanted
+    # ---- predicate filter
     def _mark(self, sources: list[Partition]) -> None:
-        """Say in each partition what it is cut by from now on. No query runs, so nothing cut by less is on its way."""
+        """Announce the filter version in each partition. No query runs, so no record with an older version follows."""
         cut = dict(zip(sorted(self._by_topic), self._versions, strict=True))
         records = []
         for source in sources:
@@ -134,8 +134,8 @@ class StreamAdaptor:
             self._writer.commit(records)
 
     def _outdated(self) -> bool:
-        """Whether something else is wanted by now than what the query cuts by: then the dispatcher may have passed over
-        what it wrote, and that is no progress.
+        """Return whether the query's filter version is outdated: the dispatcher may have skipped its records, so they
+        are not progress.
         """
         if not any(discards(stream, self._wanted.get(stream.iri)) for stream in self._by_topic.values()):
             return False
@@ -144,7 +144,7 @@ class StreamAdaptor:
 
     # ---- the query
     def _tidy(self) -> None:
-        """Remove the checkpoints of runs that are over."""
+        """Remove the checkpoints of finished runs."""
         for folder in self._files.folders(self._settings.checkpoint):
             if folder.startswith(_RUN):
                 self._files.delete(f"{self._settings.checkpoint}/{folder}")
@@ -168,14 +168,18 @@ class StreamAdaptor:
         return writer.trigger(processingTime=f"{self._settings.trigger_ms} milliseconds").start()
 
     def _make_room(self, counts: Mapping[str, int]) -> None:
-        """Give tuples topics the partitions that their events topics have gained. Those gained later end the run."""
+        """Extend tuples topics to the partition count of their events topics. Partitions that are added later end the
+        run.
+        """
         for topic, stream in self._by_topic.items():
             tuples = self._names.tuples(stream.name)
             if counts.get(tuples, 0) < counts.get(topic, 0):
                 self._log.grow(tuples, counts[topic])
 
     def _records(self, sources: list[Partition]) -> DataFrame:
-        """The plan: one task reads whole partitions and writes theirs, so nothing is shuffled and order stays."""
+        """Return the plan. A task reads and writes whole partitions, so that nothing is shuffled and the order
+        is kept.
+        """
         starting: dict[str, dict[str, int]] = {topic: {} for topic in self._by_topic}
         for source in sources:
             starting[source.topic][str(source.number)] = self._written.get(source, START)
@@ -183,7 +187,7 @@ class StreamAdaptor:
             "subscribe": ",".join(sorted(self._by_topic)),
             "startingOffsets": json.dumps(starting),
             "includeHeaders": "true",
-            "failOnDataLoss": "false",  # what retention has removed is gone; the plain adaptor goes on, too
+            "failOnDataLoss": "false",  # records removed by retention are lost; the plain adaptor continues, too
             "maxOffsetsPerTrigger": str(self._settings.max_events),
             **self._kafka({"isolation.level": "read_committed"}),
         }
@@ -233,7 +237,7 @@ class StreamAdaptor:
 
     # ---- progress
     def _take_progress(self, query: StreamingQuery) -> bool:
-        """Note what batches have finished since the last look: all their records are in the log by now."""
+        """Note the finished batches since the last call: all their records are in the log."""
         fresh = [p for p in query.recentProgress if p["batchId"] > self._batch and p["sources"]]
         for progress in fresh:
             made = progress["observedMetrics"].get(_NAME)
@@ -248,20 +252,20 @@ class StreamAdaptor:
         return bool(fresh)
 
     def _tell(self, offsets: Mapping[Partition, int]) -> None:
-        """Make offsets the group's progress, where it is not there yet: a plain adaptor may have been further."""
+        """Commit offsets as the group's progress, unless it is already further because of a plain adaptor."""
         moved = {name: at for name, at in offsets.items() if at > self._written.get(name, -1)}
         if moved and not self._outdated():
             self._writer.commit([], moved, self._settings.group)
             self._written |= moved
 
     def close(self) -> None:
-        """End the query; the session stays."""
+        """Stop the query. The session stays open."""
         self._stop()
         self._writer.close()
         self._declared.close()
 
 
 def offsets_of(text: str) -> dict[Partition, int]:
-    """Return the offsets that Spark writes as JSON: topic → partition → the next one."""
+    """Parse the offsets that Spark writes as JSON: topic → partition → next offset."""
     found = json.loads(text)
     return {Partition(topic, int(n)): at for topic, own in found.items() for n, at in own.items()}

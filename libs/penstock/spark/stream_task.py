@@ -1,7 +1,7 @@
-"""The stream adaptor in Spark's tasks: Arrow batches of messages to Arrow batches of records.
+"""The stream adaptor in Spark tasks: Arrow batches of messages to Arrow batches of records.
 
-`penstock.ingest.event_adapter` handles the events, as in the plain adaptor; this module holds what is Spark's. A worker
-process outlives its tasks, and so do its dictionary and its connection to the service.
+`penstock.ingest.event_adapter` converts the events, as in the plain adaptor. A worker process outlives its tasks, as do
+its dictionary and its connection to the service.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from penstock.wire import StreamDeclaration, StreamWanted
 
 READ = ("topic", "partition", "offset", "time_ms", "value", "headers")
-"""Columns that a task takes: a message's, `time_ms` the log's own timestamp, `headers` a list of (key, value)."""
+"""Input columns of a task: a message's fields, `time_ms` with the log's own timestamp, `headers` as a list of (key,
+value).
+"""
 RECORDS = pa.schema(
     [
         ("topic", pa.string()),
@@ -36,7 +38,7 @@ RECORDS = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("events", pa.int64()),  # what a batch of records was made of, in its first row
+        ("events", pa.int64()),  # statistics of the batch, in its first row
         ("tuples", pa.int64()),
         ("dead", pa.int64()),
         ("discarded", pa.int64()),
@@ -50,11 +52,10 @@ RECORDS_DDL = (
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """What tasks must know.
+    """Settings of the tasks.
 
-    `declared`: streams by the topic of their events; `wanted`: what to let through of them, by IRI. `written`: per
-    partition, up to where its events are known to be written. `give_up_s`: how long a dictionary that is away is
-    waited for.
+    `declared`: streams by events topic; `wanted`: their predicate filters, by IRI. `written`: per partition, the offset
+    up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary.
     """
 
     names: TopicNames
@@ -66,11 +67,13 @@ class TaskSettings:
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
-"""Of this worker process: one, unless a test runs several clusters in one session."""
+"""The adapters of this worker process: one, unless a test runs several clusters in one session."""
 
 
 def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
-    """Turn rows of READ, each partition's in order, into rows of RECORDS. TransientError without a dictionary."""
+    """Convert rows of READ, in order within each partition, to rows of RECORDS. TransientError if the dictionary is
+    unavailable.
+    """
     key = settings.names, settings.dictionaries
     if key not in _adapting:
         _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries))
@@ -104,7 +107,7 @@ def messages_of(batch: Any) -> list[Message]:
 
 
 def _headers(column: Any) -> list[tuple[tuple[str, bytes], ...]]:
-    """Each row's headers; null = none."""
+    """Return each row's headers; null = none."""
     every = column.flatten()
     pairs = [(key, value or b"") for key, value in zip(*(every.field(i).to_pylist() for i in (0, 1)), strict=True)]
     counts = [count or 0 for count in column.value_lengths().to_pylist()]

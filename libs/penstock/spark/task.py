@@ -1,4 +1,4 @@
-"""What a function may know of the task that runs it, and how it waits for whom it asks."""
+"""The identity of the current Spark task, and retries within a task."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 def task_number() -> int:
-    """Return the partition's number; 0 outside of Spark's workers, where tests call such functions."""
+    """Return the partition's number; 0 outside of Spark workers, as in tests."""
     pyspark = sys.modules.get("pyspark")
     context = None if pyspark is None else pyspark.TaskContext.get()
     return 0 if context is None else int(context.partitionId())
 
 
 def patiently(work: Callable[[], T], give_up_s: float) -> T:
-    """Try over what is transient: for Spark a failed task is a failed batch, where it runs on one machine."""
+    """Retry transient failures. With a local master, Spark fails the batch when a task fails."""
     deadline = time.monotonic() + give_up_s
     pause_s = _FIRST_PAUSE_S
     while True:

@@ -148,9 +148,9 @@ def test_the_command_is_idempotent_and_lists_what_it_has_done():
         ("penstock.shards:1:3", "no record"),  # a transaction's marker
         ("penstock.shards:1:99", "no record"),
         ("penstock.tuples.none:0:0", "no partition 0"),
-        ("penstock.shards:1:0", "can be read"),
-        ("users:0:0", "no internal topic"),
-        ("other.shards:1:1", "no internal topic"),
+        ("penstock.shards:1:0", "is readable"),
+        ("users:0:0", "not an internal topic"),
+        ("other.shards:1:1", "not an internal topic"),
         (None, "name a record"),
     ],
 )
