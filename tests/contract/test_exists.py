@@ -104,5 +104,7 @@ def test_many_variables_that_may_be_unbound_are_refused_by_name(engine: Any) -> 
         return f"{PREFIX}SELECT ?s {{ ?s :q ?o {optionals} FILTER EXISTS {{ {paths} }} }}"
 
     assert len(engine.query(query(3))) == 2
-    with pytest.raises(penstock.LimitError, match=r"the limit is 6 \(MAX_EXISTS_OPTIONALS\)"):
+    with pytest.raises(penstock.QueryLimitError, match=r"the limit is 6 \(MAX_EXISTS_OPTIONALS\)") as caught:
         engine.query(query(7))
+    line = query(7).splitlines()[caught.value.line - 1]
+    assert line[caught.value.column - 1 :].startswith("EXISTS")

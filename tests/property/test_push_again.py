@@ -7,6 +7,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,5 +60,15 @@ def _run(pushed: list[tuple[int, str]], restart_at: int | None) -> dict[int, lis
 @settings(max_examples=120, deadline=None)
 @given(events, st.integers(0, 24))
 def test_a_restart_with_refused_events_changes_no_answer(given_events: list[tuple[int, str]], at: int) -> None:
+    pushed = [_event(number, time, kind) for number, (time, kind) in enumerate(given_events)]
+    assert _run(pushed, at) == _run(pushed, None)
+
+
+@pytest.mark.long
+@settings(max_examples=2000, deadline=None)
+@given(events, st.integers(0, 24))
+def test_a_restart_with_refused_events_changes_no_answer_in_two_thousand_more(
+    given_events: list[tuple[int, str]], at: int
+) -> None:
     pushed = [_event(number, time, kind) for number, (time, kind) in enumerate(given_events)]
     assert _run(pushed, at) == _run(pushed, None)

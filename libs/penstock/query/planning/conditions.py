@@ -20,7 +20,7 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
     """An expression over `rows`, its EXISTS patterns planned as sub-plans."""
 
     def sub_plan(call: Exists) -> Spec:
-        inner, row = plan_exists(context, call.pattern, rows, scope)
+        inner, row = plan_exists(context, call, rows, scope)
         context.subplans.append({"node": inner.node, "row": row})
         return {"exists": len(context.subplans) - 1, "not": call.negated}
 
@@ -43,7 +43,7 @@ def filtered(context: PlanContext, condition: Expr, rows: Relation, scope: Scope
     """The rows for which the condition is true."""
     kept = rows.rows * FILTER_KEEPS
     if isinstance(condition, Exists):
-        inner, row = plan_exists(context, condition.pattern, rows, scope)
+        inner, row = plan_exists(context, condition, rows, scope)
         label = "not exists" if condition.negated else "exists"
         spec = context.node(
             "semijoin", label, kept, **{"in": rows.node}, inner=inner.node, row=row, anti=condition.negated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.query.algebra.graph_use import binds_graph
 from penstock.query.algebra.scope import binding_variables
-from penstock.query.algebra.tree import Call, Node, Variable
+from penstock.query.algebra.tree import Call, Exists, Node, Variable
 from penstock.query.algebra.walk import rename
 from penstock.query.planning.joins import concatenate, graphs, join, tested
 from penstock.query.planning.relations import Relation, Scope
@@ -22,15 +22,18 @@ MAX_EXISTS_OPTIONALS = 6
 """Variables of one EXISTS that may be unbound in its rows and make another plan where they are: 2^6 plans."""
 
 
-def plan_exists(context: PlanContext, pattern: Node, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan `pattern` for each of `rows`; returns what yields the rows' numbers, and the slot of the number."""
-    row = context.fresh("row")
+def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
+    """Plan an EXISTS for each of `rows`; returns what yields the rows' numbers, and the slot of the number.
+
+    Raises QueryLimitError at the EXISTS where too many of its variables need plans of their own.
+    """
+    pattern, row = call.pattern, context.fresh("row")
     unsure = binding_variables(pattern) & rows.maybe
     apart = sorted(name for name in unsure if not joinable(pattern, name))
     if len(apart) > MAX_EXISTS_OPTIONALS:
         names = ", ".join(f"?{name}" for name in apart)
         message = f"an EXISTS has {len(apart)} variables that may be unbound outside of it: {names}"
-        context.budget.exceeded("MAX_EXISTS_OPTIONALS", f"{message}; the limit is {MAX_EXISTS_OPTIONALS}")
+        context.budget.exceeded("MAX_EXISTS_OPTIONALS", f"{message}; the limit is {MAX_EXISTS_OPTIONALS}", call.at)
     if not apart:
         given = Substitution(rows.certain, rows.maybe, row)
         return _one_case(context, pattern, context.outer(rows), unsure, given, scope), row
