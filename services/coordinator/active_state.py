@@ -12,6 +12,7 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.core.arrow import TAG_IRI, TAG_SHIFT
 from penstock.engine.intake.streams import NEVER
+from penstock.engine.limits import MAX_CATCH_UP, MOST_CATCH_UP, Limits
 from penstock.errors import DataError, LimitError, NotYetError
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.quarantine import InternalRecords
@@ -99,13 +100,21 @@ class Active:
     """The active instance's state, and its writer. A verb is one transaction; what raises has changed nothing.
 
     `discard_after_ms`: how long nothing must have been asked for before adaptors may discard more; None = nothing.
+    `max_catch_up`: of registrations that name none.
     """
 
-    def __init__(self, log: Log, topics: ClusterTopics, opening: Opening, discard_after_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        opening: Opening,
+        discard_after_ms: int | None = None,
+        max_catch_up: int = MAX_CATCH_UP,
+    ) -> None:
         self._log = log
         self._topics = topics
         self._writer = opening.writer
-        self.registrar = Registrar()
+        self.registrar = Registrar(Limits(max_catch_up=max_catch_up))
         self.placement = Placement(0, {}, {})
         self._insertions = 0
         self._done: dict[str, InsertionDone] = {}  # by request, the oldest first
@@ -199,18 +208,30 @@ class Active:
         self._command(self.registrar.drop(iri))
 
     def register(
-        self, name: str, text: str, base: str | None, topic: str | None, *, replace: bool = False
+        self,
+        name: str,
+        text: str,
+        base: str | None,
+        topic: str | None,
+        max_catch_up: int | None = None,
+        *,
+        replace: bool = False,
     ) -> QueryRegistration:
-        """Register a query; `replace`: in place of another one of that name. NotYetError: adaptors must learn first."""
+        """Register a query; `replace`: in place of another one of that name. `max_catch_up`: instants that one move of
+        one of its streams may make due; None = the coordinator's. NotYetError: adaptors must learn first.
+        """
+        if max_catch_up is not None and not 1 <= max_catch_up <= MOST_CATCH_UP:
+            raise DataError(f"max_catch_up lies between 1 and {MOST_CATCH_UP}, not {max_catch_up}")
         _check_size("a query's name", name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
         _check_size("a query's base", base or "", MAX_NAME_BYTES, "MAX_NAME_BYTES")
         _check_size("a query's text", text, MAX_REQUEST_BYTES, "MAX_REQUEST_BYTES")
-        if topic is not None and not self.registrar.stands(name, text, base, topic):
+        stands = self.registrar.stands(name, text, base, topic, max_catch_up)
+        if topic is not None and not stands:
             self._topics.check_results(topic)
-        parsed = None if self.registrar.stands(name, text, base, topic) else self.registrar.parse(text, base)
+        parsed = None if stands else self.registrar.parse(text, base)
         not_before_ms = None if parsed is None else self._await_adaptors(parsed.statement)
         verb = self.registrar.replace if replace else self.registrar.register
-        change = verb(name, text, base, topic, not_before_ms, parsed=parsed)
+        change = verb(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
         if topic is not None:
             self._create([Topic(topic)])
         self._command(change)

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.engine.intake.graph_loading import LoadReport
+from penstock.engine.limits import MAX_CATCH_UP
 from penstock.errors import NotActiveError, NotYetError
 from penstock.log import FencedError, TransientError
 from penstock.replication.election import Election
@@ -41,6 +42,7 @@ class Coordinator:
     """One instance. Verbs raise NotActiveError while it is on standby; TransientError: nothing happened, try again.
 
     `discard_after_ms`: adaptors may discard what no query has looked at for so long; None = they keep everything.
+    `max_catch_up`: of registrations that name none.
     """
 
     def __init__(
@@ -51,9 +53,10 @@ class Coordinator:
         terms: TermService,
         clock: Clock,
         discard_after_ms: int | None = None,
+        max_catch_up: int = MAX_CATCH_UP,
     ) -> None:
         self.topics = topics
-        self._clock, self._discard_after_ms = clock, discard_after_ms
+        self._clock, self._discard_after_ms, self._max_catch_up = clock, discard_after_ms, max_catch_up
         self._log = log
         self.terms = terms
         self._election = Election(log, topics, "coordinator")
@@ -89,7 +92,7 @@ class Coordinator:
                 if not self._opening.read():
                     return False
                 self._active, self._opening = (
-                    Active(self._log, self.topics, self._opening, self._discard_after_ms),
+                    Active(self._log, self.topics, self._opening, self._discard_after_ms, self._max_catch_up),
                     None,
                 )
                 self._status.check_all()
@@ -148,11 +151,21 @@ class Coordinator:
         """Drop a stream that no query reads."""
         self._do(lambda active: active.drop(iri))
 
-    def register(self, name: str, text: str, base: str | None = None, topic: str | None = None) -> QueryRegistration:
+    def register(
+        self,
+        name: str,
+        text: str,
+        base: str | None = None,
+        topic: str | None = None,
+        max_catch_up: int | None = None,
+    ) -> QueryRegistration:
         """Register a standing query; the same again changes nothing. QueryError with line and column. NotYetError:
         adaptors discard something that it looks at, and have been told to stop that; ask again.
+
+        `max_catch_up`: instants that one move of one of its streams may make due; where there are more, the query jumps
+        over them. None = the coordinator's setting.
         """
-        return self._do(lambda active: active.register(name, text, base, topic))
+        return self._do(lambda active: active.register(name, text, base, topic, max_catch_up))
 
     def stop(self, name: str) -> bool:
         """Stop a query; False where there is none of that name."""

@@ -1,7 +1,8 @@
 """The coordinator's verbs over HTTP; a standby answers 503.
 
 PUT, GET, DELETE /streams/NAME (JSON: iri and settings) · POST /streams (many: JSON, by name) ·
-PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=; ?wait= seconds for its registration point) ·
+PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= seconds for its registration
+point) ·
 GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
 POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=). Both may be asked for again with
 the same `idempotency-key` header: they are stored once ·
@@ -25,7 +26,7 @@ from penstock.http.errors import body_of, errors_as_json
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
-from penstock.services.coordinator.topic_requests import declaration_of_json, declarations_of_json
+from penstock.services.coordinator.topic_requests import catch_up_of, declaration_of_json, declarations_of_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,8 +118,10 @@ class _Handler:
         name, asked = request.path_params["name"], request.query_params
         if request.method == "PUT":
             text, wait_s = (await body_of(request)).decode(), _seconds(asked.get("wait"))
-            base, topic = asked.get("base"), asked.get("topic")
-            record = await self._registered(lambda c: c.register(name, text, base, topic), max(wait_s, ADAPTORS_WAIT_S))
+            base, topic, most = asked.get("base"), asked.get("topic"), catch_up_of(asked.get("max_catch_up"))
+            record = await self._registered(
+                lambda c: c.register(name, text, base, topic, most), max(wait_s, ADAPTORS_WAIT_S)
+            )
             return JSONResponse(_told(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))

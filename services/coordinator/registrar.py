@@ -83,10 +83,15 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 
 class Registrar:
-    """The declarations and queries in force. Every verb takes its change in and returns it, or raises."""
+    """The declarations and queries in force. Every verb takes its change in and returns it, or raises.
+
+    `limits.max_catch_up` is that of queries whose registration names none.
+    """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        self._runtime = empty_runtime(limits or Limits(), lambda: 0, random.Random(0))  # noqa: S311
+        limits = limits or Limits()
+        self._max_catch_up = limits.max_catch_up
+        self._runtime = empty_runtime(limits, lambda: 0, random.Random(0))  # noqa: S311
         self._groups: dict[Group, int] = {}
         self.commands = 0
         self.streams: dict[str, StreamDeclaration] = {}
@@ -155,20 +160,27 @@ class Registrar:
         base: str | None = None,
         topic: str | None = None,
         not_before_ms: int | None = None,
+        max_catch_up: int | None = None,
         *,
         parsed: Parsed | None = None,
     ) -> Change:
         """Register a query; nothing where it stands so already. QueryError where it cannot be one. `parsed`: the text,
         where `parse` has parsed it.
         """
-        if self.stands(name, text, base, topic):
+        if self.stands(name, text, base, topic, max_catch_up):
             return Change()
         parsed = parsed or self.parse(text, base)
         with planning(self._runtime.core.limits, text, budget=parsed.budget):
-            return self._register(name, parsed.statement, base, topic, not_before_ms)
+            return self._register(name, parsed.statement, base, topic, not_before_ms, max_catch_up)
 
     def _register(
-        self, name: str, statement: Statement, base: str | None, topic: str | None, not_before_ms: int | None
+        self,
+        name: str,
+        statement: Statement,
+        base: str | None,
+        topic: str | None,
+        not_before_ms: int | None,
+        max_catch_up: int | None,
     ) -> Change:
         self._check_derived(statement)
         member = self._runtime.registry.register(statement, name, base)
@@ -190,6 +202,7 @@ class Registrar:
             not_before_ms,
             steps=() if grid is None else grid.steps,
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
+            max_catch_up=self._max_catch_up if max_catch_up is None else max_catch_up,
         )
         self.queries[name], self.needs[name] = record, needs_of(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -220,19 +233,20 @@ class Registrar:
         base: str | None = None,
         topic: str | None = None,
         not_before_ms: int | None = None,
+        max_catch_up: int | None = None,
         *,
         parsed: Parsed | None = None,
     ) -> Change:
         """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
         known, before = self.queries.get(name), self.commands
-        if known is None or self.stands(name, text, base, topic):
-            return self.register(name, text, base, topic, not_before_ms, parsed=parsed)
+        if known is None or self.stands(name, text, base, topic, max_catch_up):
+            return self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
         if known.publishes is not None:
             message = f"query {name} publishes a stream: stop it before another takes its name"
             raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:
-            change.add(self.register(name, text, base, topic, not_before_ms, parsed=parsed))
+            change.add(self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed))
         except PenstockError:
             self.commands = before
             self.restore(known)
@@ -256,10 +270,14 @@ class Registrar:
         kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
         return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept}, [stopped])
 
-    def stands(self, name: str, text: str, base: str | None, topic: str | None) -> bool:
-        """Whether a query stands just so."""
+    def stands(
+        self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
+    ) -> bool:
+        """Whether a query stands just so. `max_catch_up`: None where the asker leaves it open."""
         known = self.queries.get(name)
-        return known is not None and (known.text, known.base, known.topic) == (text, base, topic)
+        if known is None or (known.text, known.base, known.topic) != (text, base, topic):
+            return False
+        return max_catch_up in (None, known.max_catch_up)
 
     def _number(self) -> int:
         self.commands += 1

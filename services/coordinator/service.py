@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from penstock.engine.limits import MAX_CATCH_UP, MOST_CATCH_UP
 from penstock.errors import NotActiveError
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, topics_of
@@ -27,6 +28,12 @@ class CoordinatorSettings(ClientSettings):
         60.0,
         ge=0,
         description="adaptors drop timing predicates that no query has read for this long (ADR 45); 0 = drop nothing",
+    )
+    max_catch_up: int = Field(
+        MAX_CATCH_UP,
+        ge=1,
+        le=MOST_CATCH_UP,
+        description="instants that one move of a stream may make due of a query, where its registration does not say",
     )
 
 
@@ -53,7 +60,13 @@ def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator
     dictionaries = settings.dictionaries.split(",")
     terms = FlightTerms(dictionaries)
     coordinator = Coordinator(
-        context.log, topics_of(context), settings.instance, terms, context.clock, _discard_after_ms(settings)
+        context.log,
+        topics_of(context),
+        settings.instance,
+        terms,
+        context.clock,
+        _discard_after_ms(settings),
+        settings.max_catch_up,
     )
     context.routes.extend(routes(coordinator, lock, dictionaries))
     ignored = Tally(context.metrics.ignored)

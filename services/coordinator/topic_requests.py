@@ -3,7 +3,7 @@
 | topic | key | value | headers |
 | --- | --- | --- | --- |
 | streams | the stream's name | JSON: `iri` and settings; none: drop it | |
-| queries | the query's name | its text; none: stop it | `base`, `topic` |
+| queries | the query's name | its text; none: stop it | `base`, `topic`, `max_catch_up` |
 
 A record of a query that stands with another text takes its place: compaction may have removed what was in between.
 Each record is processed once: the coordinator's state in the control topic has the positions, written in the
@@ -174,7 +174,18 @@ def _register(active: Active, name: str, message: Message) -> None:
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
-    active.register(name, text, headers.get("base"), headers.get("topic"), replace=True)
+    most = catch_up_of(headers.get("max_catch_up"))
+    active.register(name, text, headers.get("base"), headers.get("topic"), most, replace=True)
+
+
+def catch_up_of(text: str | None) -> int | None:
+    """Return the `max_catch_up` of a registration; None where it names none. DataError where it is no number."""
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise DataError(f"max_catch_up is no whole number: {text[:40]!r}") from error
 
 
 def _text(what: str, value: bytes) -> str:

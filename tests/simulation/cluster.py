@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.checkpoint.data_directory import DataDirectory
-from penstock.engine.limits import Limits
+from penstock.engine.limits import MAX_CATCH_UP, Limits
 from penstock.errors import StorageError
 from penstock.log import FencedError, Partition, TransientError
 from penstock.log.clock import VirtualClock
@@ -100,7 +100,8 @@ class Cluster:
         dispatcher: type = Dispatcher,
     ) -> None:
         self.rng = rng = random.Random(seed)
-        self.limits = Limits() if max_catch_up is None else Limits(max_catch_up=max_catch_up)
+        self.limits = Limits()
+        self.max_catch_up = MAX_CATCH_UP if max_catch_up is None else max_catch_up
         self.discard_after_ms = random.Random(~seed).choice([0, 0, 300]) if discards else None
         self.clock = VirtualClock(1_700_000_000_000)
         self.faults = SeededFaults(rng, rng.choice(RATES))
@@ -136,7 +137,9 @@ class Cluster:
         return self._dispatcher(self.log, names, shards, self.clock, self.topics.names.adaptor_group, opening_s=0.0)
 
     def _coordinator_starter(self, i: int) -> Callable[[], Coordinator]:
-        return lambda: Coordinator(self.log, self.topics, f"c{i}", self.terms, self.clock, self.discard_after_ms)
+        return lambda: Coordinator(
+            self.log, self.topics, f"c{i}", self.terms, self.clock, self.discard_after_ms, self.max_catch_up
+        )
 
     def _engine_starter(self, i: int) -> Callable[[], QueryEngine]:
         keeps = self.rng.random() < 0.7

@@ -193,7 +193,7 @@ class Driver:
     def outcome(self) -> Outcome:
         cluster, topics, names = self.cluster, self.cluster.topics, self.cluster.topics.names
         late = [record for _, record in self.refused(names.late) if isinstance(record, LateEvent)]
-        gaps = None if self.clocks is None else Gaps(cluster.limits.max_catch_up)
+        gaps = None if self.clocks is None else Gaps(cluster.max_catch_up)
         reference = Reference(self.producers, late, cluster.clock.now_ms(), self.tuples(), gaps)
         try:
             reference.play(cluster.log.tape, names.shards)

@@ -106,15 +106,22 @@ class Client:
 
     # ---- standing queries
     def register(
-        self, text: str, name: str | None = None, base: str | None = None, topic: str | None = None
+        self,
+        text: str,
+        name: str | None = None,
+        base: str | None = None,
+        topic: str | None = None,
+        max_catch_up: int | None = None,
     ) -> ClusterQuery:
         """Register a standing query. Repeating the call has no effect. QueryError with line and column if it is
         invalid.
 
-        `name` overrides the name in the text. `topic`: a separate results topic.
+        `name` overrides the name in the text. `topic`: a separate results topic. `max_catch_up`: how many instants one
+        step of a stream's event time may make due; if more are due, the query skips them and `gaps` records that
+        (None = the setting of the coordinator).
         """
         query_name = name or _name_of(text, base)
-        path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic)
+        path = with_query(f"/queries/{quote(query_name, safe='')}", base=base, topic=topic, max_catch_up=max_catch_up)
         self._results.follow(topic or self._topics.results, query_name)
         try:
             reply = json.loads(self._coordinator("PUT", path, text.encode()))

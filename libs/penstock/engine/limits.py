@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 from penstock.query.budget import PlanningLimits
 
+MAX_CATCH_UP = 1_000_000
+MOST_CATCH_UP = 1_000_000_000
+"""Default and bound of `max_catch_up`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits(PlanningLimits):
     """What one engine may hold and do. Bounds on texts and plans: `PlanningLimits`.
 
-    max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2).
+    max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2). In a cluster, the
+    registration of each query has it (ADR 57).
     max_unpolled: evaluations that a query may hold for `poll()`; a push or advance that would exceed it is refused.
     unpolled_mb: bytes of all answers that wait for `poll()`, in the same way (0 = no limit). Subscribers hold none.
     max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
@@ -27,7 +32,7 @@ class Limits(PlanningLimits):
     cached_terms_mb: terms that an engine of a cluster keeps when nothing there looks at them any more (ADR 37).
     """
 
-    max_catch_up: int = 1_000_000
+    max_catch_up: int = MAX_CATCH_UP
     max_unpolled: int = 100_000
     unpolled_mb: int = 2_048
     max_refused: int = 100_000

@@ -1,9 +1,9 @@
 """Leaps of event time in the log: which instants of a query no engine evaluates (docs/semantics.md §2, ADR 57).
 
-A leap is one move of one stream that makes more than `max_catch_up` instants of a query due at once. What is due
-depends on the log alone (the query's grid and registration point, and where its streams stand at that step), so every
-engine finds the same gap, whenever it evaluates. An engine that is behind the log finds many steps, each of them small,
-and evaluates all of their instants.
+A leap is one move of one stream that makes more instants of a query due at once than its registration's `max_catch_up`.
+That depends on the log alone (the query's record and registration point, and where its streams stand at that step), so
+every engine finds the same gap, whenever it evaluates. An engine that is behind the log finds many steps, each of them
+small, and evaluates all of their instants.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
     return min(found) if len(found) == len(live) else None
 
 
-def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None, most: int) -> Gap | None:
-    """Return the gap of a query whose streams were stable at `before` and are at `now`; None where at most `most` of
-    its instants became due. `point`: its registration point.
+def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None) -> Gap | None:
+    """Return the gap of a query whose streams were stable at `before` and are at `now`; None where at most
+    `max_catch_up` of its instants became due. `point`: its registration point.
     """
     grid = grid_of(record)
     if grid is None or point is None or now is None:
         return None
     after = point if before is None else max(point, before)
     count = grid.count(after, now)
-    return Gap(after, now, count) if count > most else None
+    return Gap(after, now, count) if count > record.max_catch_up else None

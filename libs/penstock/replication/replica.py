@@ -72,7 +72,8 @@ class Replica(Generic[W]):
         self.history = History()
         self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
         self.omit: Callable[[Registration, Gap], None] = lambda _, __: None  # called for each new gap
-        self.max_catch_up: int | None = None  # instants of a query that one step may make due; None: no bound
+        self.finds_gaps = False  # whether leaps of event time are looked for
+        self.least_catch_up = FOR_EVER  # no query has a smaller `max_catch_up`: what moves by less is no leap
         self.commands = 0
         self.insertions = 0
         self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
@@ -148,7 +149,7 @@ class Replica(Generic[W]):
                 point = self._point(first)
                 pointed = None if point is None else self.history.step
                 made = Registration(first, point, self.history.step, pointed=pointed)
-                self.registrations[first.number] = made
+                self.note(made)
                 self.news.append(made)
                 self.hold()
             case QueryStop():
@@ -212,6 +213,12 @@ class Replica(Generic[W]):
             and batch.declared in (0, self.declared[batch.stream])
         )
 
+    def note(self, registration: Registration) -> None:
+        """Add a query to those that are known."""
+        record = registration.record
+        self.registrations[record.number] = registration
+        self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
+
     def standing(self, name: str) -> Registration | None:
         """Return the query that has a name now."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
@@ -250,11 +257,11 @@ class Replica(Generic[W]):
         yield None
 
     def _leap(self, iri: str, before: int | None, after: int | None) -> None:
-        """Record a gap for each query that a move of a stream gives more than `max_catch_up` instants. None: the stream
-        has not begun (`before`), or has ended (`after`).
+        """Record a gap for each query that a move of a stream gives more instants than its `max_catch_up`. None: the
+        stream has not begun (`before`), or has ended (`after`).
         """
-        most = self.max_catch_up
-        if most is None or (before is not None and after is not None and after - before <= most):
+        small = before is not None and after is not None and after - before <= self.least_catch_up
+        if small or not self.finds_gaps:
             return  # two instants are at least 1 ms apart
         closed = {name: self.runtime.streams.get(name).closed_ms for name in self.declared} | {iri: before}
         moved, ended = closed | {iri: after}, self.ended if after is not None else self.ended | {iri: before}
@@ -263,7 +270,7 @@ class Replica(Generic[W]):
             if registration.stopped is not None or iri not in record.streams:
                 continue
             then = stable(record.streams, closed, self.ended)
-            gap = gap_of(record, registration.point, then, stable(record.streams, moved, ended), most)
+            gap = gap_of(record, registration.point, then, stable(record.streams, moved, ended))
             if gap is not None:
                 registration.gaps = (*registration.gaps, gap)[-MAX_GAPS:]
                 registration.leapt = self.history.step
@@ -314,7 +321,7 @@ class EngineReplica(Replica[Runtime]):
     def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
         super().__init__(runtime, partitions)
         runtime.streams.releases = False
-        self.max_catch_up = runtime.core.limits.max_catch_up
+        self.finds_gaps = True
         self.terms = terms
         self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
 

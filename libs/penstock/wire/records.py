@@ -191,6 +191,7 @@ class QueryRegistration:
     not_before_ms: int | None = None
     steps: tuple[int, ...] = ()
     starting_at_ms: int | None = None
+    max_catch_up: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,11 @@ def test_declarations_and_queries_come_and_go(cluster):
     first = http.put("/queries/q?wait=0", content=QUERY).json()
     assert http.put("/queries/q?wait=0", content=QUERY).json() == first
     assert first["streams"] == ["http://x/s"]
+    assert (
+        http.put("/queries/r?wait=0&max_catch_up=9", content=QUERY.replace("q AS", "r AS")).json()["max_catch_up"] == 9
+    )
+    assert http.put("/queries/p?max_catch_up=x", content=QUERY.replace("q AS", "p AS")).status_code == 400
+    assert http.delete("/queries/r").status_code == 204
     assert (first["taken_in"], first["point"]) == (False, None)
     cluster.run()
     assert http.get("/queries/q").json()["taken_in"] is True

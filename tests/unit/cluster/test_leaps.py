@@ -127,9 +127,8 @@ def test_a_bucket_that_moves_behind_a_leap_keeps_the_gap(cluster):
 
 def test_many_small_steps_are_no_leap(cluster):
     """An engine that was away evaluates every instant, however many there are."""
-    register(cluster, "q")
-    for stream in cluster.engines.values():
-        stream.replica.max_catch_up = 3
+    cluster.coordinator.register("q", READ.format("q", N), max_catch_up=3)
+    cluster.run(4)
     cluster.paused += [*cluster.engines.values()]
     for i in range(40):
         cluster.push("n", 1_000 + 500 * i, event(i))
@@ -275,7 +274,7 @@ def test_whoever_takes_a_query_over_that_is_catching_up_goes_on_behind_what_is_c
 
 # ---- the arithmetic
 def query(*streams: str, steps: tuple[int, ...] = (10,), start: int | None = None) -> QueryRegistration:
-    return QueryRegistration(1, "q", "", 1, streams, steps=steps, starting_at_ms=start)
+    return QueryRegistration(1, "q", "", 1, streams, steps=steps, starting_at_ms=start, max_catch_up=10)
 
 
 def test_streams_are_stable_where_the_last_of_them_is():
@@ -287,10 +286,10 @@ def test_streams_are_stable_where_the_last_of_them_is():
 
 
 def test_a_gap_has_more_instants_than_may_become_due_at_once():
-    assert gap_of(query("a"), 0, 0, 100, 10) is None
-    assert gap_of(query("a"), 0, 0, 110, 10) == Gap(0, 110, 11)
-    assert gap_of(query("a"), 55, 0, 110, 10) is None  # those before P are not its own
-    assert gap_of(query("a"), None, 0, 110, 10) is None
-    assert gap_of(query("a"), 0, None, 110, 10) == Gap(0, 110, 11)
-    assert gap_of(query("a", start=100), 0, 0, 110, 10) is None
-    assert gap_of(query("a", steps=()), 0, 0, 10_000, 10) is None
+    assert gap_of(query("a"), 0, 0, 100) is None
+    assert gap_of(query("a"), 0, 0, 110) == Gap(0, 110, 11)
+    assert gap_of(query("a"), 55, 0, 110) is None  # those before P are not its own
+    assert gap_of(query("a"), None, 0, 110) is None
+    assert gap_of(query("a"), 0, None, 110) == Gap(0, 110, 11)
+    assert gap_of(query("a", start=100), 0, 0, 110) is None
+    assert gap_of(query("a", steps=()), 0, 0, 10_000) is None

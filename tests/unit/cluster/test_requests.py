@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from penstock.engine.limits import MAX_CATCH_UP
 from penstock.errors import DataError, LimitError
 from penstock.log import FencedError, LogError
 from penstock.replication import status_topic as status
@@ -51,6 +52,33 @@ def test_records_declare_and_register(cluster):
     assert [line["time"] for line in cluster.results()] == [101_000]
     assert statuses(cluster)["query q 2"]["point"] == 100_000
     assert cluster.coordinator.standing("q").point_ms == 100_000
+
+
+def test_a_registration_names_its_max_catch_up_or_gets_the_coordinators(cluster):
+    cluster.send(cluster.topics.names.streams, "s", json.dumps({"iri": IRI}))
+    cluster.send(cluster.topics.names.queries, "own", COUNT.replace("q AS", "own AS"), max_catch_up="25")
+    cluster.send(cluster.topics.names.queries, "other", COUNT.replace("q AS", "other AS"))
+    cluster.send(cluster.topics.names.queries, "bad", COUNT.replace("q AS", "bad AS"), max_catch_up="many")
+    cluster.send(cluster.topics.names.queries, "none", COUNT.replace("q AS", "none AS"), max_catch_up="0")
+    cluster.run()
+    assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {
+        "own": 25,
+        "other": MAX_CATCH_UP,
+    }
+    assert "no whole number: 'many'" in statuses(cluster)["refused query bad"]["message"]
+    assert "between 1 and" in statuses(cluster)["refused query none"]["message"]
+    replicas = [engine.replica for engine in cluster.engines.values()]
+    assert [replica.least_catch_up for replica in replicas] == [25] * len(replicas)
+
+
+def test_another_setting_of_the_coordinator_leaves_standing_queries_as_they_are(cluster):
+    declared(cluster)
+    cluster.coordinator.close()
+    cluster.coordinator = Coordinator(cluster.log, cluster.topics, "c2", cluster.terms, cluster.clock, max_catch_up=7)
+    cluster.run(20)
+    cluster.coordinator.register("q", COUNT)
+    cluster.coordinator.register("r", COUNT.replace("q AS", "r AS"))
+    assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {"q": MAX_CATCH_UP, "r": 7}
 
 
 def test_many_declarations_are_taken_together_and_a_bad_one_is_told_apart(cluster):
