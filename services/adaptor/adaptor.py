@@ -18,7 +18,7 @@ from penstock.ingest.event_adapter import EventAdapter
 from penstock.ingest.predicate_filter import discards, marker, versions
 from penstock.log import Partition, RebalancedError, Record
 from penstock.log.view import records_behind
-from penstock.rdf.limits import PARSE_LIMITS
+from penstock.rdf.parse_limits import PARSE_LIMITS
 from penstock.wire import encode
 
 if TYPE_CHECKING:

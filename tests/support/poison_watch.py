@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from penstock.rdf.limits import PARSE_LIMITS
+from penstock.rdf.parse_limits import PARSE_LIMITS
 from penstock.rdf.parser_process import PARSERS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from penstock.engine.intake.events import checked_time, original_bytes
 from penstock.errors import DataError
 from penstock.log import Record
+from penstock.rdf.bulk_files import Source
 from penstock.rdf.formats import Format
-from penstock.rdf.loading import Source
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -12,7 +12,7 @@ from penstock.errors import DataError
 from penstock.rdf.formats import Format
 
 if TYPE_CHECKING:
-    from penstock.rdf.limits import ParseLimits
+    from penstock.rdf.parse_limits import ParseLimits
 
 _DECLARATION = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _OVERLAP = len(b"<!DOCTYPE") - 1

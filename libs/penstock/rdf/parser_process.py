@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.rdf.formats import Format
-    from penstock.rdf.limits import ParseLimits
+    from penstock.rdf.parse_limits import ParseLimits
 
 PARSERS = 2
 """Maximum number of idle parser processes, and of documents parsed in such processes concurrently."""

@@ -22,7 +22,7 @@ from penstock.core._native import BlankScope, parse_nquads
 from penstock.errors import DataError
 from penstock.rdf.checks import DocumentCheck, has_declarations
 from penstock.rdf.formats import Format
-from penstock.rdf.limits import PARSE_LIMITS, ParseLimits
+from penstock.rdf.parse_limits import PARSE_LIMITS, ParseLimits
 from penstock.rdf.parser_process import POOL, KilledError, memory_message, syntax_error
 
 if TYPE_CHECKING:

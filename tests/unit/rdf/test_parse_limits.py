@@ -17,9 +17,9 @@ import pytest
 from penstock.core._native import Dictionary
 from penstock.errors import DataError
 from penstock.rdf import parser_process, parsing
+from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.checks import JsonDepth
-from penstock.rdf.limits import PARSE_LIMITS
-from penstock.rdf.loading import Source, read
+from penstock.rdf.parse_limits import PARSE_LIMITS
 from penstock.rdf.parser_process import POOL, ParserProcess
 from penstock.rdf.parsing import parse
 from support.hostile import DOCUMENTS, RDF, TOKENS, bomb

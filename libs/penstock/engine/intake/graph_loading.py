@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import DataError, QueryError
 from penstock.query.algebra.tree import BlankNode, Iri, Literal, Term
 from penstock.query.ir import ContinuousQuery
-from penstock.rdf.loading import Source, read
+from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.parsing import Quads
 from penstock.rdf.terms import BLANK, IRI, LITERAL, check_iri
 
@@ -58,7 +58,7 @@ class Document:
         """Read a document to its end; DataError at the first bad line.
 
         `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
-        `progress` is that of `penstock.rdf.loading.read`.
+        `progress` is that of `penstock.rdf.bulk_files.read`.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.core._native import Dictionary
 from penstock.errors import DataError
+from penstock.rdf.bulk_files import Source, read
 from penstock.rdf.formats import Format
-from penstock.rdf.loading import Source, read
 from support import shared
 
 TRIPLES = "".join(f"_:n{i} <http://e/next> _:n{i + 1} .\n" for i in range(1000))
@@ -115,7 +115,7 @@ def test_progress_counts_bytes_of_the_file(tmp_path):
 
 
 def test_endless_lines_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.rdf.loading.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("penstock.rdf.bulk_files.MAX_LINE_BYTES", 1000)
     path = tmp_path / "a.nt"
     path.write_text("#" * 5000)
     with pytest.raises(DataError, match="a line longer than 1000 bytes"):
