@@ -18,7 +18,6 @@ from penstock.log import START, LogError, Partition, Record, RecordTooLargeError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
 from penstock.replication.placement_view import KEY as PLACEMENT
-from penstock.replication.placement_view import share_out
 from penstock.replication.status_topic import stopped_record
 from penstock.services.coordinator.predicate_demand import (
     KnownVersions,
@@ -29,6 +28,7 @@ from penstock.services.coordinator.predicate_demand import (
     version_of,
 )
 from penstock.services.coordinator.registrar import Beginning, Registrar
+from penstock.services.coordinator.shares import place_buckets, place_shards
 from penstock.wire import (
     CoordinatorState,
     InsertionDone,
@@ -42,7 +42,7 @@ from penstock.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.log import Log, TransactionalWriter
     from penstock.query.ir import Statement
@@ -357,19 +357,19 @@ class Active:
         self._commit(records)
         return manifest.triples
 
-    def place(self, stores: Mapping[str, Heartbeat], engines: Collection[str]) -> bool:
-        """Deal out anew what the dead held, and say where the stores are that hold shards. True where that changed
-        anything.
+    def place(self, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]) -> bool:
+        """Place shards and buckets anew where stores or engines came, left, died or got ready, and publish where the
+        stores are. `stores`, `engines`: those heard of lately. Returns whether that changed anything.
         """
         before = self.placement
-        shards = share_out(self._topics.shards, before.shards, stores)
-        buckets = share_out(self._topics.buckets, before.buckets, engines)
+        shards, preparing = place_shards(self._topics.shards, before, stores)
+        buckets = place_buckets(self._topics.buckets, before.buckets, engines)
         where = {name: beat.url for name, beat in stores.items() if beat.url is not None}
         addresses = before.stores | where
         addresses = {name: addresses[name] for name in sorted(set(shards.values())) if name in addresses}
-        if (shards, buckets, addresses) == (before.shards, before.buckets, before.stores):
+        placement = Placement(before.epoch + 1, shards, buckets, addresses, preparing)
+        if replace(placement, epoch=before.epoch) == before:
             return False
-        placement = Placement(before.epoch + 1, shards, buckets, addresses)
         self._commit([Record(self._topics.names.control, encode(placement), PLACEMENT)])
         self.placement = placement
         return True

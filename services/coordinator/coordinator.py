@@ -98,7 +98,7 @@ class Coordinator:
                 self._status.check_all()
                 self._requests = Requests(self._log, self.topics, self._status, self._active.requests)
                 return True
-            stores, engines = self._failure_detector.alive("store"), self._failure_detector.alive("query-engine")
+            stores, engines = self._failure_detector.heard("store"), self._failure_detector.heard("query-engine")
             moved = self._active.place(stores, engines)
             self._confirm(self._active)
             moved |= self._active.narrow(self._clock.now_ms())

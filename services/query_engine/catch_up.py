@@ -50,12 +50,16 @@ class CatchUp:
         """Evaluate one slice; False where nothing is due."""
         if not self._backlog:
             return False
-        over, left = self._until(SLICE_MS), SLICE_INSTANTS
+        over, left = self.slice_over(), SLICE_INSTANTS
         while self._backlog and left > 0 and not over():
             self._backlog.turn(self._runtime.firing.fire, _after(min(TURN_INSTANTS, left), over))
             left -= TURN_INSTANTS
         self._runtime.firing.tidy()
         return True
+
+    def slice_over(self) -> Callable[[], bool]:
+        """Return what tells that a slice that begins now has had its time."""
+        return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
         """Evaluate what is due of a group until `over`; returns whether that was all."""

@@ -27,6 +27,7 @@ from penstock.services.query_engine.bucket_progress import terms_of
 from penstock.services.query_engine.buckets import Bucket
 from penstock.services.query_engine.catch_up import CatchUp
 from penstock.services.query_engine.commit_metrics import CommitMetrics
+from penstock.services.query_engine.readiness import Preparation, Readiness
 from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.term_ids.cluster_terms import ClusterCore, constants_of, one_shot_core
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad
@@ -52,7 +53,7 @@ _log = logging.getLogger("penstock.query-engine")
 CONFIRM_MS = 1_000
 """How often an engine that waits looks whether its buckets are still its own."""
 FENCED_MS = 50
-"""How often an engine that leaves looks whether the next holder has opened them."""
+"""How often an engine looks whether the next holder of a bucket has opened it."""
 
 
 @dataclass(slots=True)
@@ -106,13 +107,17 @@ class QueryEngine:
         self._clock, self._confirmed_ms = clock, clock.now_ms()
         store = replica.runtime.core.store
         self.graph = store if isinstance(store, StoresGraph) else None  # where stores have the stored graph
-        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "query-engine", instance)
+        self._heartbeat_sender = HeartbeatSender(log, topics, clock, "query-engine", instance, ready=False)
         self._opening: dict[int, _Opening] = {}
         self._progress: dict[int, ProgressWriter] = {}  # of the buckets
+        self._readiness = Readiness(self._reader, clock, self.graph)
+        self._preparation = Preparation(clock, lambda record: self._learn_constants([record]))
         self._eras = count(1)
         self.last_error: str | None = None  # why the last step came to nothing
         self.leaving = False
-        self.progress: Callable[[], None] = lambda: None  # called for each evaluation
+        self.progress: Callable[[], None] = lambda: None  # called for each evaluation; what it raises ends the engine
+        self.interrupted: Callable[[], bool] = lambda: False  # whether steps are to be short
+        self._cut = False  # the last step has left steps of the log undone
         replica.hold = self._hold_back
         self._hold_back()
 
@@ -120,7 +125,7 @@ class QueryEngine:
         """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
         `trouble` tells of them. The heart goes on meanwhile: nobody else would fare better.
         """
-        self._heartbeat_sender.beat(tuple(self.buckets))
+        self._beat()
         self.last_error = None
         try:
             if self.graph is not None:
@@ -149,6 +154,9 @@ class QueryEngine:
         self._commitments.close()
         if self.graph is not None:
             self.graph.links.close()
+
+    def _beat(self) -> None:
+        self._heartbeat_sender.beat(tuple(self.buckets), ready=self._readiness.ready)
 
     def send_heartbeats(self) -> None:
         """Send heartbeats from a thread, whatever there is to do."""
@@ -183,21 +191,21 @@ class QueryEngine:
         mine = self._placement.buckets_of(self._instance)
         if mine is None:
             return False
-        gone = (self.buckets.keys() | self._opening.keys()) - mine
-        if self.leaving:
-            return self._wait_to_be_fenced(gone)
-        for number in gone:
+        for number in self._opening.keys() - mine:
             self._let_go(number)
-        gained = sorted(mine - self.buckets.keys() - self._opening.keys())
+        moved = self._wait_to_be_fenced(self.buckets.keys() - mine)
+        gained = [] if self.leaving else sorted(mine - self.buckets.keys() - self._opening.keys())
+        self._preparation.keep(gained)
         for number in gained:
-            self._open(number)
-        return self._opened() or bool(gained)
+            if self._preparation.step(number, self._standing_in(number)):
+                self._open(number)
+        return self._opened() or bool(gained) or moved
 
     def leave(self) -> None:
         """Ask to be replaced. Buckets are evaluated here until whoever gets them has opened them."""
         self.leaving = True
         self._heartbeat_sender.leave()
-        self._heartbeat_sender.beat(tuple(self.buckets))
+        self._beat()
         for number in list(self._opening):
             self._let_go(number)
 
@@ -213,8 +221,14 @@ class QueryEngine:
         return mine is not None and self.buckets.keys() <= mine
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Find out which buckets their next holder has opened, where nothing is committed that would tell."""
-        return bool(gone) and self._confirm(FENCED_MS)
+        """Evaluate buckets that were placed elsewhere until their next holder has opened them; find out whether it has,
+        where nothing is committed that would show it.
+        """
+        return bool(gone) and self._confirm(FENCED_MS, gone)
+
+    def _standing_in(self, number: int) -> Iterator[QueryRegistration]:
+        records = (each.record for each in self.replica.registrations.values() if each.stopped is None)
+        return (record for record in records if self._bucket_of(record) == number)
 
     def _open(self, number: int) -> None:
         """Fence whoever had the bucket; from now on nobody else writes to its progress topic, so it has an end."""
@@ -316,14 +330,14 @@ class QueryEngine:
 
     # ---- the log
     def _read(self, timeout_s: float) -> bool:
-        waits = self.replica.held is not None or self._catch_up.full()
+        waits = self.replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
         self.told.read(messages)
         for message in messages:
             part = self._records.read(message, SHARDS)
             if part is not None:
                 self.replica.sequencer.take(message.partition, message.offset, part)
-        moved = bool(messages)
+        moved, over, self._cut = bool(messages), self._catch_up.slice_over(), False
         while (step := self.replica.held or self.replica.sequencer.next()) is not None:
             self.replica.held = step
             if self._applying is None:
@@ -336,6 +350,11 @@ class QueryEngine:
             moved = True
             if self._applying is not None:
                 break
+            if self.interrupted() and over():
+                self._cut = True
+                return moved
+        if self.replica.held is None:
+            self._readiness.look(messages, busy=bool(self.buckets))
         return moved
 
     def _prepare(self, first: SequencedRecord) -> None:
@@ -504,9 +523,9 @@ class QueryEngine:
             else:
                 return True
 
-    def _confirm(self, every_ms: int = CONFIRM_MS) -> bool:
-        """Find out whether buckets are still this engine's, by saying again what they have committed; True where one
-        was let go.
+    def _confirm(self, every_ms: int = CONFIRM_MS, buckets: Collection[int] | None = None) -> bool:
+        """Find out whether buckets (None: all) are still this engine's, by committing again what they have committed;
+        True where one was released.
 
         Who waits commits nothing, and hence does not hear that it was fenced: it would wait for ever for a graph that
         stores keep for nobody any more.
@@ -515,7 +534,8 @@ class QueryEngine:
         if now_ms < self._confirmed_ms + every_ms:
             return False
         self._confirmed_ms = now_ms
-        for number, bucket in list(self.buckets.items()):
+        for number in list(self.buckets if buckets is None else buckets):
+            bucket = self.buckets[number]
             record = self._progress[number].confirmation(bucket.said)
             try:
                 bucket.writer.commit([record])

@@ -212,12 +212,19 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     made = CheckpointedEngine(context)
     context.routes.extend(routes(made.engine.one_shot.query, Limits()))
     context.listening.append(made.engine.answer_at)
-    made.engine.progress = context.health.progress
+    made.engine.progress = lambda: _progress(context)
+    made.engine.interrupted = lambda: bool(context.stopping)
     made.engine.send_heartbeats()
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
     context.health.check("checkpoint", lambda: made.unsaved)
     context.observers.append(EngineGauges(made, context.metrics, context).observe)
     return made
+
+
+def _progress(context: Context[QueryEngineSettings]) -> None:
+    """Note an evaluation. OverdueError where the process should have ended: what is not committed is not needed."""
+    context.health.progress()
+    context.stopping.check()
 
 
 def main() -> int:

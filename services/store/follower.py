@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.log import Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import SHARDS
+from penstock.replication.log_end import LogEnd
 from penstock.replication.replica import Replica, declaration_of
 from penstock.services.store.stored_graph import StoredGraph
 from penstock.wire import ShardLoad, StreamDeclaration
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import UnavailableError
     from penstock.log import Log
+    from penstock.log.clock import Clock
     from penstock.replication.absorption import TermEncoder
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.retention import Commitments
@@ -35,6 +37,7 @@ class Follower:
         replica: Replica[StoredGraph],
         positions: Sequence[int],
         terms: TermEncoder,
+        clock: Clock,
     ) -> None:
         self.replica = replica
         self._terms = terms
@@ -42,6 +45,7 @@ class Follower:
         self._applying: Iterator[UnavailableError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
+        self._end = LogEnd(self._reader, clock)
 
     @property
     def graph(self) -> StoredGraph:
@@ -52,6 +56,11 @@ class Follower:
     def step(self) -> int:
         """How many steps of the spine are applied."""
         return self.replica.history.step
+
+    @property
+    def near_end(self) -> bool:
+        """Whether the shards have come near the end of the log since they are followed."""
+        return self._end.near
 
     def positions(self) -> dict[Partition, int]:
         """Return from where each partition is read next."""
@@ -81,6 +90,8 @@ class Follower:
             self._applying = self.replica.held = None
             self.replica.tidy()
             moved = True
+        if self.replica.held is None:
+            self._end.look(messages)
         if moved:
             self.hold_back(commitments)
         return moved

@@ -110,8 +110,8 @@ class ServedStore:
 
     @property
     def left(self) -> bool:
-        """Whether the shards are others', or no other store takes them."""
-        return self.store.left or time.monotonic() > self._asked + _ALONE_S
+        """Whether other stores serve the shards, or some shard gets no other store."""
+        return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
         """Let go; what is not checkpointed is in the log."""

@@ -1,7 +1,8 @@
 """The store service: some shards of the stored graph, brought up to the log's end and read by engines (ADR 38).
 
-The coordinator's placement says which shards. One that is gained begins with the newest checkpoint of it, whoever made
-that, and follows the log by itself until it has come as far as the others. Nothing is written to the log but
+The coordinator's placement says which shards, and which are to be prepared. One that is gained begins with the newest
+checkpoint of it, whoever made that, and follows the log by itself until it has come as far as the others. Heartbeats
+list it once it has come near the end of the log. Nothing is written to the log but
 heartbeats, so two stores that take one shard for their own do no harm: both hold what the log says.
 """
 
@@ -65,6 +66,7 @@ class Store:
         self._checkpoints = checkpoints
         self._followers: list[Follower] = []  # that is furthest first
         self._made, self._token = 0, secrets.token_hex(4)  # no region is ever where another one was
+        self._clock = clock
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
         self._heartbeat_sender = HeartbeatSender(
@@ -77,7 +79,7 @@ class Store:
         """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
         `trouble` tells of them.
         """
-        self._heartbeat_sender.beat(tuple(self.shards), self.local_vts())
+        self._beat()
         self.leases.expire()
         self.last_error = None
         try:
@@ -152,7 +154,7 @@ class Store:
                 if attempt + 1 == _TRIES:
                     raise
             else:
-                return shard, Follower(self._log, self.topics, replica, positions, self._terms)
+                return shard, Follower(self._log, self.topics, replica, positions, self._terms, self._clock)
         raise AssertionError(number)
 
     def _let_go(self, shard: ShardStore) -> None:
@@ -169,16 +171,24 @@ class Store:
         """Send heartbeats from a thread, whatever there is to do."""
         self._heartbeat_sender.start()
 
+    def _beat(self) -> None:
+        self._heartbeat_sender.beat(self.prepared(), self.local_vts())
+
     def leave(self) -> None:
         """Ask to be replaced. The shards are served here until the placement names other stores for them."""
         self.leaving = True
         self._heartbeat_sender.leave()
-        self._heartbeat_sender.beat(tuple(self.shards), self.local_vts())
+        self._beat()
 
     @property
     def left(self) -> bool:
         """Whether no shard is here any more."""
         return not self._followers
+
+    @property
+    def alone(self) -> bool:
+        """Whether some shard here is neither served nor prepared by another store."""
+        return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:
         """Save every shard that is up to date with the furthest; False where nothing could be. StorageError."""
@@ -187,6 +197,11 @@ class Store:
         return self._checkpoints.save(self._followers[0].replica)
 
     # ---- what is here
+    def prepared(self) -> tuple[int, ...]:
+        """Return the shards that have come near the end of the log since they came here."""
+        followers = (follower for follower in self._followers if follower.near_end)
+        return tuple(sorted(number for follower in followers for number in follower.graph.shards))
+
     def local_vts(self) -> dict[str, int]:
         """Return the last batch of each stream that all shards here have closed."""
         if not self._followers:
@@ -205,13 +220,15 @@ class Store:
 
     def close(self) -> None:
         """Let go; what no checkpoint has is in the log."""
+        if self.leaving:
+            self._heartbeat_sender.left()
+        self._heartbeat_sender.close()
         for shard in self.shards.values():
             self.leases.remove(shard)
             shard.withdraw()
         for follower in self._followers:
             follower.close()
         self._followers.clear()
-        self._heartbeat_sender.close()
         self._commitments.close()
         if self._checkpoints is not None:
             self._checkpoints.close()

@@ -24,12 +24,26 @@ if TYPE_CHECKING:
 
 INTEGER = b"http://www.w3.org/2001/XMLSchema#integer"
 IRI, BEGIN, BOUND_S = "http://x/s", 1_000, 400.0
+EVENT_MS = 7
+"""Event time between two events."""
 SETTINGS = {"timing": "all", "max_ahead_ms": 1 << 52, "idle_timeout_ms": 3_600_000}
 QUERIES = {
     "busy": f"REGISTER QUERY busy AS SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 500ms] "
     "WHERE { ?s <http://x/p> ?v } GROUP BY ?s",
     "fresh": f"REGISTER ISTREAM fresh AS SELECT ?s ?v FROM STREAM <{IRI}> [RANGE 2s STEP 1s] WHERE {{ ?s <http://x/p> ?v }}",
 }
+
+
+def reading(time_ms: int) -> bytes:
+    """A value of one of five things, and a term that is new each time."""
+    thing = b"<http://x/%d>" % (time_ms % 5)
+    return b'%s <http://x/p> "%d"^^<%s> .\n%s <http://x/says> "reading %d" .' % (
+        thing,
+        time_ms,
+        INTEGER,
+        thing,
+        time_ms,
+    )
 
 
 class Load:
@@ -43,8 +57,11 @@ class Load:
         queries: Mapping[str, str] = QUERIES,
         graphs: Mapping[str, bytes] | None = None,
         settings: Mapping[str, Any] = SETTINGS,
+        event: Callable[[int], bytes] | None = None,
     ) -> None:
+        """`event`: the triples of the event at a time; None = `reading`."""
         self.settings = settings
+        self.event = event or reading
         self.queries, self.graphs = dict(queries), graphs or {}
         self.points: dict[str, int] = {}  # registration points of queries that came later
         self.names, self.partitions = TopicNames(prefix), partitions
@@ -82,10 +99,8 @@ class Load:
     def push(self, count: int, seconds: float = 0.0) -> None:
         """Produce so many events, over so many seconds."""
         for _ in range(count):
-            self.now += 7
-            thing = b"<http://x/%d>" % (self.now % 5)
-            data = b'%s <http://x/p> "%d"^^<%s> .\n' % (thing, self.now, INTEGER)
-            data += b'%s <http://x/says> "reading %d" .' % (thing, self.now)  # a term that is new each time
+            self.now += EVENT_MS
+            data = self.event(self.now)
             self.sent.append((self.now, data))
             where = len(self.sent) % self.partitions
             headers = (("timestamp", b"%d" % self.now),)

@@ -31,10 +31,21 @@ STALL_S = 30.0
 
 
 class HeartbeatSender:
-    """The process's own heartbeat. `beat` sends it where it is time, unless `start` has begun a thread that does."""
+    """The process's own heartbeat. `beat` sends it where it is time, unless `start` has begun a thread that does.
+
+    `ready`: whether the process may get shares before it has called `beat`.
+    """
 
     def __init__(
-        self, log: Log, topics: ClusterTopics, clock: Clock, service: str, instance: str, url: str | None = None
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        clock: Clock,
+        service: str,
+        instance: str,
+        url: str | None = None,
+        *,
+        ready: bool = True,
     ) -> None:
         self._log = log
         self._writer = log.writer()
@@ -45,16 +56,22 @@ class HeartbeatSender:
         self._next_ms: int | None = None
         self._holds: tuple[int, ...] = ()
         self._vts: dict[str, int] = {}
-        self._leaves = False
+        self._leaves, self._ready = False, ready
         self._progressed = time.monotonic()
         self._due = threading.Event()  # set: the thread sends at once
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None) -> None:
-        """Note what the process serves; send it where it is time and no thread does."""
-        self._holds, self._vts = holds, vts or {}
+    def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None, *, ready: bool = True) -> None:
+        """Note what the process serves, and whether it may get more; send it where it is time and no thread does.
+
+        The thread sends a change at once.
+        """
+        changed = (holds, ready) != (self._holds, self._ready)
+        self._holds, self._vts, self._ready = holds, vts or {}, ready
         self.progress()
+        if changed:
+            self._due.set()
         now_ms = self._clock.now_ms()
         if self._thread is not None or (self._next_ms is not None and now_ms < self._next_ms):
             return
@@ -67,13 +84,20 @@ class HeartbeatSender:
         self._progressed = time.monotonic()
 
     def _send(self) -> None:
-        beat = Heartbeat(*self._who, self._clock.now_ms(), self.url, self._holds, self._vts, self._leaves)
+        beat = Heartbeat(*self._who, self._clock.now_ms(), self.url, self._holds, self._vts, self._leaves, self._ready)
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:
         """Say that the process ends: what it serves is to be placed elsewhere."""
         self._leaves, self._next_ms = True, None
         self._due.set()
+
+    def left(self) -> None:
+        """Say that the process that ends serves nothing any more; the last heartbeat."""
+        self._end_thread()
+        self._leaves, self._holds = True, ()
+        with suppress(LogError):
+            self._send()
 
     # ---- the thread
     def start(self) -> None:
@@ -100,6 +124,9 @@ class HeartbeatSender:
 
     def close(self) -> None:
         """End the thread."""
+        self._end_thread()
+
+    def _end_thread(self) -> None:
         self._ended.set()
         self._due.set()
         if self._thread is not None:
@@ -126,7 +153,10 @@ class FailureDetector:
                         self._heard[beat.service, beat.instance] = now_ms, beat
         self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= SILENT_MS}
 
+    def heard(self, service: str) -> dict[str, Heartbeat]:
+        """Return the last heartbeat of each living instance of a service, also of those that leave."""
+        return {instance: beat for (kind, instance), (_, beat) in self._heard.items() if kind == service}
+
     def alive(self, service: str) -> dict[str, Heartbeat]:
         """Return the living instances of a service, without those that leave."""
-        heard = ((instance, beat) for (kind, instance), (_, beat) in self._heard.items() if kind == service)
-        return {instance: beat for instance, beat in heard if not beat.leaves}
+        return {instance: beat for instance, beat in self.heard(service).items() if not beat.leaves}

@@ -1,4 +1,4 @@
-"""Who serves what: the placement in force as a process sees it, and how one is chosen."""
+"""Who serves what: the placement in force as a process sees it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.quarantine.kinds import CONTROL
 from penstock.wire import Placement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from penstock.log import Log
     from penstock.log.clock import Clock
@@ -56,9 +56,16 @@ class PlacementView:
         return {bucket for bucket in _held(placement.buckets, instance) if self._lost.get(bucket, now_ms) <= now_ms}
 
     def shards_of(self, instance: str) -> set[int] | None:
-        """Return the shards of a store node, None where nothing was ever placed."""
+        """Return the shards that a store serves or prepares, None where nothing was ever placed."""
         placement = self.refresh()
-        return None if placement is None else _held(placement.shards, instance)
+        if placement is None:
+            return None
+        return _held(placement.shards, instance) | _held(placement.preparing, instance)
+
+    def replaced(self, instance: str) -> bool:
+        """Whether other stores serve, or prepare, every shard that was placed at this one."""
+        placement = self.refresh()
+        return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
 
     @property
     def epoch(self) -> int:
@@ -79,26 +86,3 @@ class PlacementView:
 
 def _held(shares: Mapping[str, str], instance: str) -> set[int]:
     return {int(share) for share, holder in shares.items() if holder == instance}
-
-
-def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> dict[str, str]:
-    """Return who holds each of `count` shares: as before where that one lives and has no more than its part.
-
-    Deterministic; moves no more shares than it must. Without anybody alive, everything stays as it was.
-    """
-    if not alive:
-        return dict(before)
-    names = sorted(alive)
-    room = {name: count // len(names) + (i < count % len(names)) for i, name in enumerate(names)}
-    found: dict[str, str] = {}
-    for share in map(str, range(count)):
-        holder = before.get(share)
-        if holder is not None and room.get(holder, 0) > 0:
-            found[share] = holder
-            room[holder] -= 1
-    for share in map(str, range(count)):
-        if share not in found:
-            holder = max(names, key=lambda name: room[name])
-            found[share] = holder
-            room[holder] -= 1
-    return found

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 LEAVE_S = 5.0
-"""Seconds that a stopping service may take to hand over its work."""
+"""Seconds after the stop request within which a service hands over its work."""
+
+
+class OverdueError(Exception):
+    """The stop was requested more than `LEAVE_S` ago."""
 
 
 class EngineCore(Protocol):
@@ -49,10 +53,15 @@ class Leaving(Protocol):
 
 
 class Stopping:
-    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service shuts down."""
+    """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service shuts down.
 
-    def __init__(self) -> None:
+    A long step ends early if the flag is set, and calls `check` between its parts.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._event = threading.Event()
+        self._now = now
+        self._asked_s = 0.0
 
     def listen(self) -> None:
         """Install the signal handlers. Main thread only."""
@@ -63,18 +72,32 @@ class Stopping:
         if self._event.is_set():
             signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
             signal.raise_signal(number)
-        self._event.set()
+        self.stop()
 
     def stop(self) -> None:
         """Request the stop."""
+        self._asked_s = self._now()
         self._event.set()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the stop was requested more than `LEAVE_S` ago."""
+        return bool(self) and self._now() >= self._asked_s + LEAVE_S
+
+    def check(self) -> None:
+        """Raise OverdueError if the stop is overdue. The interrupted step must not be continued."""
+        if self.overdue:
+            raise OverdueError
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the timeout or a stop request."""
-        self._event.wait(seconds)
+        """Sleep until the timeout or a stop request; at most `_FIRST_PAUSE_S` after a stop request."""
+        if self:
+            time.sleep(min(seconds, _FIRST_PAUSE_S))
+        else:
+            self._event.wait(seconds)
 
 
 class Loop:
@@ -97,6 +120,14 @@ class Loop:
         """Run steps until a stop is requested. Raises errors that are not transient, and transient ones after
         `give_up_s`.
         """
+        try:
+            self._run(core, timeout_s)
+            if isinstance(core, Leaving):
+                self._leave(core, core.step, timeout_s)
+        except OverdueError:
+            self._logger.warning("stopped without a handover", reason=f"it takes longer than {LEAVE_S:g} s")
+
+    def _run(self, core: EngineCore, timeout_s: float) -> None:
         failing_since: float | None = None
         pause_s = _FIRST_PAUSE_S
         while not self._stopping:
@@ -117,15 +148,16 @@ class Loop:
             self._health.beat()
             if worked:
                 self._metrics.step.observe(self._now() - began)
-        if isinstance(core, Leaving):
-            self._leave(core, core.step, timeout_s)
 
     def _leave(self, leaving: Leaving, step: Callable[[float], bool], timeout_s: float) -> None:
-        """Keep serving until other processes have taken over, for at most `LEAVE_S`."""
-        until = self._now() + LEAVE_S
-        try:
-            leaving.leave()
-            while not leaving.left and self._now() < until:
+        """Keep serving until other processes have taken over, for at most `LEAVE_S`. Transient errors are retried."""
+        leaving.leave()
+        while True:
+            self._stopping.check()
+            try:
+                if leaving.left:
+                    return
                 step(timeout_s)
-        except (TransientError, Backpressure) as error:
-            self._logger.warning("left without a handover", reason=str(error))
+            except (TransientError, Backpressure) as error:
+                self._logger.warning("retrying", reason=str(error), pause_s=_FIRST_PAUSE_S)
+                self._stopping.wait(_FIRST_PAUSE_S)

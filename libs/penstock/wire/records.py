@@ -214,6 +214,7 @@ class Heartbeat:
     holds: tuple[int, ...] = ()
     vts: dict[str, int] = field(default_factory=dict)
     leaves: bool = False
+    ready: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,7 @@ class Placement:
     shards: dict[str, str]
     buckets: dict[str, str]
     stores: dict[str, str] = field(default_factory=dict)
+    preparing: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ import pytest
 
 from penstock.errors import LimitError
 from penstock.replication import sequencer
-from penstock.replication.placement_view import share_out
 from penstock.replication.sequencer import Sequencer
+from penstock.services.coordinator.shares import share_out
 from penstock.wire import QueryStop, ShardBatch
 from penstock.wire.parts import split
 

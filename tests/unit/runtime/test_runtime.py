@@ -18,7 +18,7 @@ from penstock.runtime import ServiceSettings, SettingsError, Stopping, load, run
 from penstock.runtime.health import Health
 from penstock.runtime.health_routes import application
 from penstock.runtime.logs import set_up
-from penstock.runtime.loop import Loop
+from penstock.runtime.loop import LEAVE_S, Loop
 from penstock.runtime.metrics import Metrics, Tally
 
 
@@ -164,6 +164,75 @@ def test_a_fatal_error_ends_the_service_at_once():
     with pytest.raises(LogError):
         loop(Stopping()).run(core, 0)
     assert core.steps == 1
+
+
+class LeavingCore(EngineCore):
+    """It has left after so many steps, each of which takes some seconds."""
+
+    def __init__(self, clock: list[float], seconds: float, steps: int, *outcomes) -> None:
+        super().__init__(*outcomes)
+        self.clock, self.seconds, self.until = clock, seconds, steps
+        self.asked = False
+        self.check = lambda: None
+
+    def step(self, timeout_s):
+        if self.asked:
+            self.steps += 1
+            for _ in range(10):
+                self.clock[0] += self.seconds / 10
+                self.check()
+            return True
+        return super().step(timeout_s)
+
+    def leave(self):
+        self.asked, self.steps = True, 0
+
+    @property
+    def left(self):
+        return self.steps >= self.until
+
+
+def leave(seconds: float, steps: int, *, checks: bool = False) -> tuple[LeavingCore, float]:
+    """Run a loop whose end is asked for in its first step; return the core, and how long it took to end."""
+    clock = [100.0]
+    stopping = Stopping(lambda: clock[0])
+    core = LeavingCore(clock, seconds, steps, stopping)
+    if checks:
+        core.check = stopping.check
+    loop(stopping, now=lambda: clock[0]).run(core, 0)
+    return core, clock[0] - 100.0
+
+
+def test_a_service_that_ends_serves_until_it_is_replaced():
+    core, took = leave(0.2, 4)
+    assert (core.steps, took) == (4, pytest.approx(0.8))
+
+
+def test_a_service_that_is_not_replaced_ends_in_time():
+    core, took = leave(0.2, 1_000)
+    assert LEAVE_S <= took <= LEAVE_S + 0.2
+    assert not core.left
+
+
+def test_a_step_that_takes_too_long_is_broken_off_where_it_looks_at_the_time():
+    """Ten slices of three seconds each: the end comes with the slice in which the time is over."""
+    _, took = leave(30.0, 1_000, checks=True)
+    assert LEAVE_S <= took <= LEAVE_S + 3.0
+
+
+def test_what_is_transient_does_not_end_a_handover():
+    clock = [100.0]
+    stopping = Stopping(lambda: clock[0])
+    core = LeavingCore(clock, 0.1, 3, stopping)
+    failures = [TransientError("away"), TransientError("away")]
+
+    def fail() -> None:
+        if failures:
+            raise failures.pop()
+
+    core.check = fail
+    loop(stopping, now=lambda: clock[0]).run(core, 0)
+    assert core.left
 
 
 def test_settings_that_are_found_wrong_when_a_service_opens_are_told_as_such(environment, monkeypatch, capsys):
