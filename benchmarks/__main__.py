@@ -29,6 +29,7 @@ ALL = (
     "macro.kafka_throughput",
     "macro.kafka_streams",
     "macro.kafka_recovery",
+    "macro.kafka_handover",
     "macro.kafka_durability",
     "macro.kafka_graph",
     "macro.dictionary_restart",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MEMORY = Path("/dev/shm")
+_LEAVE_MS = 5_000  # how long a process that ends hands over what it serves
 _QUIET_ROUNDS = 60  # of 100 ms: longer than a process may be silent before it is taken for dead
 
 
@@ -77,6 +78,12 @@ class Process:
         self.start = start
         self.service = service
         self.until_ms = 0
+        self.leave_by_ms: int | None = None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it was asked to end."""
+        return self.leave_by_ms is not None
 
     @property
     def membership(self) -> Any:
@@ -94,6 +101,7 @@ class Cluster:
         discards: bool = False,
         stores: bool = False,
         forking: bool = False,
+        leaving: bool = False,
         max_catch_up: int | None = None,
         engine: type = QueryEngine,
         adaptor: type = Adaptor,
@@ -125,6 +133,8 @@ class Cluster:
         self.everybody = [*self.coordinators, *self.engines, *self.adaptors, *self.dispatchers, *self.stores]
         self._dead_stores: list[Any] = []  # whose regions engines may still read
         self.restarts = 0
+        self._leaves = random.Random(f"leaves {seed}") if leaving else None
+        self.left = 0  # processes that ended in order
         self.forking = forking
         self.forks = 0  # parts of forks that stores have answered
 
@@ -165,6 +175,8 @@ class Cluster:
         self._step(self.rng.choice(self.everybody))
         if not self.faults.calm:
             self._last_error()
+            if self._leaves is not None:
+                self._leave()
 
     def meanwhile(self) -> None:
         """What goes on while the process that runs now is held up between two effects."""
@@ -189,7 +201,7 @@ class Cluster:
                 self.restarts += 1
             if isinstance(process.service, QueryEngine) and process.service.graph is not None:
                 process.service.graph.links.keep(process.service.graph)
-            return bool(process.service.step())
+            return bool(process.service.step()) | self._end_in_order(process)
         except (Crash, FencedError):
             self._kill(process)
         except TransientError:
@@ -197,6 +209,35 @@ class Cluster:
         finally:
             self._running.remove(process)
         return False
+
+    def _leave(self) -> None:
+        """An engine or a store is asked to end."""
+        assert self._leaves is not None
+        if self._leaves.random() < 0.01:
+            process = self._leaves.choice([*self.engines, *self.stores])
+            if process.service is not None and not process.leaving and process not in self._running:
+                self._running.append(process)
+                try:
+                    process.service.leave()
+                    process.leave_by_ms = self.clock.now_ms() + _LEAVE_MS
+                except (Crash, FencedError):
+                    self._kill(process)
+                except TransientError:
+                    process.leave_by_ms = self.clock.now_ms() + _LEAVE_MS
+                finally:
+                    self._running.remove(process)
+
+    def _end_in_order(self, process: Process) -> bool:
+        """End a process that leaves, where others serve what it served or its time is over; whether it leaves."""
+        service, by_ms = process.service, process.leave_by_ms
+        if by_ms is None or (not service.left and self.clock.now_ms() < by_ms):
+            return by_ms is not None
+        service.close()
+        if getattr(service, "directory", None) is not None:
+            service.directory.close(clean=True)
+        process.service, process.leave_by_ms = None, None
+        self.left += 1
+        return True
 
     def _bury(self) -> None:
         """Let groups notice who is dead."""
@@ -208,7 +249,7 @@ class Cluster:
 
     def _kill(self, process: Process) -> None:
         now_ms, membership = self.clock.now_ms(), process.membership
-        service, process.service = process.service, None
+        service, process.service, process.leave_by_ms = process.service, None, None
         process.until_ms = now_ms + self.rng.choice([0, 50, 1000, 6000])
         if membership is not None:
             self._gone.append((now_ms + self.rng.choice([0, 0, 500, 6000]), membership))

@@ -48,6 +48,7 @@ class Outcome:
     restarts: int = 0
     drops: int = 0
     forks: int = 0
+    left: int = 0
     leaps: int = 0
     gaps: int = 0
 
@@ -72,16 +73,19 @@ def run(
     drops: bool = False,
     forks: bool = False,
     leaps: bool = False,
+    leaves: bool = False,
     **services: type,
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
-    ways. `leaps`: the producers' clocks leap, often by more than engines catch up. `services` replaces classes of services by others (simulation/planted.py).
+    ways. `leaps`: the producers' clocks leap, often by more than engines catch up. `leaves`: engines and stores end in order,
+    and come back. `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
     case = cases.make(seed, None if rng is None else replace(profiles.of(seed), derived_share=0.0))
     most = None if rng is None else rng.choice(LIMITS)
-    cluster = Cluster(seed, discards=discards, stores=stores or forks, forking=forks, max_catch_up=most, **services)
+    modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves}
+    cluster = Cluster(seed, max_catch_up=most, **modes, **services)
     try:
         driver = Driver(cluster, case, random.Random(f"drops {seed}") if drops else None, rng)
         driver.play()
@@ -219,6 +223,7 @@ class Driver:
             restarts=cluster.restarts,
             drops=0 if self.dropping is None else self.dropping.count,
             forks=cluster.forks,
+            left=cluster.left,
             leaps=0 if self.clocks is None else self.clocks.leaps,
             gaps=0 if gaps is None else len(gaps.all()),
         )

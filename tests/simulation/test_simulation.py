@@ -10,6 +10,7 @@ import pytest
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.errors import PenstockError
 from simulation.planted import (
+    EarlyEngine,
     ForgetfulAdaptor,
     ForgetfulDispatcher,
     ForgetfulEngine,
@@ -108,6 +109,22 @@ def test_every_result_is_committed_exactly_once_where_batches_have_several_recor
     hold(range(500, 512), lambda seed: {**modes, "discards": seed % 4 == 1})
 
 
+def leaving(seed):
+    return {"leaves": True, "stores": seed % 2 == 1, "drops": seed % 5 == 4, "discards": seed % 3 == 1}
+
+
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_every_result_is_committed_exactly_once_where_engines_and_stores_end_in_order(first):
+    assert sum(outcome.left for outcome in hold(range(first, first + 15), leaving)) > 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("first", range(60, 1_060, 100))
+def test_every_result_is_committed_exactly_once_where_processes_end_in_order_for_a_thousand_seeds(first):
+    hold(range(first, first + 100), leaving)
+
+
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 300)
     hold(range(1, 9), discarding)
@@ -186,6 +203,11 @@ def test_a_planted_bug_is_found(service):
     assert any(_fails(seed, service) for seed in range(100))
 
 
+def test_an_engine_that_reads_a_buckets_progress_before_it_opens_the_bucket_is_found():
+    """The engine before evaluates until it is fenced (ADR 58)."""
+    assert any(_fails(seed, {"leaves": True, "engine": EarlyEngine}) for seed in range(20))
+
+
 def test_a_dispatcher_that_takes_a_dropped_streams_events_in_again_is_found():
     assert any(_fails(seed, {"drops": True, "dispatcher": ReboundDispatcher}) for seed in range(5))
 
@@ -202,7 +224,7 @@ def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):
-    monkeypatch.setattr("penstock.engine.standing.cohorts.GridPace", lambda grid, last, _: GridTrigger(grid, last))
+    monkeypatch.setattr("penstock.engine.standing.cohorts.GridTrigger", lambda grid, last, _: GridTrigger(grid, last))
     assert any(_fails(seed, {"leaps": True}) for seed in range(20))
 
 
