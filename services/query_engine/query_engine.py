@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
 from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.errors import UnavailableError
-from penstock.log import START, FencedError, Partition, Record, RecordRefusedError, TransientError
+from penstock.log import (
+    START,
+    FencedError,
+    Partition,
+    Record,
+    RecordRefusedError,
+    TransientError,
+    UnknownTopicError,
+)
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import SHARDS
 from penstock.remote.stores_graph import StoresGraph
@@ -514,14 +522,27 @@ class QueryEngine:
             try:
                 bucket.writer.commit([*bucket.pending, *progress])
             except RecordRefusedError as error:
-                if not self.sinks.refuse(error, bucket.pending):
+                blamed = self.sinks.refuse(error, bucket.pending)
+                if not blamed and not self._passes(error):
                     raise
                 _log.warning("results are refused: %s", error)
                 if error.over:
                     return False
+                if not blamed:
+                    raise TransientError(f"results are refused: {error}") from error
                 bucket.pending = [self.sinks.replaced(record) for record in bucket.pending]
             else:
                 return True
+
+    def _passes(self, error: RecordRefusedError) -> bool:
+        """Whether to retry after a refusal that no results topic of a query explains: either the refusing topic is
+        unknown, because a topic was just deleted or created, or the cluster's results topic was deleted. The latter is
+        created again.
+        """
+        if error.topic == self.topics.names.results and isinstance(error, UnknownTopicError):
+            self._log.create(self.topics.all())
+            return True
+        return not error.topic
 
     def _confirm(self, every_ms: int = CONFIRM_MS, buckets: Collection[int] | None = None) -> bool:
         """Find out whether buckets (None: all) are still this engine's, by committing again what they have committed;

@@ -39,29 +39,33 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("broker")]
 SECONDS = float(os.environ.get("PENSTOCK_POISON_SECONDS", "600"))
 SEED = int(os.environ.get("PENSTOCK_POISON_SEED", str(random.SystemRandom().randrange(1 << 32))))
-LARGE = max(4, int(SECONDS / 10))
+LARGE = max(2, int(SECONDS / 40))
 SETTINGS = {"timing": "all", "idle_timeout_ms": 3_600_000}
 DICTIONARIES = 2
 
 
 def siege(load: Load, cluster: LocalCluster, served: Served, watch: Watch) -> Siege:
     """Begin to attack every door, each from a thread of its own."""
-    inputs = Inputs(SEED, LARGE)
-    made = Siege(inputs, time.monotonic() + SECONDS)
+    made = Siege(Inputs(SEED, LARGE), time.monotonic() + SECONDS)
     for stream in ("s", "p"):
-        made.attack(f"events.{stream}", produce(load, to_events(load, inputs, stream)))
+        made.attack(f"events.{stream}", produce(load, to_events(load, inputs(), stream)))
     for topic in (load.names.streams, load.names.queries):
-        made.attack(topic.rpartition(".")[2], produce(load, to_requests(load, inputs, topic)))
-    made.attack("http serve", over_http(inputs, lambda: served.url))
+        made.attack(topic.rpartition(".")[2], produce(load, to_requests(load, inputs(), topic)))
+    made.attack("http serve", over_http(inputs(), lambda: served.url))
     for name in cluster.services:
-        made.attack(f"http {name}", over_http(inputs, of_service(watch, name)))
+        made.attack(f"http {name}", over_http(inputs(), of_service(watch, name)))
     for number in range(DICTIONARIES):
         port = int(cluster.services[f"dictionary-{number}"].settings["PENSTOCK_LISTEN"].rpartition(":")[2])
-        made.attack(f"flight {number}", over_flight(inputs, port))
-        made.attack(f"http/2 {number}", over_http2(inputs, port))
-    made.attack("tcp", over_tcp(inputs, lambda: listening(list(watch.pids().values()))))
+        made.attack(f"flight {number}", over_flight(inputs(), port))
+        made.attack(f"http/2 {number}", over_http2(inputs(), port))
+    made.attack("tcp", over_tcp(inputs(), lambda: listening(list(watch.pids().values()))))
     made.attack("slow", slowly(watch.http_ports))
     return made
+
+
+def inputs() -> Inputs:
+    """Inputs of one door: each has its own large ones."""
+    return Inputs(SEED, LARGE)
 
 
 def of_service(watch: Watch, name: str) -> Callable[[], str]:

@@ -186,6 +186,23 @@ def test_results_topics_that_are_deleted_fail_their_queries_alone(users: Users) 
     assert users.starts() == starts, "no service has ended"
 
 
+def test_the_results_topic_is_made_again_where_it_was_deleted(users: Users) -> None:
+    starts, admin = users.starts(), AdminClient({"bootstrap.servers": users.servers})
+    first = users.next_second(2)
+    users.wait(lambda: f"counts@{first}" in users.read("penstock.results"))
+    admin.delete_topics(["penstock.results"])["penstock.results"].result()
+    ends = [users.next_second(2) for _ in range(3)]
+
+    def results() -> Any:
+        there = "penstock.results" in admin.list_topics(timeout=10).topics
+        found = users.read("penstock.results") if there else {}
+        return found if f"counts@{ends[-1]}" in found else None
+
+    found = users.wait(results)
+    assert all("error" not in found[f"counts@{end}"] for end in ends)
+    assert users.starts() == starts, "no service has ended"
+
+
 def test_a_coordinator_replays_no_request_after_the_brokers_forgot_its_groups(users: Users) -> None:
     users.produce("queries", "stopped", SUBJECTS.encode())
     users.wait(lambda: "stopped" in users.ask("GET", "/queries").json())

@@ -54,7 +54,7 @@ LONG_QUERIES: list[Callable[[int], str]] = [
 
 
 class Inputs:
-    """Inputs of one run. At most `large` of them are larger than 64 KiB, over all doors together."""
+    """Inputs of one run. At most `large` of them are larger than 64 KiB."""
 
     def __init__(self, seed: int, large: int) -> None:
         self._seed = seed

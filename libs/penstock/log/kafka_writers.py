@@ -33,6 +33,7 @@ _FLUSH_S: Final = 30.0
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
+_LOOK_S: Final = 2.0  # after which records that are not written may be on their way to a topic that was deleted
 _FENCED: Final = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 _TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -44,6 +45,7 @@ _REFUSED: Final = {
     KafkaError.POLICY_VIOLATION,
     KafkaError.INVALID_RECORD,
 }
+_UNDELIVERED: Final = KafkaError._MSG_TIMED_OUT  # nothing was committed, unlike with _TIMED_OUT
 _BROKEN_OFF: Final = KafkaError._STATE  # a transaction failed while its records were submitted
 _WRITING: Final = {
     "enable.idempotence": True,
@@ -159,6 +161,7 @@ class KafkaTransactionalWriter:
     def _attempt(self, records: Sequence[Record], consumed: Mapping[Partition, int], group: str) -> list[int]:
         try:
             self._send(records)
+            self._await_delivery(records)
             if consumed:
                 self._send_progress(consumed, group)
             self._until_done(lambda: self._producer.commit_transaction(_TRANSACTION_S))
@@ -190,6 +193,27 @@ class KafkaTransactionalWriter:
                     self._producer.flush(_TRANSACTION_S)
                     held = {record.topic: wire_bytes(record)}
             self._produce(i, record)
+
+    def _await_delivery(self, records: Sequence[Record]) -> None:
+        """Wait until the records are written. librdkafka may wait in vain, until the transaction times out, for a topic
+        that was deleted meanwhile: such a topic refuses the transaction.
+        """
+        deadline = time.monotonic() + _TRANSACTION_S
+        while (left := self._producer.flush(_LOOK_S)) and self._refused is None:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(_UNDELIVERED, f"{left} records are not written"))
+            deleted = self._deleted(records)
+            if deleted is not None:
+                self._refused = deleted, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "the topic was deleted")
+                raise KafkaException(self._refused[1])
+
+    def _deleted(self, records: Sequence[Record]) -> str | None:
+        """Return the topic of a record that does not exist any more."""
+        try:
+            known = self._log.topics()
+        except TransientError:
+            return None
+        return next((record.topic for record in records if record.partition >= known.get(record.topic, 0)), None)
 
     def _produce(self, place: int, record: Record) -> None:
         def on_delivery(error: KafkaError | None, message: confluent_kafka.Message) -> None:
@@ -285,7 +309,8 @@ class KafkaTransactionalWriter:
         text = f"transaction of {self._id}: {error.str()}"
         if error.code() in _FENCED:
             return FencedError(text)
-        settles = error.code() in {*_REFUSED, _BROKEN_OFF, KafkaError._FATAL}  # the abort reveals which error was fatal
+        # the abort reveals which error was fatal
+        settles = error.code() in {*_REFUSED, _UNDELIVERED, _BROKEN_OFF, KafkaError._FATAL}
         if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
         try:

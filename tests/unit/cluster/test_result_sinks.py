@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.log import LogError
+from penstock.log import LogError, RecordRefusedError
 from penstock.services.query_engine.result_sinks import RETRY_MS
 from support.small_cluster import SmallCluster
 
@@ -180,3 +180,36 @@ def test_a_refusal_of_a_topic_of_the_clusters_own_is_the_engines(cluster):
     cluster.advance("s", FIRST * 1_000)
     with pytest.raises(LogError, match="authorization"):
         cluster.run()
+
+
+def test_the_results_topic_of_the_cluster_is_made_again_where_it_was_deleted(cluster):
+    second(cluster, FIRST, 2)
+    before = every(cluster)
+    cluster.log.delete(cluster.topics.names.results)
+    second(cluster, FIRST + 1, 2)
+    second(cluster, FIRST + 2, 2)
+    assert (every(cluster) | before).keys() == expected(3)
+    assert not any("error" in line for line in every(cluster).values())
+    assert len(cluster.engines) == 2
+
+
+def test_a_refusal_that_no_topic_repeats_is_tried_again(cluster):
+    """Kafka names no topic where it refuses to begin with a partition; later all may be well."""
+    second(cluster, FIRST, 2)
+    refusals = [RecordRefusedError(": unknown topic or partition", ""), RecordRefusedError(": denied", "", over=True)]
+    for engine in cluster.engines.values():
+        for bucket in engine.buckets.values():
+            commit = bucket.writer.commit
+
+            def refused(records, *given, commit=commit, **named):
+                if refusals:
+                    raise refusals.pop()
+                return commit(records, *given, **named)
+
+            bucket.writer.commit = refused
+    second(cluster, FIRST + 1, 2)
+    cluster.clock.advance(RETRY_MS)
+    second(cluster, FIRST + 2, 2)
+    assert not refusals
+    assert every(cluster).keys() == expected(3)
+    assert not any("error" in line for line in every(cluster).values())
