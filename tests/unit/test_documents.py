@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import Counter
+from tests.support.pages import blocks_of
 from tools.docs import reference
 
 from penstock.runtime.metrics import Metrics
@@ -65,6 +66,26 @@ def test_the_places_of_the_glossary_exist() -> None:
     roots = (ROOT, ROOT / "libs", ROOT / "libs/penstock")
     missing = [p for p in places if not any((root / f"{p}{end}").exists() for root in roots for end in ("", ".py"))]
     assert places
+    assert missing == []
+
+
+def test_the_paths_that_pages_name_exist() -> None:
+    roots = [
+        ROOT / root for root in ("", "libs", "libs/penstock", "native", "native/src", "native/src/store", "schemas")
+    ]
+    names = {
+        path.name
+        for folder in ("libs", "native", "schemas", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.*")
+    }
+    named = re.compile(r"`([\w./-]+\.(?:py|hpp|cpp|avsc|lark|sh|c))(?:::\w+)?`")
+    made = {block.title for page in DOCUMENTS if page.parent.name == "how-to" for block in blocks_of(page)}
+    missing = [
+        (document.name, path)
+        for document in DOCUMENTS
+        for path in named.findall(document.read_text(encoding="utf-8"))
+        if path not in made and path not in names and not any((root / path).exists() for root in roots)
+    ]
     assert missing == []
 
 
