@@ -264,7 +264,7 @@ def test_a_record_that_is_too_large_is_refused_before_it_is_produced(log: Log, t
     writer, transactional = log.writer(), log.transactional(f"{topic}-writer")
     for write in (writer.append, transactional.commit):
         with pytest.raises(
-            RecordTooLargeError, match=rf"{topic}\[0\]: .* {MAX_RECORD_BYTES + 1} .* {MAX_RECORD_BYTES}"
+            RecordTooLargeError, match=rf"{topic}\[0\]: .* {MAX_RECORD_BYTES + 1} .*\({MAX_RECORD_BYTES}\)"
         ):
             write([small, large])
     with pytest.raises(RecordTooLargeError):
