@@ -75,7 +75,7 @@ def test_the_paths_that_pages_name_exist() -> None:
     ]
     names = {
         path.name
-        for folder in ("libs", "services", "native", "schemas", "tests", "benchmarks")
+        for folder in ("libs", "services", "native", "schemas", "tests", "benchmarks", "examples")
         for path in (ROOT / folder).rglob("*.*")
     }
     named = re.compile(r"`([\w./-]+\.(?:py|hpp|cpp|avsc|lark|sh|c))(?:::\w+)?`")
