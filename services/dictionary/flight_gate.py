@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES: Final = 9
-_DATA, _RST_STREAM, _END_STREAM = 0, 3, 1
+_DATA, _HEADERS, _RST_STREAM, _END_STREAM = 0, 1, 3, 1
 _START_S: Final = 10.0
+_LOOK_S: Final = 0.1  # between two looks at a connection's requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class GateLimits:
     `max_message_bytes`: of one request, however many messages it has; beyond it, its connection is closed.
     `max_held_bytes`: of all requests that are still arriving; beyond it, the connection of one that has been silent for
     longest is closed. `max_connections`: a further one closes the one that has been silent for longest. `max_calls`:
-    requests of one connection that are arriving. `preface_s`: seconds until a connection must be one of HTTP/2.
+    requests of one connection that are arriving. `call_s`: seconds until a request must have arrived; then its
+    connection is closed. `preface_s`: seconds until a connection must be one of HTTP/2.
     `max_control_bytes`: of a frame that is not data.
     """
 
@@ -41,6 +44,7 @@ class GateLimits:
     max_held_bytes: int = 4 * (96 << 20)
     max_connections: int = 256
     max_calls: int = 1_024
+    call_s: float = 60.0
     preface_s: float = 10.0
     max_control_bytes: int = 64 << 10
 
@@ -118,11 +122,17 @@ class _Frames:
         self._head = bytearray()
         self._skip = 0  # bytes until the next frame
         self._sizes: dict[int, int] = {}  # of requests that are arriving, by stream
+        self._begins: dict[int, float] = {}  # of the same, on the monotonic clock; the earliest first
 
     @property
     def holds(self) -> bool:
         """Whether a request is arriving."""
         return bool(self._sizes)
+
+    @property
+    def begin(self) -> float | None:
+        """When the oldest request that is arriving began; None where none is."""
+        return next(iter(self._begins.values()), None)
 
     @property
     def begun(self) -> bool:
@@ -155,19 +165,23 @@ class _Frames:
         size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
         stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
         self._skip = size
-        if kind == _RST_STREAM:
-            self._ended(stream)
-        if kind != _DATA:
-            return size <= self._gate.limits.max_control_bytes
-        limits, before = self._gate.limits, self._sizes.get(stream, 0)
-        self._sizes[stream] = before + size
-        self._gate.held_bytes += size
-        within = before + size <= limits.max_message_bytes and len(self._sizes) <= limits.max_calls
-        if flags & _END_STREAM:
+        within = kind == _DATA or size <= self._gate.limits.max_control_bytes
+        if kind in (_DATA, _HEADERS):
+            within &= self._arrives(stream, size if kind == _DATA else 0)
+        if kind == _RST_STREAM or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
             self._ended(stream)
         return within
 
+    def _arrives(self, stream: int, size: int) -> bool:
+        """Count bytes of a request; False where they exceed a limit."""
+        limits = self._gate.limits
+        self._begins.setdefault(stream, time.monotonic())
+        self._sizes[stream] = self._sizes.get(stream, 0) + size
+        self._gate.held_bytes += size
+        return self._sizes[stream] <= limits.max_message_bytes and len(self._sizes) <= limits.max_calls
+
     def _ended(self, stream: int) -> None:
+        self._begins.pop(stream, None)
         self._gate.held_bytes -= self._sizes.pop(stream, 0)
 
     def close(self) -> None:
@@ -212,7 +226,7 @@ class _Incoming(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._gate.limits.preface_s, self._look_at_preface)
+        self._deadline = loop.call_later(self._gate.limits.preface_s, self._look_at_preface, loop)
         self._gate.admit(self)
         transport.pause_reading()
         self._opening = loop.create_task(self._open(loop))
@@ -228,9 +242,21 @@ class _Incoming(asyncio.Protocol):
         else:
             self.transport.resume_reading()
 
-    def _look_at_preface(self) -> None:
-        if not self._frames.begun:
+    def _look_at_preface(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._frames.begun:
+            self._look_at_calls(loop)
+        else:
             self.cut()
+
+    def _look_at_calls(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close the connection where a request has not arrived in time; look again when the next one is due."""
+        limits, now = self._gate.limits, time.monotonic()
+        begin = self._frames.begin
+        if begin is not None and now - begin >= limits.call_s:
+            self.cut()
+            return
+        due_s = limits.call_s if begin is None else begin + limits.call_s - now
+        self._deadline = loop.call_later(max(due_s, _LOOK_S), self._look_at_calls, loop)
 
     @property
     def holds(self) -> bool:

@@ -20,9 +20,12 @@ from penstock.services.dictionary.flight_gate import GateLimits
 from penstock.services.dictionary.flight_server import DictionaryServer
 from penstock.term_ids.flight_terms import FlightTerms
 from penstock.term_ids.term_tables import TERMS as SCHEMA
+from penstock.term_ids.term_tables import terms_table
 
 MIB = 1 << 20
-LIMITS = GateLimits(max_message_bytes=8 * MIB, max_held_bytes=20 * MIB, max_connections=20, max_calls=4, preface_s=0.5)
+LIMITS = GateLimits(
+    max_message_bytes=8 * MIB, max_held_bytes=20 * MIB, max_connections=20, max_calls=4, call_s=2.0, preface_s=0.5
+)
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 GOOD = [(1, "urn:x:1", "", ""), (3, "one", "http://www.w3.org/2001/XMLSchema#string", "")]
 
@@ -137,7 +140,7 @@ def test_one_message_beyond_the_limit_is_cut_off_before_it_is_held():
         answers(server)
         one_message(server.port, LIMITS.max_message_bytes - MIB)
         idle = server.peak_bytes()
-        for size in (LIMITS.max_message_bytes + MIB, 400 * MIB):
+        for size in (LIMITS.max_message_bytes + MIB, 200 * MIB):
             with pytest.raises(pa.ArrowException):
                 one_message(server.port, size)
         answers(server)
@@ -199,6 +202,28 @@ def test_requests_that_stand_still_make_room_for_others(server):
         assert server._gate.held_bytes <= LIMITS.max_held_bytes
         assert ended(stalled[0])
         answers(server)
+    settles(server)
+
+
+def test_a_request_that_does_not_arrive_in_time_is_cut_off(server):
+    """Each takes a thread of the server."""
+    writers = []
+    for sent in (False, True):
+        client = flight.connect(f"grpc://127.0.0.1:{server.port}")
+        writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(b"encode"))
+        writer.begin(SCHEMA)
+        if sent:
+            writer.write_batch(terms_table(GOOD).to_batches()[0])
+        writers.append((client, writer, reader))
+    begin = time.monotonic()
+    for client, writer, reader in writers:
+        with pytest.raises(flight.FlightUnavailableError):
+            reader.read_all()
+        with suppress(pa.ArrowException):
+            writer.close()
+        client.close()
+    assert time.monotonic() - begin < 8
+    answers(server)
     settles(server)
 
 
