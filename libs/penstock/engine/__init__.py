@@ -1,15 +1,15 @@
-"""The embedded engine: declarations, registration, triggers, evaluation, answers, checkpoints.
+"""The embedded engine: declarations, registration, triggers, evaluation, results and checkpoints.
 
-`engine` is the face, `runtime` puts the parts together.
+`engine` has the public class, `runtime` assembles the parts.
 
-- input: `declaration`, `streams`, `events`, `intake`, `refused`, `storing`
-- queries: `registry`, `groups`, `cohorts`, `member`, `membership`, `planning`, `explaining`
-- time: `grid`, `pace`, `schedule`, `windows`, `releasing`
-- evaluation: `firing`, `evaluate`, `difference`, `derived`, `oneshot`
-- answers: `blocks`, `inbox`, `standing`, `answers`, `formats`
-- keeping: `checkpoint`, `saving`, `restoring`, `arrays`, `directory`, `forgetting`
+- `intake`: declarations, streams, event parsing, rejected events, loads into the stored graph
+- `standing`: standing queries, their groups and cohorts, registration, evaluation, derived streams
+- `windows`: triggers, the schedule, window contents, release of slices and terms
+- `oneshot`: one-shot queries and explanations
+- `answers`: result values, blocks, queues and formats
+- `checkpoint`: checkpoints, recovery, the write-ahead log and the data directory
 
-Not here: what queries mean (`penstock.query`), and what touches every tuple (the core, `penstock.core._native`).
+Query semantics are in `penstock.query`; code that touches every tuple is in the native core (`penstock.core._native`).
 """
 
 from penstock.engine.answers.answer_values import Solutions

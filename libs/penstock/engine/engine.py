@@ -1,4 +1,4 @@
-"""`Engine`: the embedded engine's face. Each verb is a few lines over the module that owns its noun."""
+"""`Engine`: the public interface of the embedded engine. Each method delegates to the module that owns its noun."""
 
 from __future__ import annotations
 
@@ -67,21 +67,21 @@ if TYPE_CHECKING:
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")
-_READ_ATTEMPTS = 5  # of a reader beside an engine that replaces the checkpoint meanwhile
-_CHUNK = 8_192  # events of push_events that are taken (or refused by a limit) together
+_READ_ATTEMPTS = 5  # attempts of a read-only engine while another engine replaces the checkpoint
+_CHUNK = 8_192  # events of push_events that are accepted, or refused by a limit, together
 
 
 class Engine:
     """Continuous SPARQL over streams and a stored graph, in this process.
 
-    data_dir: where `close` and `checkpoint` keep everything; None = nothing is kept. shards: of a new stored graph.
-    read_only: work on what a data_dir holds, beside the engine that has it open perhaps; nothing is written back.
-    limits: see `Limits`. clock: wall-clock milliseconds. seed: of RAND, UUID and the like.
-    durability: "checkpoint": a crash loses what came after the last checkpoint. "commit": each change is durable in the
-    data_dir when its call returns, by a write-ahead log. "none": as "checkpoint", for callers that make none.
+    data_dir: directory for checkpoints; None = in memory only. shards: number of shards of a new stored graph.
+    read_only: open a data_dir without writing to it, even while another engine uses it. limits: see `Limits`. clock:
+    wall clock in ms. seed: of RAND, UUID and similar functions.
+    durability: "checkpoint": a crash loses changes after the last checkpoint. "commit": each change is durable when its
+    call returns, by a write-ahead log. "none": like "checkpoint", for callers that make no checkpoints.
 
-    Pushes, declarations and registrations are serialised; one-shot queries run beside them on snapshots. Errors are
-    `penstock.PenstockError`s.
+    Pushes, declarations and registrations are serialised. One-shot queries run concurrently on snapshots. All errors
+    are `penstock.PenstockError`s.
     """
 
     def __init__(
@@ -109,19 +109,19 @@ class Engine:
             if commit and self._directory is not None:
                 self._changes.open(self._directory, recovered, self.limits.log_bytes)
                 if self._directory.in_force() is None:
-                    self.checkpoint()  # the stored graph's shards are settled from now on
+                    self.checkpoint()  # persists the number of shards
         except BaseException:
             self._release(clean=False)
             raise
         self._idle = IdleSources()
 
     def _restore(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
-        """Make the parts in the state of the last checkpoint, then apply what was logged after it."""
+        """Create the parts from the last checkpoint, then replay the write-ahead log."""
         for attempt in range(_READ_ATTEMPTS):
             pointer = b"" if self._directory is None else self._directory.pointer()
             try:
                 return self._restored(make)
-            except StorageError:  # beside an engine that has replaced the checkpoint meanwhile, perhaps
+            except StorageError:  # another engine may have replaced the checkpoint meanwhile
                 replaced = self._read_only and self._directory is not None and self._directory.pointer() != pointer
                 if not replaced or attempt == _READ_ATTEMPTS - 1:
                     raise
@@ -151,12 +151,13 @@ class Engine:
     ) -> LoadReport:
         """Load a file (RDF by its name or `format`; .gz by name) or bytes into the stored graph, as one snapshot.
 
-        `graph` names the graph that takes what names none itself. `progress` is called now and then with the bytes read
-        and the bytes in all. DataError at the first bad line: nothing is loaded then.
+        `graph` is the graph of statements without one. `progress` is called regularly with the bytes read and the total
+        bytes. DataError at the first invalid line; nothing is loaded then.
         """
         with self._lock:
             core = self._opened().core
-        document = Document.read(core, source, graph, format, base, progress)  # others may push meanwhile
+        # outside of the lock: other threads may push
+        document = Document.read(core, source, graph, format, base, progress)
         logged = isinstance(source, bytes) and len(source) <= self.limits.log_bytes // 4
         if logged:
             given = {"graph": graph, "format": format, "base": base}
@@ -170,16 +171,17 @@ class Engine:
         return report
 
     def bulk(self) -> BulkIntake:
-        """Return what takes in loads that are prepared elsewhere (`penstock load --spark`).
-
-        StorageError where there is a write-ahead log.
+        """Return the interface for prepared loads (`penstock load --spark`). StorageError if there is a write-ahead
+        log.
         """
         if self._changes.logs:
             raise StorageError('prepared loads need durability="checkpoint"')
         return BulkIntake(self._opened().core, self._lock)
 
     def update(self, text: str, base: str | None = None) -> None:
-        """Run `INSERT DATA {...}`, as one snapshot. The stored graph only grows: every other update is a QueryError."""
+        """Execute `INSERT DATA {...}` as one snapshot. The stored graph is append-only: any other update is a
+        QueryError.
+        """
         statement = self._texts.parse(text, base)
         with self._change(lambda: self._entry("update", {"text": text, "base": base})) as runtime:
             insert(runtime.core, statement)
@@ -187,9 +189,9 @@ class Engine:
     def query(
         self, text: str, base: str | None = None, timeout_s: float | None = None, memory_mb: int | None = None
     ) -> Solutions | bool | rdflib.Graph:
-        """Ask once, over the latest stable snapshot. Does not wait for pushes, and none waits for it.
+        """Execute a one-shot query over the latest stable snapshot. It does not block pushes, nor do they block it.
 
-        LimitError beyond the time or memory given (None = the engine's limits).
+        LimitError if it exceeds the given time or memory (None = the engine's limits).
         """
         self._opened()
         return self._one_shot.query(text, base, timeout_s, memory_mb)
@@ -207,9 +209,10 @@ class Engine:
         max_ahead_ms: int = 86_400_000,
         slice_mb: int | None = None,
     ) -> None:
-        """Declare a stream (see `Declaration`). Saying the same again changes nothing; otherwise is a DataError.
+        """Declare a stream (see `Declaration`). Repeating a declaration has no effect; a conflicting one is a
+        DataError.
 
-        Without `timing` every tuple is stored for ever: UnboundedStorageWarning.
+        Without `timing` the engine stores every tuple permanently and issues UnboundedStorageWarning.
         """
         declaration = Declaration.checked(
             iri,
@@ -228,7 +231,7 @@ class Engine:
             warnings.warn(warning, UnboundedStorageWarning, stacklevel=2)
 
     def drop_stream(self, iri: str) -> None:
-        """Forget a stream that no query reads. What it absorbed stays stored."""
+        """Drop a stream that no query reads. Absorbed triples stay stored."""
         with self._change(lambda: self._entry("drop", {"iri": iri})) as runtime:
             runtime.drop_stream(iri)
 
@@ -239,13 +242,13 @@ class Engine:
         timestamp: int,
         format: str = "nt",  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push one event: RDF text in a format, or rdflib triples, all at `timestamp` (ms).
+        """Push one event: RDF text in a format, or rdflib triples, all with `timestamp` (ms).
 
-        A late event is no error (see `late`); the report counts it. A bad one, or one too far ahead, becomes a dead
-        letter and raises DataError.
+        A late event is not an error; `late` returns it and the report counts it. An invalid or too far ahead event
+        becomes a dead letter and raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
-        converted = self._parser.convert(event, format)  # others may push meanwhile
+        converted = self._parser.convert(event, format)  # outside of the lock: other threads may push
         with self._change(lambda: pushed(self._wall(), iri, event, format)) as runtime:
             taken = runtime.take(self._stream(iri, event), *self._parser.parse(event, format, converted))
         if taken.letters:
@@ -258,9 +261,9 @@ class Engine:
         events: Iterable[tuple[int, EventData]],
         format: str = "nt",  # noqa: A002 - a public name
     ) -> PushReport:
-        """Push many events, (timestamp, data) each. Bad ones become dead letters, the others are taken.
+        """Push many events, (timestamp, data) each. Invalid ones become dead letters, the others are accepted.
 
-        LimitError: those before the ones in question are taken, in chunks of some thousand.
+        LimitError: earlier chunks of some thousand events are accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):
@@ -275,10 +278,10 @@ class Engine:
     def push_columns(
         self, iri: str, timestamps: ArrayLike, subjects: ArrayLike, predicates: ArrayLike, objects: ArrayLike
     ) -> None:
-        """Push tuples by term ids (from `encode`), each an event of its own: int64 times, uint64 ids, equal lengths.
+        """Push tuples of term ids (from `encode`), each as its own event: int64 times, uint64 ids, equal lengths.
 
-        DataError, and nothing is taken, where a column cannot be that. With a write-ahead log the tuples are logged as
-        text; it cannot hold blank nodes.
+        DataError for invalid columns; nothing is accepted then. The write-ahead log contains the tuples as text, so
+        that blank nodes are not possible with it.
         """
         if self._changes.logs:
             self._push_decoded(iri, timestamps, subjects, predicates, objects)
@@ -294,11 +297,11 @@ class Engine:
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
-        """No tuple with τ ≤ `timestamp` will come on the stream (None: on any stream that users push to).
+        """Declare that no later tuple of the stream has a time at or before `timestamp`. None: on every stream with
+        pushed events.
 
-        Fires what becomes due. `skip=True` jumps over it; `skip="leaps"` jumps over it for the queries that would fire
-        more than `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records what was left
-        out.
+        Evaluates what becomes due. `skip=True` skips it. `skip="leaps"` skips it only for queries that would exceed
+        `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records skipped instants.
         """
         until = checked_time(timestamp)
         given = {"iri": iri, "timestamp": until, "skip": skip}
@@ -306,12 +309,11 @@ class Engine:
             runtime.advance(iri, until, skip=skip)
 
     def advance_idle(self) -> list[str]:
-        """Advance input streams that were silent for their `idle_timeout_ms`, so that they hold back no query.
+        """Advance input streams that have been idle for their `idle_timeout_ms`, so that they do not hold back queries.
 
-        `penstock serve` calls this several times a second; other users advance streams themselves. A stream advances to
-        the highest watermark of those read together with it, or with the wall clock where its events follow that. A
-        query that would fire more than `max_catch_up` instants jumps over them, and its `gaps` records that. Returns
-        the streams that were advanced.
+        `penstock serve` calls this several times a second. A stream advances to the highest watermark of the streams
+        that are read together with it, or with the wall clock if its event time follows that. A query that would exceed
+        `max_catch_up` instants skips them and records this in its `gaps`. Returns the advanced streams.
         """
         with self._lock:
             runtime = self._opened()
@@ -326,12 +328,12 @@ class Engine:
             moved.append(idle[0].iri)
 
     def late(self, iri: str) -> list[LateEvent]:
-        """Take the stream's late events, oldest first: they changed nothing."""
+        """Return and remove the stream's late events, oldest first. They had no effect."""
         with self._lock:
             return self._runtime.streams.get(iri).late.take()
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Take what could not be used, with reasons, oldest first."""
+        """Return and remove the dead letters with their reasons, oldest first."""
         with self._lock:
             return self._runtime.dead_letters.take()
 
@@ -343,9 +345,9 @@ class Engine:
 
     # ---- standing queries
     def register(self, text: str, name: str | None = None, base: str | None = None) -> Query:
-        """Register a standing query; QueryError with line and column where it cannot be one.
+        """Register a standing query. QueryError with line and column if it is invalid.
 
-        `name` takes the place of the text's own. `base` is what relative IRIs and bare names are read against.
+        `name` overrides the name in the text. `base` resolves relative IRIs and bare names.
         """
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
@@ -360,7 +362,9 @@ class Engine:
             return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
-        """Return the plan: operators, estimates, and what the last run really did. Nothing is registered or run."""
+        """Return the plan: operators, estimates, and the actual figures of the last run. Registers and executes
+        nothing.
+        """
         text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
@@ -369,7 +373,7 @@ class Engine:
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
-        """Return the ids of rdflib terms, for `push_columns`. They stay valid as long as this data lives."""
+        """Return the ids of rdflib terms, for `push_columns`. They are valid as long as this data exists."""
         with self._lock:
             runtime = self._opened()
             ids = terms_of.encode(runtime.core.dictionary, terms)
@@ -377,34 +381,38 @@ class Engine:
             return ids
 
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
-        """Return the rdflib terms of ids, None for 0; DataError for an id that names nothing."""
+        """Return the rdflib terms of ids, None for 0. DataError for an unknown id."""
         dictionary = self._opened().core.dictionary
         wanted = as_column(ids, np.uint64)
         dictionary.check(wanted)
         return terms_of.decode(native.LocalTerms(dictionary), wanted)
 
-    # ---- keeping
+    # ---- checkpoints
     def checkpoint(self) -> None:
-        """Keep everything as of now in the data directory; an earlier checkpoint is replaced at once or not at all."""
+        """Write a checkpoint to the data directory. It replaces the previous one atomically."""
         with self._lock:
             runtime = self._opened()
             if self._directory is None or self._read_only:
-                raise StorageError("this engine has no data_dir of its own")
-            runtime.progress(())  # a pass that was interrupted comes to its end first
+                raise StorageError("this engine has no writable data_dir")
+            runtime.progress(())  # first finish an interrupted pass
             self._changes.save(runtime, self._directory)
 
     @property
     def limits(self) -> Limits:
-        """The bounds that it was made with."""
+        """The engine's limits."""
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return numbers: of streams (with what to push again after a restart), queries, the stored graph, terms."""
+        """Return statistics: of streams (including what to push again after a restart), queries, the stored graph and
+        terms.
+        """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
 
     def close(self) -> None:
-        """Keep everything (where there is a data_dir), stop all queries, let go of files. Closing twice is no error."""
+        """Write a checkpoint (if there is a data_dir), stop all queries and release all files. Repeating the call has
+        no effect.
+        """
         with ExitStack() as unlocked, self._lock:
             if self._closed:
                 return
@@ -416,7 +424,7 @@ class Engine:
             finally:
                 self._closed = True
                 for member in self._runtime.end():
-                    unlocked.callback(member.result_queue.end)  # it wakes users' code
+                    unlocked.callback(member.result_queue.end)  # runs user code
                 self._release(clean=kept)
 
     def __enter__(self) -> Self:
@@ -427,17 +435,17 @@ class Engine:
 
     # ---- inside
     def _opened(self) -> Runtime:
-        """The runtime of an engine that is open; whoever changes something holds the lock."""
+        """Return the runtime of an open engine. Callers that change something must hold the lock."""
         if self._closed:
             raise PenstockError("the engine is closed")
         return self._runtime
 
     def _change(self, entry: Callable[[], LogEntry] | None = None) -> _Change:
-        """Return the frame of a change; `entry` is what the write-ahead log holds of it."""
+        """Return the context of a change. `entry` is its write-ahead log entry."""
         return _Change(self, entry)
 
     def _begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
-        """Take the lock and log a change. Returns the entry's number where there is one."""
+        """Acquire the lock and log a change. Returns the entry's number if there is a log."""
         self._lock.acquire()
         try:
             self._opened()
@@ -447,7 +455,7 @@ class Engine:
             raise
 
     def _end(self, number: int | None, error: BaseException | None) -> None:
-        """Release the lock; where nothing failed wait until the change is durable, and deliver what has fired."""
+        """Release the lock. On success, wait until the change is durable, and deliver the new evaluations."""
         changes = self._changes
         try:
             if number is not None:
@@ -463,7 +471,7 @@ class Engine:
             self._deliver()
 
     def _shorten(self) -> None:
-        """Make the checkpoint that removes the log; where that fails the log goes on."""
+        """Write the checkpoint that truncates the log. If this fails, the log keeps growing."""
         try:
             self.checkpoint()
         except StorageError as error:
@@ -479,17 +487,17 @@ class Engine:
         return self._runtime.core.clock()
 
     def _push_decoded(self, iri: str, timestamps: ArrayLike, *columns: ArrayLike) -> None:
-        """Push tuples by their terms."""
+        """Push the decoded terms of tuples."""
         times = as_column(timestamps, np.int64)
         s, p, o = (as_column(column, np.uint64) for column in columns)
         native.Stream.check(self._opened().core.dictionary, times, s, p, o, MAX_TIME_MS)
         terms = [self.decode(column) for column in (s, p, o)]
         if any(isinstance(term, BNode) for column in terms for term in column):
-            raise DataError("a write-ahead log holds no ids of blank nodes: push them as events, by their labels")
+            raise DataError("a write-ahead log cannot contain ids of blank nodes: push events with blank node labels")
         self.push_events(iri, zip(times.tolist(), ([row] for row in zip(*terms, strict=True)), strict=True))
 
     def _stream(self, iri: str, events: Sequence[tuple[object, EventData]]) -> LiveStream:
-        """The stream of a push; events for an unknown one are dead letters, and the caller's error."""
+        """Return the stream of a push. Events for an unknown stream become dead letters, and the call fails."""
         try:
             return self._runtime.streams.get(iri)
         except UnknownStreamError as error:
@@ -499,7 +507,7 @@ class Engine:
             raise
 
     def _deliver(self) -> None:
-        """Hand what has fired to subscribers, outside of the lock: they may call the engine."""
+        """Deliver new evaluations to subscribers outside of the lock, because callbacks may call the engine."""
         if listeners := self._runtime.registry.listeners:
             for result_queue in list(listeners):
                 result_queue.deliver()
@@ -530,12 +538,12 @@ def _core(
     rng: Random,
     saved: Path | None,
 ) -> EngineCore:
-    """The native parts: empty ones, or those of a checkpoint."""
+    """Create the native parts, empty or from a checkpoint."""
     if not isinstance(shards, int) or not 1 <= shards <= limits.max_shards:
         raise DataError(f"shards must be an integer between 1 and {limits.max_shards}, not {shards!r}")
     dictionary = native.Dictionary()
     if saved is None:
-        store = native.Store("", shards)  # memory of this process (ADR 13)
+        store = native.Store("", shards)  # in this process's memory (ADR 13)
     else:
         dictionary.load(str(saved / "dictionary.bin"))
         store = native.Store.open(str(saved / "store"), "")
@@ -543,8 +551,8 @@ def _core(
 
 
 class _Change:
-    """A change of an engine: it is logged, then the caller's block applies it under the lock, then it is made durable
-    and what has fired is delivered. A PenstockError of the block says that nothing has changed.
+    """A change of an engine: it is logged, applied under the lock by the caller's block, and made durable; then its
+    evaluations are delivered. A PenstockError of the block means that nothing changed.
     """
 
     __slots__ = ("_engine", "_entry", "_number")
@@ -563,7 +571,7 @@ class _Change:
 
 
 class _Tuples(Sequence[bytes]):
-    """The tuples of columns as their producer would have written them, for the outputs of what is refused."""
+    """Lazily formats tuples of columns as their producer would have written them, for reports on rejected events."""
 
     def __init__(self, engine: Engine, *columns: Ids) -> None:
         self._engine = engine

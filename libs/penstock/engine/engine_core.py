@@ -1,4 +1,4 @@
-"""What every part of an engine shares: the native stored graph and dictionary, limits, and how terms become ids."""
+"""State shared by all parts of an engine: the stored graph, the dictionary, limits, and the mapping of terms to ids."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ class EngineCore:
 
     # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, made where it is new. It lives as long as a lease or `touch` keeps it."""
+        """Return the id of a constant, assigning one if necessary. It is valid while a lease or `touch` retains it."""
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)
         return self.dictionary.intern(LITERAL, term.lexical, term.datatype, term.lang)
 
     def iri_id(self, iri: str) -> int:
-        """Return the id of an IRI, made where it is new."""
+        """Return the id of an IRI, assigning one if necessary."""
         return self.term_id(Iri(iri))
 
     def graph_id(self, iri: str) -> int:
-        """Return the id of a graph's name, 0 where nobody ever used that name."""
+        """Return the id of a graph name, 0 if it was never used."""
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """See to it that the terms of these ids are here, for whoever reads them under a lease that is held already."""
+        """Ensure that the terms of these ids are cached, for readers that already hold a lease."""
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
-        """Return those of a plan's constants and parameters that the source of a partial dictionary does not know."""
+        """Return the plan's constants and parameters that the source of a partial dictionary does not know."""
         if not self.dictionary.partial or not columns:
             return []
         found: list[int] = np.unique(private_ids(np.concatenate(columns))).tolist()

@@ -1,6 +1,4 @@
-"""Bounds on everything of an engine that input could make grow. Each has a name, a default and an error that cites
-it.
-"""
+"""Limits on everything in an engine that grows with input. Each has a name, a default and an error that cites it."""
 
 from __future__ import annotations
 
@@ -15,21 +13,22 @@ MOST_CATCH_UP = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limits(PlanningLimits):
-    """What one engine may hold and do. Bounds on texts and plans: `PlanningLimits`.
+    """Limits of an engine. `PlanningLimits` has those of texts and plans.
 
-    max_catch_up: instants that one push or advance may make one query fire (docs/semantics.md §2). In a cluster, the
-    registration of each query has it (ADR 57).
-    max_unpolled: evaluations that a query may hold for `poll()`; a push or advance that would exceed it is refused.
-    unpolled_mb: bytes of all answers that wait for `poll()`, in the same way (0 = no limit). Subscribers hold none.
-    max_refused, refused_bytes: entries, and bytes of original input, kept in each late or dead-letter output.
-    max_event_bytes: size of one event's text.
-    max_streams, max_queries: declarations and registrations.
-    evaluation_timeout_s, query_timeout_s: time of one evaluation of a standing query, and of a one-shot (0 = no limit).
+    max_catch_up: instants per query that one push or advance may evaluate (docs/semantics.md §2). In a cluster, the
+    registration of each query contains it (ADR 57).
+    max_unpolled: pending evaluations per query; a push or advance that would exceed it is refused.
+    unpolled_mb: total size of pending answers, enforced in the same way (0 = no limit). Subscribers hold none.
+    max_refused, refused_bytes: entries, and bytes of original input, retained in each late and dead-letter output.
+    max_event_bytes: size of an event's text.
+    max_streams, max_queries: number of declarations and registrations.
+    evaluation_timeout_s, query_timeout_s: time of an evaluation of a standing query, and of a one-shot query (0 = no
+    limit).
     evaluation_memory_mb: memory of either (0 = no limit).
-    max_shards: of one stored graph.
-    text_cache, plan_cache: one-shot texts kept parsed and planned.
-    log_bytes: size of the write-ahead log at which a checkpoint is made, which removes it.
-    cached_terms_mb: terms that an engine of a cluster keeps when nothing there looks at them any more (ADR 37).
+    max_shards: shards of a stored graph.
+    text_cache, plan_cache: number of cached parse results and plans of one-shot queries.
+    log_bytes: size of the write-ahead log that triggers a checkpoint, which truncates it.
+    cached_terms_mb: size of unused terms that an engine of a cluster caches (ADR 37).
     """
 
     max_catch_up: int = MAX_CATCH_UP
@@ -51,4 +50,4 @@ class Limits(PlanningLimits):
 
 
 MAX_TIME_MS = 1 << 60
-"""Event times lie in (-MAX_TIME_MS, MAX_TIME_MS): sums of a time and a range never overflow 64 bits."""
+"""Event times are in (-MAX_TIME_MS, MAX_TIME_MS), so that the sum of a time and a range does not overflow 64 bits."""

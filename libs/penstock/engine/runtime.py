@@ -1,4 +1,4 @@
-"""The parts of one engine, put together; and the order in which a change runs through them."""
+"""The assembled parts of an engine, and the order in which a change passes through them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 Skip: TypeAlias = Literal["leaps"] | bool
-"""Over which due instants `advance` jumps: none, all, or those of queries that have more than `max_catch_up`."""
+"""The due instants that `advance` skips: none, all, or those of queries that exceed `max_catch_up`."""
 
 
 class Runtime:
-    """Everything that a writer touches. Callers hold the engine's lock."""
+    """All parts that writers touch. Callers hold the engine's lock."""
 
     def __init__(self, core: EngineCore) -> None:
         limits = core.limits
@@ -50,15 +50,15 @@ class Runtime:
 
     # ---- input
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Take parsed events into a stream, and do what has become due."""
+        """Add parsed events to a stream and evaluate what becomes due."""
         self._check_input(stream)
         taken = self._intake.take(stream, events, bad)
         self.progress([stream])
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Take columns whose rows are an event each and set nothing in motion, as nearly always. False: nothing was
-        done.
+        """Add columns of single-tuple events that trigger nothing, the common case. Returns False, without effect,
+        otherwise.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -67,8 +67,8 @@ class Runtime:
         return False
 
     def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
-        """Move the watermark of a stream, or (None) of all that users push to, to a time, and fire what becomes due, or
-        jump over it as `skip` says.
+        """Advance the watermark of a stream, or (None) of all streams with pushed events. Evaluates or skips what
+        becomes due.
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
@@ -93,7 +93,7 @@ class Runtime:
             raise DataError(f"stream <{stream.iri}> is derived: only its query {stream.publisher} feeds it")
 
     def _skip(self, moved: Iterable[LiveStream], skip: Skip) -> list[LiveStream]:
-        """Jump over what is due. Returns the derived streams that have moved by that."""
+        """Skip what is due. Returns the derived streams that advanced."""
         published = []
         at_most = self.core.limits.max_catch_up if skip == "leaps" else 0
         for cohort, gap in self.schedule.skip(moved, at_most):
@@ -105,32 +105,32 @@ class Runtime:
         return published
 
     def progress(self, moved: Iterable[LiveStream]) -> None:
-        """Close and fire all that the streams' watermarks allow, then tidy up."""
+        """Close batches and evaluate up to the watermarks, then release unused state."""
         due = [stream for stream in moved if stream.target_ms != stream.closed_ms or stream.ended]
         if due or self.schedule.unfinished:
             self.schedule.run(due, self.firing)
             self.firing.tidy()
 
-    # ---- steps that others number (a cluster's log)
+    # ---- steps of a cluster's total order
     def moved(self, iri: str) -> None:
-        """Close and fire what a stream's watermark allows."""
+        """Close batches and evaluate what a stream's watermark allows."""
         self.progress([self.streams.get(iri)])
 
     def begin(self, iri: str, point: int) -> None:
-        """Let queries that waited for the first progress of a stream begin."""
+        """Start queries that waited for the first progress of a stream."""
         self.registry.begin(self.streams.get(iri), point)
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads, as a commit that bounds know by that stream and batch."""
+        """Store quads as a commit with that stream and batch number."""
         self.core.store.commit(s, p, o, g, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins, as such a commit, yielding after each; an error where one has to be tried again."""
+        """Store sorted bins as such a commit, yielding after each. Yields an error for a bin that must be retried."""
         return self.core.store.load(bins, stream, number)
 
     # ---- queries
     def stop(self, member: Member) -> None:
-        """Let a query go; the stream that it published ends, and what waited only for that becomes due."""
+        """Stop a query. The stream that it published ends, and evaluations that waited for it become due."""
         ended = self.registry.remove(member)
         member.result_queue.end()
         if ended is not None and ended.readers:
@@ -138,20 +138,20 @@ class Runtime:
         self._drop_unread()
 
     def end(self) -> list[Member]:
-        """Let go of all queries, and nothing becomes due by that. Returns them."""
+        """Stop all queries without further evaluations. Returns them."""
         members = list(self.registry.members.values())
         for member in members:
             self.registry.remove(member)
         return members
 
     def _drop_unread(self) -> None:
-        """Forget derived streams that have ended and that nobody reads any more."""
+        """Drop ended derived streams without readers."""
         for stream in list(self.streams):
             if stream.ended and not stream.readers:
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:
-        """Forget a stream that no query reads or publishes; DataError otherwise."""
+        """Drop a stream. DataError if a query reads or publishes it."""
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")

@@ -1,4 +1,4 @@
-"""What `Engine.stats()` tells: plain numbers, by stream, by query, and of the stored graph."""
+"""The statistics of `Engine.stats()`: plain numbers per stream, per query and of the stored graph."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:
-    """Return one stream's numbers.
+    """Return a stream's statistics.
 
-    `push_again`: where a producer continues after a restart. Of its events with τ ≥ `from`, in their original order,
-    the first `skip` have arrived already; refused events count. An event whose time is not an integer in range has no
-    place in that order. `stored_tuples` were absorbed into the stored graph and stay there, repeated ones counted;
-    `stored_bytes` estimates their memory from the average of the stored graph.
+    `push_again`: where a producer must resume after a restart. Of its events with τ ≥ `from`, in their original order,
+    the first `skip` have already been processed, refused ones included. Events with an invalid time are not part of
+    this order. `stored_tuples` counts tuples absorbed into the stored graph, including duplicates; `stored_bytes`
+    estimates their memory from the average of the stored graph.
     """
     watermark = stream.watermark
     resume = None if watermark is None or stream.publisher else {"from": watermark + 1, "skip": stream.arrived_beyond}
@@ -41,7 +41,7 @@ def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str,
 
 
 def query_stats(query: Member) -> dict[str, Any]:
-    """Return one query's numbers."""
+    """Return a query's statistics."""
     cohort = query.cohort
     trigger = None if cohort is None else cohort.trigger
     return {
@@ -56,7 +56,7 @@ def query_stats(query: Member) -> dict[str, Any]:
 
 
 def engine_stats(runtime: Runtime) -> dict[str, Any]:
-    """Return everything's numbers; times are in ms, sizes in bytes."""
+    """Return all statistics. Times are in ms, sizes in bytes."""
     core, streams, registry = runtime.core, runtime.streams, runtime.registry
     triples, store_bytes = core.store.edge_count(), core.store.used_bytes()
     each = store_bytes / max(1, triples)

@@ -1,21 +1,21 @@
 // Joins of independent sides: the right one is collected and hashed, the left one streams past it.
 #include <utility>
 
-#include "exec/compatible.hpp"
 #include "exec/compiler.hpp"
+#include "exec/join_hash_table.hpp"
 
 namespace penstock::exec {
 
 namespace {
 
 /// Base of the three: collects the right side once per run where it does not depend on outer rows, else once per use.
-class HashSided : public Unary {
+class HashJoinBase : public Unary {
 protected:
-    HashSided(OperatorPtr left, OperatorPtr right, const std::vector<Slot>& exact)
+    HashJoinBase(OperatorPtr left, OperatorPtr right, const std::vector<Slot>& exact)
         : Unary(std::move(left)), right_(std::move(right)) {
         correlated_ = in_->correlated() || right_->correlated();
         const Schema &l = in_->schema(), &r = right_->schema();
-        std::vector<CompatibleRows::Shared> shared;
+        std::vector<JoinHashTable::Shared> shared;
         for (std::size_t c = 0; c < r.slots.size(); ++c) {
             int left_column = l.index_of(r.slots[c]);
             if (left_column < 0) {
@@ -65,7 +65,7 @@ protected:
     }
 
     OperatorPtr right_;
-    CompatibleRows hash_;
+    JoinHashTable hash_;
     std::vector<std::size_t> right_only_;
     std::vector<std::pair<std::size_t, std::size_t>> filled_;  // (left column that may be unbound, right column)
     Table table_;
@@ -74,9 +74,9 @@ private:
     std::uint64_t collected_in_ = 0;
 };
 
-class Join final : public HashSided {
+class Join final : public HashJoinBase {
 public:
-    Join(OperatorPtr left, OperatorPtr right) : HashSided(std::move(left), std::move(right), {}) {
+    Join(OperatorPtr left, OperatorPtr right) : HashJoinBase(std::move(left), std::move(right), {}) {
         schema_ = in_->schema();
         for (auto [l, r] : filled_) schema_.nullable[l] = right_->schema().nullable[r];
         add_right_only(false);
@@ -94,10 +94,10 @@ private:
     }
 };
 
-class LeftJoin final : public HashSided {
+class LeftJoin final : public HashJoinBase {
 public:
     LeftJoin(OperatorPtr left, OperatorPtr right, const Spec& spec, Compiler& compiler)
-        : HashSided(std::move(left), std::move(right), {}) {
+        : HashJoinBase(std::move(left), std::move(right), {}) {
         schema_ = in_->schema();
         add_right_only(true);
         schema_.shape(table_);
@@ -134,10 +134,10 @@ private:
     std::vector<std::uint8_t> keep_, matched_;
 };
 
-class Minus final : public HashSided {
+class Minus final : public HashJoinBase {
 public:
     Minus(OperatorPtr left, OperatorPtr right, const std::vector<Slot>& ignore)
-        : HashSided(std::move(left), std::move(right), ignore) {
+        : HashJoinBase(std::move(left), std::move(right), ignore) {
         schema_ = in_->schema();
     }
 

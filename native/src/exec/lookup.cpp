@@ -26,13 +26,13 @@ void drop_duplicates(Matches& matches, std::size_t from) {
     matches.rows.resize(matches.values.size());
 }
 
-/// Returns what the last run noted, where it did and that is known to hold; else `found`, to which it is appended.
+/// Returns the cached result of the last run if it is still valid; else appends the result to `found` and returns that.
 const Matches& look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
-    Remembered* const remembered = run.remembered;
-    if (remembered != nullptr)
-        if (const Matches* noted = remembered->recall(edges, dir, keys)) return *noted;
+    LookupMemo* const lookup_memo = run.lookup_memo;
+    if (lookup_memo != nullptr)
+        if (const Matches* cached = lookup_memo->cached_neighbours(edges, dir, keys)) return *cached;
     edges.source->expand(keys, edges.label, dir, found);
-    if (remembered != nullptr) remembered->expanded(edges, dir, keys, found);
+    if (lookup_memo != nullptr) lookup_memo->expanded(edges, dir, keys, found);
     return found;
 }
 
@@ -144,15 +144,15 @@ void Lookup::contains(Run& run, std::span<const EdgeSet> group, std::span<const 
                       std::span<const TermId> objects, std::vector<std::uint8_t>& found) {
     found.assign(subjects.size(), 0);
     for (const EdgeSet& set : group) set.source->contains(subjects, set.label, objects, found);
-    if (run.remembered == nullptr) return;
+    if (run.lookup_memo == nullptr) return;
     if (group.size() == 1)
-        run.remembered->tested(group[0], subjects, objects, found);
+        run.lookup_memo->tested(group[0], subjects, objects, found);
     else
-        run.remembered->give_up();  // which of them has it was not asked
+        run.lookup_memo->abandon();  // it is unknown which set contains the edge
 }
 
 void Lookup::pairs(Run& run, std::span<const EdgeSet> group, Column& subjects, Column& objects) {
-    if (run.remembered != nullptr) run.remembered->give_up();
+    if (run.lookup_memo != nullptr) run.lookup_memo->abandon();
     subjects.clear();
     objects.clear();
     std::uint64_t edges = 0;
@@ -200,7 +200,7 @@ void LabelProbe::probe(Run& run, const Dataset& dataset, std::span<const TermId>
         labels_.clear();
         dataset.source(run, part).labels_of(keys, dir, rows_, labels_);
         run.work(keys.size() + rows_.size());
-        if (run.remembered != nullptr) run.remembered->probed(dataset.source_number(part), dir, keys, rows_, labels_);
+        if (run.lookup_memo != nullptr) run.lookup_memo->probed(dataset.source_number(part), dir, keys, rows_, labels_);
         EdgeSet edges{};
         for (std::size_t i = 0; i < labels_.size(); ++i) {
             if (labels_[i] >= entry_of_label_.size()) entry_of_label_.resize(labels_[i] + 1, kUnknown);

@@ -12,8 +12,8 @@
 
 #include "exec/budget.hpp"
 #include "exec/forking.hpp"
+#include "exec/lookup_memo.hpp"
 #include "exec/profiler.hpp"
-#include "exec/remembered.hpp"
 #include "exec/table.hpp"
 #include "expr/expression.hpp"
 #include "source.hpp"
@@ -63,9 +63,9 @@ struct Run {
     const LabelTable& labels;
     ExprContext& expressions;
     Profiler* profiler;
-    Forker* forker;                    // nullptr: every step is done in place
-    std::uint64_t number;              // of this run; marks what may be kept until it is over
-    Remembered* remembered = nullptr;  // notes what is looked up, where that is wanted
+    Forker* forker;                     // nullptr: all steps run locally
+    std::uint64_t number;               // of this run; tags data that is valid until its end
+    LookupMemo* lookup_memo = nullptr;  // records the look-ups; null = not recorded
 
     Budget& budget() { return expressions.budget; }
     /// Counts work and looks at the clock and the cancellation flag now and then: about every 16 K rows.

@@ -57,20 +57,20 @@ Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), s
 
 Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
-    bool note = false;
-    // A profile is asked for to see operators at work, and what nodes do is not looked up here.
+    bool record = false;
+    // A profile must show the operators at work, and steps on nodes make no look-ups here.
     if (compiler_.follows_from_lookups() && input.profile == nullptr && input.forker == nullptr &&
-        remembered_.same_seed(*input.seed)) {
-        if (remembered_.holds(input.sources, input.labels->identity())) {
+        lookup_memo_.same_seed(*input.seed)) {
+        if (lookup_memo_.still_valid(input.sources, input.labels->identity())) {
             input.expressions->budget.check();
-            return remembered_.answer();
+            return lookup_memo_.answer();
         }
-        note = remembered_.begin();
+        record = lookup_memo_.begin();
     }
     std::unique_ptr<Profiler> profiler;
     if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
     Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), input.forker, ++runs_);
-    if (note) run.remembered = &remembered_;
+    if (record) run.lookup_memo = &lookup_memo_;
     std::optional<ContextCallbacks> callbacks;
     if (compiler_.has_expressions()) {
         callbacks.emplace(*input.expressions);
@@ -86,7 +86,7 @@ Answer Program::run(const RunInput& input) {
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
     if (profiler) add_profile(*profiler, *input.profile);
     auto answer = std::make_shared<Table>(answer_.take());
-    if (note) remembered_.end(answer, input.labels->identity());
+    if (record) lookup_memo_.end(answer, input.labels->identity());
     return answer;
 }
 

@@ -25,7 +25,7 @@ private:
     OperatorPtr root_;
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
-    Remembered remembered_;
+    LookupMemo lookup_memo_;
     std::uint64_t runs_ = 0;
 };
 

@@ -21,7 +21,7 @@ private:
     void begin() override {
         if (p_.constant == 0 || g_.column >= 0) return;
         fixed_.resolve(*run_, dataset_, p_.constant);
-        if (run_->remembered != nullptr && !fixed_.settled()) run_->remembered->give_up();
+        if (run_->lookup_memo != nullptr && !fixed_.settled()) run_->lookup_memo->abandon();
     }
     void finish() override { lookup_.release(*run_); }
 
@@ -41,7 +41,7 @@ private:
         }
         if (predicate == 0 && !free_ends) return match_found_labels(rows, 0, graph);
         sets_.clear();
-        if (run_->remembered != nullptr) run_->remembered->give_up();  // labels come and go
+        if (run_->lookup_memo != nullptr) run_->lookup_memo->abandon();  // the set of labels may change
         dataset_.resolve(*run_, predicate, graph, sets_);
         return match_groups(rows, sets_);
     }

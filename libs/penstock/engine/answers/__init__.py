@@ -1,1 +1,1 @@
-"""Results: values, blocks that wait to be polled, the queue of each query, result formats."""
+"""Results: values, pending result blocks, the queue of each query, and result formats."""

@@ -1,6 +1,6 @@
-"""What an evaluation answers: `Solutions`, a truth value, or `Triples` (given to users as an rdflib graph).
+"""Answers of evaluations: `Solutions`, a boolean, or `Triples` (returned to users as an rdflib graph).
 
-Answers keep columns of term ids; they are decoded when someone looks, distinct terms once.
+Answers contain columns of term ids. Access decodes them; each distinct term is decoded once.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     _Places: TypeAlias = range | NDArray[np.intp]
 
 _TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
-_FEW = 128  # ids of a small answer
+_FEW = 128  # number of ids in a small answer
 
 T = TypeVar("T")
 
 
 class Decoder(Protocol):
-    """Turns ids of one evaluation into terms (the core's LocalTerms)."""
+    """Decodes the term ids of an evaluation (native LocalTerms)."""
 
     def decode(self, ids: Ids) -> list[TermTuple | None]:
         """Return the term of each id, None for 0."""
 
     def publish(self, ids: Ids) -> Ids:
-        """Return ids that mean the same outside of this evaluation."""
+        """Return ids that are valid outside of the evaluation."""
 
 
 class Answer:
-    """Columns of ids with what is needed to read them: the decoder, and a lease that keeps their terms alive.
+    """Columns of ids with their decoder, and a lease that retains their terms.
 
-    Columns may be given as `Pairs`, all pairs of rows of several parts: then whole columns are made when asked for.
+    Columns may be `Pairs`, the cross product of several parts. Whole columns are then created on access.
     """
 
     def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
@@ -61,30 +61,30 @@ class Answer:
 
     @cached_property
     def columns(self) -> tuple[Ids, ...]:
-        """The ids, column by column; those of computed terms mean nothing outside of this answer (see `published`)."""
+        """The ids by column. Ids of computed terms are only valid within this answer (see `published`)."""
         return self._whole(self._held)
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with ids that mean the same to the whole engine."""
+        """The columns with ids that are valid in the whole engine."""
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return columns of all rows, given what stands in place of the columns held."""
+        """Expand values given for the held columns to all rows."""
         return tuple(held) if self._pairs is None else self._pairs.expand(held)
 
     def _zipped(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Return rows, given what stands in place of the columns held."""
+        """Yield rows of values given for the held columns."""
         if self._pairs is not None:
             return self._pairs.rows(held)
         return zip(*held, strict=True) if held else (() for _ in range(self._rows))
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """Terms, and for each column held the position of each row's term among them; each once, unless they are
-        few.
+        """Return decoded terms, and for each held column the position of each row's term. Terms are distinct unless
+        there are few.
         """
-        if sum(map(len, self._held)) <= _FEW:  # sorting them costs more than decoding some twice
+        if sum(map(len, self._held)) <= _FEW:  # sorting costs more than decoding duplicates
             terms: list[TermTuple | None] = []
             places: list[_Places] = []
             for column in self._held:
@@ -96,7 +96,7 @@ class Answer:
         return self._decoder.decode(ids), [*np.split(positions, ends)]
 
     def _by_row(self, terms: list[T]) -> Iterator[tuple[T, ...]]:
-        """Return rows of what stands in place of the terms decoded."""
+        """Yield rows of values given for the decoded terms."""
         return self._zipped(
             [
                 terms[places.start : places.stop] if isinstance(places, range) else [terms[i] for i in places.tolist()]
@@ -105,7 +105,7 @@ class Answer:
         )
 
     def tuples(self) -> Iterator[tuple[TermTuple | None, ...]]:
-        """Return each row's terms as the core's tuples, None where unbound."""
+        """Yield each row's terms as native tuples, None if unbound."""
         return self._by_row(self._decoded[0])
 
     @cached_property
@@ -113,14 +113,14 @@ class Answer:
         return [None if term is None else from_tuple(term) for term in self._decoded[0]]
 
     def rdf_rows(self) -> Iterator[tuple[RdflibTerm | None, ...]]:
-        """Return each row's rdflib terms, None where unbound."""
+        """Yield each row's rdflib terms, None if unbound."""
         return self._by_row(self._terms)
 
 
 class Solutions(Answer):
     """The answer of a SELECT: a sequence of solutions, each a dict from variable name to rdflib term.
 
-    Unbound variables are left out of a solution. Order is the query's where it has ORDER BY.
+    Unbound variables are missing from a solution. The order is that of ORDER BY, if present.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Solutions(Answer):
         names, rows = self.variables, self.rdf_rows()
         if None in self._decoded[0]:
             return ({name: term for name, term in zip(names, row, strict=True) if term is not None} for row in rows)
-        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)  # as nearly all are, so that making dicts is most of it
+        bound = cast("Iterator[tuple[RdflibTerm, ...]]", rows)  # the common case, where creating dicts dominates
         if len(names) == 1:
             name = names[0]
             return ({name: term} for (term,) in bound)
@@ -149,29 +149,30 @@ class Solutions(Answer):
 
     @property
     def ids(self) -> dict[str, Ids]:
-        """Columns of term ids (0 = unbound) that `Engine.decode` understands while this object lives."""
+        """Columns of term ids (0 = unbound), valid for `Engine.decode` as long as this object exists."""
         return dict(zip(self.variables, self.published, strict=True))
 
     def to_json(self) -> str:
-        """Return the W3C's SPARQL Results JSON."""
+        """Return SPARQL Results JSON."""
         return formats.to_json(self.variables, self.tuples())
 
     def to_xml(self) -> str:
-        """Return the W3C's SPARQL Results XML."""
+        """Return SPARQL Results XML."""
         return formats.to_xml(self.variables, self.tuples())
 
     def to_csv(self) -> str:
-        """Return the W3C's SPARQL Results CSV (types are lost)."""
+        """Return SPARQL Results CSV, which has no types."""
         return formats.to_csv(self.variables, self.tuples())
 
     def to_tsv(self) -> str:
-        """Return the W3C's SPARQL Results TSV."""
+        """Return SPARQL Results TSV."""
         return formats.to_tsv(self.variables, self.tuples())
 
     def to_arrow(self) -> pa.Table:
-        """Return an Arrow table, one column a variable: struct(type, value, datatype, lang), null where unbound.
+        """Return an Arrow table with one column per variable: struct(type, value, datatype, lang), null if unbound.
 
-        `type` is uri, bnode or literal; `datatype` is null for IRIs and blank nodes, `lang` for untagged terms.
+        `type` is uri, bnode or literal. `datatype` is null for IRIs and blank nodes, `lang` for literals without
+        language tag.
         """
         terms, positions = self._decoded
         distinct = pa.array([None if term is None else _arrow_term(term) for term in terms], _ARROW_TERM)
@@ -182,7 +183,7 @@ class Solutions(Answer):
 
 
 class Triples(Answer):
-    """The answer of a CONSTRUCT or DESCRIBE: three columns of ids, no triple twice."""
+    """The answer of a CONSTRUCT or DESCRIBE: three columns of ids, without duplicate triples."""
 
     def graph(self) -> rdflib.Graph:
         """Return the triples as an rdflib graph."""
@@ -208,9 +209,9 @@ def _arrow_term(term: TermTuple) -> dict[str, Any]:
 
 
 def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
-    """Return the columns with the ids of computed terms replaced by the dictionary's.
+    """Return the columns with computed terms' ids replaced by dictionary ids.
 
-    All columns go in one call: a computed blank node gets one fresh node, wherever it stands.
+    All columns are passed in one call, so that a computed blank node becomes one fresh node in all positions.
     """
     if not any((column >> _TAG_SHIFT == _LOCAL).any() for column in columns):
         return tuple(columns)

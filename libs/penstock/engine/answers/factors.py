@@ -1,4 +1,4 @@
-"""What the factors of a group's plan gave: rows that are all pairs of theirs, member by member (docs/adr/0047)."""
+"""The factors of a group's result: rows that are the cross product of several parts, per member (docs/adr/0047)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Product:
-    """What the factors of a cohort's plan gave, each sorted by member: a member's rows are all pairs of its rows in
-    each. Ids of computed terms are published ones.
+    """The factors of a cohort's result, each sorted by member. A member's rows are the cross product of its rows in
+    each factor. Ids of computed terms are published ids.
     """
 
     parts: tuple[Rows, ...]
@@ -30,7 +30,7 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """What reads the ids of all parts: those of one execution's own terms are gone."""
+        """The decoder of all parts. Decoders of single executions no longer exist."""
         return self.parts[0].decoder
 
     @property
@@ -49,7 +49,7 @@ class Product:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each present member's rows begin, and at the end the number of rows."""
+        """The first row of each present member, followed by the number of rows."""
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.prod(self._counts, axis=0))))
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
@@ -57,12 +57,12 @@ class Product:
         return self.present, self.starts
 
     def bytes(self) -> float:
-        """Memory that all rows would take in columns, the member's among them."""
+        """Size in bytes of all rows as columns, including the member column."""
         return float(np.prod(self._counts, axis=0, dtype=np.float64).sum()) * 8 * (1 + len(self.places))
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        """By part and present member: rows."""
+        """Row counts by part and present member."""
         counts = np.empty((len(self.parts), len(self.present)), np.int64)
         for i, rows in enumerate(self.parts):
             after = np.searchsorted(rows.member, self.present, side="right")
@@ -73,7 +73,7 @@ class Product:
         return int(self.starts[-1])
 
     def of(self, member: int) -> Pairs:
-        """Return one member's rows."""
+        """Return a member's rows."""
         parts, counts = [], []
         for rows in self.parts:
             low = int(np.searchsorted(rows.member, member, side="left"))
@@ -83,7 +83,7 @@ class Product:
         return Pairs(tuple(parts), tuple(counts), self.places)
 
     def rows(self) -> Rows:
-        """Return all rows, in whole columns."""
+        """Return all rows as whole columns."""
         members = self.present.tolist()
         pairs = [self.of(member) for member in members]
         parts = [part.expand(part.held) for part in pairs]

@@ -1,4 +1,4 @@
-"""An evaluation as one line of JSON: what `--format jsonl` prints and the cluster's result topics carry (kafka.md)."""
+"""An evaluation as a line of JSON: the format of `--format jsonl` and of the cluster's results topics (kafka.md)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LINE_ENDS = (("\u0085", r"\u0085"), ("\u2028", r"\u2028"), ("\u2029", r"\u2029"
 
 
 def json_line(evaluation: Evaluation, query: str | None = None, error: str | None = None) -> str:
-    """Return the line; `query` in place of the evaluation's own name. `error` says why an evaluation has no answer, or
-    why it is not given one.
+    """Return the line. `query` overrides the evaluation's query name. `error`: why the answer is missing or
+    withheld.
     """
     line: dict[str, Any] = {
         "query": query or evaluation.query,
@@ -40,9 +40,11 @@ def json_line(evaluation: Evaluation, query: str | None = None, error: str | Non
 
 
 def _one_line(text: str) -> str:
-    """Escape what some readers take for the end of a line, though JSON does not: Python's `str.splitlines`, say."""
+    """Escape characters that some readers treat as line ends although JSON does not, such as Python's
+    `str.splitlines`.
+    """
     if text.isascii():
-        return text  # nearly all
+        return text  # the common case
     for character, escape in _LINE_ENDS:
         text = text.replace(character, escape)
     return text

@@ -1,7 +1,7 @@
-"""The rows of one answer as all pairs of rows of independent parts; whole columns only when someone wants them.
+"""The rows of an answer as a cross product of independent parts, expanded to whole columns on demand.
 
-With n and m rows in two parts there are n·m rows, which take n + m to hold (factorised representations of query
-results: Olteanu and Závodný, TODS 40(1), 2015; here products only). See docs/adr/0047.
+Two parts with n and m rows represent n·m rows in n + m space (factorised representations of query results: Olteanu and
+Závodný, TODS 40(1), 2015; here only products). See docs/adr/0047.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     Ids: TypeAlias = NDArray[np.uint64]
     Places: TypeAlias = tuple[tuple[int, int], ...]
-    """Of each variable: its part, and its column there."""
+    """For each variable: its part, and its column there."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The rows of one answer: all pairs (triples …) of rows of the parts, those of the last part next to one another.
+    """The rows of an answer: the cross product of the parts' rows. Rows of the last part vary fastest.
 
-    `counts` are the parts' rows: a part may have no columns, and its rows count nevertheless.
+    `counts` are the parts' row counts. A part without columns still multiplies the rows.
     """
 
     parts: tuple[tuple[Ids, ...], ...]
@@ -42,15 +42,15 @@ class Pairs:
 
     @property
     def held(self) -> tuple[Ids, ...]:
-        """The columns of all parts, one part's after the other's."""
+        """The columns of all parts, concatenated."""
         return tuple(chain.from_iterable(self.parts))
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return whole columns by variable, given what stands in place of `held`."""
+        """Return whole columns by variable for values given for `held`."""
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 
     def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield row by row what stands in place of `held`; no whole column is made."""
+        """Yield rows of values given for `held`, without creating whole columns."""
         columns = iter(held)
         parts = [
             list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count

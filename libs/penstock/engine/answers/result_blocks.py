@@ -1,7 +1,7 @@
-"""Results as they wait to be polled: one block an execution, for all members of a group at once.
+"""Pending results: one block per execution, for all members of a group.
 
-Ten thousand standing queries cost one block an instant, not ten thousand objects: each query's evaluations are made
-from the blocks when it polls.
+Ten thousand standing queries cost one block per instant instead of ten thousand objects. A query's evaluations are
+created from the blocks when it polls.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 _BLOCK_BYTES = 1_024  # of an execution without rows
-_HOLES = 4  # so many numbers of blocks that are gone are passed over for one that is there
+_HOLES = 4  # maximum ratio of missing to existing block numbers before the log is compacted
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What an execution read: its instant, each window's (start, end], the snapshot, and each stream's last batch.
 
-    A start is None where the window has none ([ALL], a count window before its first report).
+    A start is None if the window has none ([ALL], a count window before its first report).
     """
 
     time: int
@@ -50,10 +50,10 @@ class Reading:
 
 @dataclass(slots=True)
 class Block:
-    """One execution's rows, sorted by member. `present` are the members that have rows, ascending; those of
-    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` names members whose part failed.
+    """The rows of an execution, sorted by member. `present` are the members with rows, ascending; the rows of
+    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` has the members whose part failed.
 
-    `product`: the rows where they are kept as factors; `columns` is empty then.
+    `product`: the rows as factors; `columns` is empty then.
     """
 
     reading: Reading
@@ -67,11 +67,11 @@ class Block:
     lease: object = None
     errors: Mapping[int, PenstockError] = field(default_factory=dict)
     product: Product | None = None
-    sparse: bool = False  # REPORT NONEMPTY: only members with rows (or an error) have an evaluation
+    sparse: bool = False  # REPORT NONEMPTY: only members with rows or an error have an evaluation
     waiting: int = 0
 
     def rows_of(self, member: int) -> slice:
-        """Return the rows of one member (an empty slice where it has none)."""
+        """Return a member's rows as a slice, empty if it has none."""
         i = int(np.searchsorted(self.present, member))
         if i == len(self.present) or self.present[i] != member:
             return slice(0, 0)
@@ -79,32 +79,32 @@ class Block:
 
     @property
     def bytes(self) -> int:
-        """What its columns take, and about what the rest does."""
+        """Estimated size in bytes."""
         held = self.columns if self.product is None else self.product.held
         return _BLOCK_BYTES + sum(column.nbytes for column in held)
 
     def concerns(self, member: int) -> bool:
-        """Whether the member has an evaluation here."""
+        """Return whether the member has an evaluation in this block."""
         if not self.sparse or member in self.errors:
             return True
         rows = self.rows_of(member)
         return bool(rows.stop > rows.start)
 
     def triples(self) -> Triples:
-        """Return all rows of a CONSTRUCT's block."""
+        """Return all triples of a CONSTRUCT's block."""
         assert self.decoder is not None
         return Triples(self.columns, len(self.columns[0]), self.decoder, self.lease)
 
     def readers(self) -> int:
-        """Return how many members have an evaluation here."""
+        """Return the number of members with an evaluation in this block."""
         return len({*self.present.tolist(), *self.errors}) if self.sparse else len(self.members)
 
 
 class Evaluation:
-    """The answer of one query at one instant.
+    """The answer of a query at one instant.
 
-    `windows` maps the IRI of each stream (or named window) to (start exclusive, end inclusive) in ms. `error` is
-    None, or why this evaluation has no answer (a limit on time or memory); `answer` raises it.
+    `windows` maps the IRI of each stream (or named window) to (start exclusive, end inclusive) in ms. `error` is None,
+    or why the evaluation has no answer (a limit on time or memory); `answer` raises it.
     """
 
     __slots__ = ("_answer", "_block", "_member", "query")
@@ -120,27 +120,27 @@ class Evaluation:
 
     @property
     def time(self) -> int:
-        """The instant t, ms."""
+        """The evaluation instant t, ms."""
         return self._block.reading.time
 
     @property
     def windows(self) -> dict[str, Bounds]:
-        """Nominal bounds of each window by its IRI."""
+        """Nominal bounds of each window, by IRI."""
         return dict(self._block.reading.windows)
 
     @property
     def snapshot(self) -> int:
-        """Number of the snapshot of the stored graph that was read."""
+        """Number of the snapshot of the stored graph that the evaluation read."""
         return self._block.reading.snapshot
 
     @property
     def vts(self) -> dict[str, int]:
-        """The last batch of each stream that was read (its vector timestamp)."""
+        """Vector timestamp: the last batch of each stream that the evaluation read."""
         return dict(self._block.reading.vts)
 
     @property
     def attempt(self) -> int:
-        """1, and one more for each restart after a crash."""
+        """1, plus one for each restart after a crash."""
         return self._block.reading.attempt
 
     @property
@@ -150,7 +150,7 @@ class Evaluation:
 
     @property
     def answer(self) -> Solutions | bool | rdflib.Graph:
-        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE; decoded when looked at."""
+        """Solutions for SELECT, bool for ASK, an rdflib graph for CONSTRUCT and DESCRIBE. Decoded on access."""
         if self._answer is None:
             raw = self.raw
             self._answer = raw.graph() if isinstance(raw, Triples) else raw
@@ -158,7 +158,7 @@ class Evaluation:
 
     @property
     def raw(self) -> Solutions | bool | Triples:
-        """The answer in columns: as `answer`, but Triples in place of a graph."""
+        """The answer in columns: like `answer`, but Triples instead of a graph."""
         if self.error is not None:
             raise self.error
         block = self._block
@@ -176,20 +176,20 @@ class Evaluation:
 
 
 class BlockLog:
-    """Blocks of one cohort until every member has taken its part; safe to read while evaluations go on."""
+    """The blocks of a cohort until every member has consumed its part. Readable during evaluations."""
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:
         self._unpolled = unpolled if unpolled is not None else Unpolled()
         self._blocks: dict[int, Block] = {}
         self._lock = Lock()
         self.next = 0
-        self.last_bytes = 0  # of the newest block that somebody has an evaluation in
+        self.last_bytes = 0  # of the latest block with an evaluation
 
     def __len__(self) -> int:
         return len(self._blocks)
 
     def append(self, block: Block) -> bool:
-        """Add a block; False where no member has an evaluation in it."""
+        """Add a block. Returns False if no member has an evaluation in it."""
         block.waiting = block.readers()
         with self._lock:
             if block.waiting:
@@ -201,9 +201,7 @@ class BlockLog:
         return block.waiting > 0
 
     def blocks(self, first: int, end: int) -> Iterator[tuple[int, Block]]:
-        """Yield the blocks with numbers from `first` up to `end` (exclusive), in order, each when it is asked for: who
-        takes one at a time does not pay for all that wait. What is gone by then is left out.
-        """
+        """Yield the existing blocks with numbers in [`first`, `end`), in order and lazily."""
         with self._lock:
             sparse = end - first > _HOLES * len(self._blocks)
             numbers = [i for i in self._blocks if first <= i < end] if sparse else range(first, end)
@@ -213,7 +211,7 @@ class BlockLog:
                 yield number, block
 
     def taken(self, number: int) -> None:
-        """Note that one more member has taken its part of a block."""
+        """Record that one more member has consumed its part of a block."""
         with self._lock:
             block = self._blocks.get(number)
             if block is None:
@@ -225,13 +223,13 @@ class BlockLog:
         self._unpolled.add(-block.bytes)
 
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Take over the blocks of a checkpoint; `Inbox.restore` then says who has yet to take them."""
+        """Set the blocks of a checkpoint. `ResultQueue.restore` then sets the pending members."""
         self.next = following
         self._blocks = blocks
         self._unpolled.add(sum(block.bytes for block in blocks.values()))
 
     def drop_read(self) -> None:
-        """Forget restored blocks that nobody has yet to take."""
+        """Drop restored blocks without pending members."""
         read = [number for number, block in self._blocks.items() if block.waiting <= 0]
         for number in read:
             self._unpolled.add(-self._blocks.pop(number).bytes)

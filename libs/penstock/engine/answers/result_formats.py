@@ -1,6 +1,6 @@
-"""The W3C's result formats, written from terms as tuples: SPARQL Results JSON, XML, CSV and TSV; and N-Triples.
+"""The W3C result formats, serialised from term tuples: SPARQL Results JSON, XML, CSV and TSV; and N-Triples.
 
-A row is a sequence of terms in the order of the variables, None where unbound.
+A row is a sequence of terms in the order of the variables, None if unbound.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CSV_SPECIAL = re.compile('[",\r\n]')
 
 # ---- JSON (https://www.w3.org/TR/sparql11-results-json/)
 def json_term(term: TermTuple) -> dict[str, str]:
-    """Return one RDF term as SPARQL JSON's object."""
+    """Return a term as a SPARQL JSON object."""
     kind, lexical, datatype, lang = term
     if kind == IRI:
         return {"type": "uri", "value": lexical}
@@ -47,7 +47,7 @@ def json_term(term: TermTuple) -> dict[str, str]:
 
 
 def json_bindings(variables: Sequence[str], rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the `bindings` array: one object a row, unbound variables left out."""
+    """Return the `bindings` array: one object per row, without unbound variables."""
     return [
         {name: json_term(term) for name, term in zip(variables, row, strict=True) if term is not None} for row in rows
     ]
@@ -73,7 +73,7 @@ def boolean_xml(answer: bool) -> str:
 
 # ---- XML (https://www.w3.org/TR/rdf-sparql-XMLres/)
 def to_xml(variables: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a SPARQL Results XML document; DataError where a term holds a character that XML 1.0 cannot."""
+    """Return a SPARQL Results XML document. DataError if a term contains a character that XML 1.0 does not allow."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<sparql xmlns="http://www.w3.org/2005/sparql-results#">']
     lines += ["<head>", *(f"<variable name={quoteattr(name)}/>" for name in variables), "</head>", "<results>"]
     for row in rows:
@@ -101,7 +101,7 @@ def _xml_term(term: TermTuple) -> str:
 
 # ---- CSV and TSV (https://www.w3.org/TR/sparql11-results-csv-tsv/)
 def to_csv(variables: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return SPARQL Results CSV: plain values, lines ended by CR LF. Types are lost, as the format has it."""
+    """Return SPARQL Results CSV: plain values without types, lines terminated by CR LF."""
     lines = [",".join(_csv_cell(name) for name in variables)]
     lines += [",".join("" if term is None else _csv_term(term) for term in row) for row in rows]
     return "\r\n".join([*lines, ""])
@@ -116,21 +116,21 @@ def _csv_cell(text: str) -> str:
 
 
 def to_tsv(variables: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return SPARQL Results TSV: terms in Turtle's syntax, nothing is lost."""
+    """Return SPARQL Results TSV: terms in Turtle syntax, without loss."""
     lines = ["\t".join("?" + name for name in variables)]
     lines += ["\t".join("" if term is None else turtle_term(term) for term in row) for row in rows]
     return "\n".join([*lines, ""])
 
 
 def turtle_term(term: TermTuple) -> str:
-    """Return a term in Turtle's syntax, numbers bare where Turtle allows it."""
+    """Return a term in Turtle syntax, with bare numbers where Turtle allows them."""
     pattern = _BARE.get(term[2])
     return term[1] if pattern is not None and pattern.fullmatch(term[1]) else ntriples_term(term)
 
 
 # ---- N-Triples
 def ntriples_term(term: TermTuple) -> str:
-    """Return a term in N-Triples' syntax."""
+    """Return a term in N-Triples syntax."""
     kind, lexical, datatype, lang = term
     if kind == IRI:
         return f"<{lexical}>"
@@ -143,9 +143,10 @@ def ntriples_term(term: TermTuple) -> str:
 
 
 def in_order(ntriples: str) -> str:
-    """Return an N-Triples document with its lines sorted, so that equal graphs are equal texts (but for blank nodes).
+    """Sort the lines of an N-Triples document, so that equal graphs give equal texts (except for blank nodes).
 
-    A line ends with a line feed: literals may hold what `str.splitlines` takes for an end (U+2028, say).
+    Lines end with a line feed: literals may contain other characters that `str.splitlines` treats as line ends
+    (U+2028).
     """
     return "".join(f"{line}\n" for line in sorted(ntriples.split("\n")) if line)
 

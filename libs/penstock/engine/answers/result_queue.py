@@ -1,6 +1,4 @@
-"""The evaluations of one query on their way to its user: taken by poll, or handed to subscribers; each once, in
-order.
-"""
+"""The result queue of a query: evaluations are polled, or delivered to subscribers, each once and in order."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(slots=True)
 class Segment:
-    """A stretch of a block log that is still to be taken: from `next` up to `end` (None = what is to come as well)."""
+    """A range of a block log still to consume: from `next` to `end` (None = also future blocks)."""
 
     log: BlockLog
     next: int
@@ -30,15 +28,15 @@ class Segment:
 
     @property
     def until(self) -> int:
-        """Where the stretch ends as of now."""
+        """Return the current end of the range."""
         return self.log.next if self.end is None else self.end
 
 
 class ResultQueue:
-    """What waits for one member's user. Its own lock is held for moments only, and never while user code runs.
+    """The pending results of a member. Its lock is held only briefly, and never during user code.
 
-    A member that moves to another cohort goes on in that one's log: hence segments. `listeners` is the engine's set of
-    inboxes that someone listens to.
+    A member that moves to another cohort continues in that cohort's log, hence segments. `listeners` is the engine's
+    set of queues with listeners.
     """
 
     def __init__(self, member: Member, listeners: set[ResultQueue]) -> None:
@@ -53,9 +51,9 @@ class ResultQueue:
         self._wakers: list[Callable[[], object]] = []
         self.ended = False
 
-    # ---- taking
+    # ---- polling
     def take(self, limit: int | None = None) -> list[Evaluation]:
-        """Return what has fired and was not yet taken, in order of time; at most `limit` evaluations."""
+        """Return new evaluations in time order, at most `limit`."""
         with self._taking:
             taken: list[Evaluation] = []
             while self._left and (limit is None or len(taken) < limit):
@@ -88,18 +86,18 @@ class ResultQueue:
             return len(self._left) + waiting
 
     def bytes(self) -> int:
-        """Return the size of the blocks that wait, which other queries may share."""
+        """Return the size in bytes of the pending blocks, which other queries may share."""
         with self._taking:
             return sum(block.bytes for s in self._segments for _, block, _ in self._concerning(s, s.until))
 
-    # ---- listening
+    # ---- subscribers
     @property
     def subscribed(self) -> bool:
-        """Whether evaluations are handed to someone as they fire."""
+        """Whether a subscriber receives the evaluations."""
         return bool(self._subscribers)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Hand everything to `callback` from now on. Returns a function that ends this."""
+        """Call `callback` with all evaluations from now on. Returns a function that ends the subscription."""
         self._subscribers.append(callback)
         self._listeners.add(self)
         self.deliver()
@@ -111,16 +109,16 @@ class ResultQueue:
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Call `waker` whenever something may have fired, or the query has ended. Returns a function that ends this."""
+        """Call `waker` when there may be new evaluations, or the query ended. Returns a function that ends this."""
         self._wakers.append(waker)
         self._listeners.add(self)
         return lambda: self._wakers.remove(waker)
 
     def deliver(self) -> None:
-        """Give what waits to the subscribers, and wake those who wait. The engine calls it after each pass.
+        """Deliver pending evaluations to subscribers, and wake listeners. The engine calls it after each pass.
 
-        Where another thread (or this one, from within a callback) is at it already, that one goes on with what is new:
-        no lock is waited for, so that a callback can do as it likes.
+        If a delivery is already running, in another thread or in a caller of this callback, it also delivers the new
+        ones. No lock is awaited, so that callbacks are free to call the engine.
         """
         for waker in list(self._wakers):
             waker()
@@ -128,7 +126,7 @@ class ResultQueue:
         while self._undelivered and self._subscribers and self._delivering.acquire(blocking=False):
             try:
                 self._undelivered = False
-                # One by one: what nobody was handed yet, as nobody listens any more or Ctrl-C came, waits as before.
+                # One by one: evaluations that are not delivered, because of unsubscribing or Ctrl-C, stay pending.
                 while self._subscribers and (taken := self.take(1)):
                     self._hand_over(*taken)
             finally:
@@ -141,16 +139,16 @@ class ResultQueue:
             except Exception:  # noqa: BLE001 - whatever a user's function raises
                 _log.exception("a subscriber of %s failed on its evaluation at %d", evaluation.query, evaluation.time)
 
-    # ---- the engine's side
+    # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Take from this log what comes from now on; of the one before, only what is in it."""
+        """Consume this log from now on, and of the previous one only its current content."""
         with self._taking:
             if self._segments and self._segments[-1].end is None:
                 self._segments[-1].end = self._segments[-1].log.next
             self._segments.append(Segment(log, log.next))
 
     def end(self) -> None:
-        """Follow no log any more: what waits becomes the inbox's own, and can still be taken."""
+        """Detach from the log. Pending evaluations stay available."""
         with self._taking:
             left = self.take()
             self._left.extend(left)
@@ -160,12 +158,12 @@ class ResultQueue:
         self.deliver()
 
     def segments(self) -> list[tuple[BlockLog, int, int | None]]:
-        """Return (log, first block to take, end) of each stretch, for checkpoints."""
+        """Return (log, first block, end) of each segment, for checkpoints."""
         with self._taking:
             return [(segment.log, segment.next, segment.end) for segment in self._segments]
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Take over what `segments` returned; the logs' blocks then wait for this member too."""
+        """Restore the result of `segments`. The logs' blocks are then pending for this member."""
         self._segments = deque(Segment(log, first, end) for log, first, end in segments)
         for segment in self._segments:
             for _, block, _ in self._concerning(segment, segment.until):

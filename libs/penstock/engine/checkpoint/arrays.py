@@ -1,4 +1,4 @@
-"""Columns of 64-bit numbers in one file, each found by its (offset, length)."""
+"""A file of arrays of 64-bit numbers, addressed by (offset, length)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ArrayWriter:
         self._length = 0
 
     def add(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Append an array; returns where it is."""
+        """Append an array. Returns its address."""
         place = self._length, len(array)
         self._file.write(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         self._length += len(array)
@@ -32,7 +32,7 @@ class ArrayWriter:
 
 
 class ArrayReader:
-    """Reads what an ArrayWriter wrote."""
+    """Reads the file of an ArrayWriter."""
 
     def __init__(self, path: Path) -> None:
         self._words = np.fromfile(path, np.dtype("<u8")).astype(np.uint64, copy=False)

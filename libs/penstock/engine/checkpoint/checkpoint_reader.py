@@ -1,4 +1,4 @@
-"""Reading a checkpoint's folder: the other side of `saving`."""
+"""Reads a checkpoint's folder, written by `checkpoint_writer`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError"
 
 
 def read_into(runtime: Runtime, folder: Path) -> None:
-    """Bring an empty runtime (whose store and dictionary are already restored) to the state that a folder holds."""
+    """Restore the state of a folder into an empty runtime, whose store and dictionary are already restored."""
     path = folder / "engine.json"
     state = read_json(path)
     if state.get("version") != VERSION:
@@ -40,7 +40,7 @@ def read_into(runtime: Runtime, folder: Path) -> None:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise StorageError(f"{path}: corrupt: {error!r}") from error
     except OSError as error:
-        raise StorageError(f"{folder}: cannot be read: {error}") from error
+        raise StorageError(f"{folder}: is not readable: {error}") from error
 
 
 class _Reader:
@@ -141,7 +141,7 @@ class _Reader:
         )
 
     def _ids(self, place: list[int]) -> Ids:
-        """Return a column of ids, in use from now on."""
+        """Return a column of ids and mark them as used."""
         ids = self._arrays.ids(place)
         self._runtime.core.dictionary.touch(ids)
         return ids

@@ -1,4 +1,4 @@
-"""Writing a checkpoint's folder: the other side of `restoring`."""
+"""Writes a checkpoint's folder, which `checkpoint_reader` reads."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ if TYPE_CHECKING:
 
 
 class Capturing(Protocol):
-    """A stored graph, or one shard of it, as far as checkpoints go."""
+    """The checkpoint interface of a stored graph or a shard."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy what a checkpoint needs beyond the previous one."""
+        """Capture what a checkpoint needs in addition to the previous one."""
 
 
 VERSION = 1
-STORE = "store"  # the folder of the regions, in a checkpoint's
+STORE = "store"  # the folder of the regions in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the whole state into a folder; of the regions only what is not in the folder before, which is linked. The
-    caller holds the engine's lock and makes the folder durable.
+    """Write the complete state into a folder. Of the regions, only parts that the previous checkpoint lacks; the rest
+    is linked.
+
+    The caller holds the engine's lock and makes the folder durable.
     """
     writer = _Writer(runtime, folder)
     state = writer.state()
     writer.arrays.close()
     (folder / "engine.json").write_text(json.dumps(state), encoding="utf-8")
     capture_store(runtime.core.store, folder, previous).write()
-    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may have interned terms
+    runtime.core.dictionary.save(str(folder / "dictionary.bin"))  # last: saving answers may intern terms
 
 
 def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
-    """Copy what a checkpoint's folder will have of the regions beyond the one before; `write` writes it."""
+    """Capture the regions' changes since the previous checkpoint; `write` writes them."""
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
 
@@ -80,7 +82,7 @@ class _Writer:
         }
 
     def _names(self, members: Membership) -> list[str | None]:
-        """The members' names, None for those that are gone (another query may have the name by now)."""
+        """Return the members' names, None for removed ones (another query may have the name by now)."""
         standing = self._runtime.registry.members
         return [m.name if m is not None and standing.get(m.name) is m else None for m in members.all]
 

@@ -1,8 +1,8 @@
-"""The directory that keeps an engine's checkpoints.
+"""The data directory with an engine's checkpoints.
 
-A data directory holds `LOCK`, `CURRENT` (the name of the checkpoint in force and its manifest's checksum), `RUNNING`
-while an engine has it open, and one folder a checkpoint: `checkpoint-<n>`. A new checkpoint is written beside the old
-one, made durable, and put in force by one rename; only then does the old one go.
+It contains `LOCK`, `CURRENT` (the name of the current checkpoint and its manifest's checksum), `RUNNING` while an
+engine has it open, and one folder per checkpoint: `checkpoint-<n>`. A new checkpoint is written next to the old one,
+made durable, and activated by one rename. Only then is the old one deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
 
 
 def _lock(path: Path) -> int | None:
-    """Open and lock a file; returns its descriptor, None where another process holds it."""
+    """Open and lock a file. Returns its descriptor, None if another process holds the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +36,7 @@ def _lock(path: Path) -> int | None:
 
 
 class DataDirectory:
-    """A data directory, held by one engine at a time (readers excepted)."""
+    """A data directory, owned by one engine at a time (apart from readers)."""
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
         self.path = Path(path)
@@ -46,7 +46,7 @@ class DataDirectory:
         self.crashed_attempt = 0
         if read_only:
             if not self.path.is_dir():
-                raise StorageError(f"{self.path}: there is no such data directory")
+                raise StorageError(f"{self.path}: no such data directory")
             return
         try:
             make_directory(self.path)
@@ -62,26 +62,28 @@ class DataDirectory:
             raise StorageError(f"{self.path}: cannot be used as a data directory: {error}") from error
 
     def running(self, attempt: int) -> None:
-        """Note the attempt that runs: the next one after a crash has a higher number, checkpoint or not."""
-        with suppress(OSError):  # a full disk: an attempt may then have the number of the one before
+        """Record the current attempt, so that the next one after a crash has a higher number even without a
+        checkpoint.
+        """
+        with suppress(OSError):  # on a full disk, the next attempt may get the same number
             write_durably(self.path / "RUNNING", str(attempt).encode())
 
     def close(self, *, clean: bool) -> None:
-        """Let the directory go; `clean` says that the last checkpoint holds everything."""
+        """Close the directory. `clean`: the last checkpoint is complete."""
         if self._descriptor is not None:
             if clean:
                 (self.path / "RUNNING").unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
 
-    # ---- the checkpoint in force
+    # ---- current checkpoint
     def pointer(self) -> bytes:
-        """Return what names the checkpoint in force; empty where there is none."""
+        """Return the name of the current checkpoint; empty if there is none."""
         path = self.path / "CURRENT"
         return _read(path) if path.exists() else b""
 
     def current(self) -> Path | None:
-        """Return the folder of the checkpoint in force, every file of it verified; None where there is none."""
+        """Return the folder of the current checkpoint after verifying every file; None if there is none."""
         pointer = self.path / "CURRENT"
         if not pointer.exists():
             return None
@@ -97,12 +99,12 @@ class DataDirectory:
         return folder
 
     def in_force(self) -> Path | None:
-        """Return the folder of the checkpoint in force, unverified: to continue what its owner wrote."""
+        """Return the folder of the current checkpoint, unverified, to continue it."""
         name = self.pointer().decode("utf-8", "replace").partition(" ")[0]
         return self.path / name if name else None
 
     def begin(self) -> Path:
-        """Return a new folder to write a checkpoint into. What an attempt before it left unfinished goes."""
+        """Return a new folder for a checkpoint. Removes unfinished ones."""
         for unfinished in self.path.glob("checkpoint-*.new"):
             shutil.rmtree(unfinished, ignore_errors=True)
         names = (_CHECKPOINT.fullmatch(folder.name) for folder in self.path.iterdir())
@@ -111,9 +113,9 @@ class DataDirectory:
         return make_directory(folder, exist_ok=False)
 
     def publish(self, folder: Path) -> None:
-        """Make a written checkpoint durable and put it in force; the others go.
+        """Make a written checkpoint durable and activate it. Removes the others.
 
-        Files that are links to those of the checkpoint before are durable, and their checksums are known.
+        Links to files of the previous checkpoint are already durable, and their checksums are known.
         """
         known = self._known()
         files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
@@ -141,7 +143,7 @@ class DataDirectory:
                 shutil.rmtree(other, ignore_errors=True)
 
     def _known(self) -> dict[tuple[int, int], list[int]]:
-        """Return size and checksum of the files of the checkpoint in force, by what they are to the file system."""
+        """Return size and checksum of the current checkpoint's files, by inode."""
         folder = self.in_force()
         if folder is None or not (folder / _MANIFEST).exists():
             return {}
@@ -150,7 +152,7 @@ class DataDirectory:
 
 
 def _number(path: Path) -> int:
-    """Return the number in a file, 0 where it holds none."""
+    """Return the number in a file, 0 if there is none."""
     text = path.read_text(encoding="utf-8", errors="replace").strip()
     return int(text) if text.isdecimal() else 0
 
@@ -161,7 +163,7 @@ def _identity(file: Path) -> tuple[int, int]:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a file and flush it to the disk."""
+    """Write a file and flush it to disk."""
     with opened(path, "wb") as file:
         file.write(data)
         file.flush()
@@ -169,7 +171,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return a JSON file's content; StorageError naming the file where there is none."""
+    """Return a JSON file's content. StorageError naming the file if it is unreadable."""
     try:
         return json.loads(_read(path))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""How durable an engine's changes are: what is logged before it is applied, and when checkpoints are made."""
+"""The durability setting of an engine: what is logged before it is applied, and when checkpoints are made."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
 
 Durability: TypeAlias = Literal["none", "checkpoint", "commit"]
-"""none: a clean end keeps everything. checkpoint: so does each checkpoint. commit: each change is durable on return."""
+"""none: a clean shutdown saves everything. checkpoint: so does each checkpoint. commit: each change is durable on
+return.
+"""
 
-_RETRY_GROWTH = 1.1  # of the log, between attempts to make a checkpoint that failed
+_RETRY_GROWTH = 1.1  # growth of the log between attempts after a failed checkpoint
 _log = logging.getLogger("penstock.engine")
 
 
 def checked_durability(found: str, *, writable: bool) -> Durability:
-    """Return the setting; DataError where it is none, or there is no directory to write to."""
+    """Return the setting. DataError if it is invalid or needs a writable directory."""
     for known in get_args(Durability):
         if found == known:
             if known == "commit" and not writable:
@@ -37,14 +39,14 @@ def checked_durability(found: str, *, writable: bool) -> Durability:
 
 
 class ChangeLog:
-    """The write-ahead log of an engine, where it has one. All methods but `wait` are called under the engine's lock."""
+    """The write-ahead log of an engine, if it has one. All methods but `wait` are called under the engine's lock."""
 
     def __init__(self) -> None:
         self._wal: WriteAheadLog | None = None
         self._limit = self._due = 0
 
     def open(self, directory: DataDirectory, recovered: Recovered, limit: int) -> None:
-        """Begin to log, in a file of its own, after what was recovered. StorageError where none can be written."""
+        """Start logging to a new file, after recovery. StorageError if it cannot be created."""
         number = max([recovered.file, *log_numbers(directory.path)]) + 1
         try:
             self._wal = WriteAheadLog(directory.path, number, recovered.last + 1)
@@ -58,7 +60,7 @@ class ChangeLog:
         return self._wal is not None
 
     def stats(self) -> dict[str, int] | None:
-        """Return the log's numbers; None where there is none."""
+        """Return the log's statistics; None if there is no log."""
         wal = self._wal
         return (
             None if wal is None else {"file": wal.number, "bytes": wal.bytes, "entry": wal.last, "flushes": wal.flushes}
@@ -66,28 +68,28 @@ class ChangeLog:
 
     # ---- a change
     def begin(self, entry: Callable[[], LogEntry] | None) -> int | None:
-        """Write a change that is about to be applied. StorageError: it must not be."""
+        """Log a change that is about to be applied. On StorageError, the caller must not apply it."""
         if self._wal is None or entry is None:
             return None
         return self._wal.append(entry().encode())
 
     def refuse(self, number: int | None) -> None:
-        """Take back what was written: it was refused, and nothing has changed."""
+        """Remove the entry of a refused change."""
         if self._wal is not None and number is not None:
             self._wal.take_back()
 
     def is_long(self) -> bool:
-        """Whether it is time for a checkpoint (`log_bytes`)."""
+        """Whether a checkpoint is due (`log_bytes`)."""
         return self._wal is not None and self._wal.bytes > self._due
 
     def wait(self, number: int | None) -> None:
-        """Return once a change is durable. StorageError: it was applied, and a crash may lose it."""
+        """Wait until a change is durable. StorageError: it was applied, but a crash may lose it."""
         if self._wal is not None and number is not None:
             self._wal.wait(number)
 
     # ---- checkpoints
     def save(self, runtime: Runtime, directory: DataDirectory) -> None:
-        """Make a checkpoint; the log before it goes. StorageError: all stays as it was."""
+        """Make a checkpoint and remove the earlier log. On StorageError nothing changes."""
         wal = self._wal
         if wal is None:
             number = max(log_numbers(directory.path), default=0) + 1
@@ -101,7 +103,7 @@ class ChangeLog:
         except (OSError, StorageError) as error:
             if directory.pointer() == before:
                 wal.abandon_next()
-            else:  # it is in force, and perhaps not durable: what is logged now would follow neither checkpoint
+            else:  # active, but possibly not durable: later entries would follow neither checkpoint
                 wal.break_off(str(error))
             self._due = max(self._limit, int(wal.bytes * _RETRY_GROWTH))
             if isinstance(error, StorageError):
@@ -111,9 +113,9 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Accept no change until a checkpoint holds one that the log does not."""
+        """Block changes until a checkpoint contains one that is not logged."""
         if self._wal is not None:
-            self._wal.break_off("the last load is in no checkpoint yet")
+            self._wal.break_off("no checkpoint contains the last load yet")
 
     def close(self) -> None:
         """Close the log's file."""

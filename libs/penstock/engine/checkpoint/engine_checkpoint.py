@@ -1,8 +1,8 @@
-"""Checkpoints: everything that an engine must know again after a restart, as files of one folder (semantics.md §6).
+"""Checkpoints: the complete state of an engine, as files in a folder (semantics.md §6).
 
-`engine.json` holds what is small, `arrays.bin` columns of ids, `stream-<n>.bin` open batches and slices,
-`dictionary.bin` the terms, `store/` the regions. Plans and windows are made again; a time window's content comes back
-from the slices. `saving` writes the folder, `restoring` reads it.
+`engine.json` has small data, `arrays.bin` columns of ids, `stream-<n>.bin` open batches and slices, `dictionary.bin`
+the terms, `store/` the regions. Plans and windows are recreated; the content of a time window comes from the slices.
+`checkpoint_writer` writes the folder, `checkpoint_reader` reads it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _POSITION = "log.json"
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the write-ahead log goes on after a checkpoint: the number of the first file, and of the last entry that
-    the checkpoint holds.
+    """The position of the write-ahead log after a checkpoint: the number of its first file, and of the last entry that
+    the checkpoint includes.
     """
 
     file: int = 0
@@ -39,7 +39,7 @@ class Position:
 
 
 def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None:
-    """Put a checkpoint of everything in force. The caller holds the engine's lock. StorageError where it cannot."""
+    """Write and activate a checkpoint. The caller holds the engine's lock. StorageError on failure."""
     try:
         folder = directory.begin()
         write(runtime, folder, directory.in_force())
@@ -52,9 +52,9 @@ def save(runtime: Runtime, directory: DataDirectory, position: Position) -> None
 def restored(
     directory: DataDirectory | None, make_core: Callable[[Path | None], EngineCore]
 ) -> tuple[Runtime, Position]:
-    """Return a runtime in the state of the checkpoint in force, or an empty one, and where the log goes on.
+    """Return a runtime restored from the current checkpoint, or an empty one, and the log's position.
 
-    `make_core` opens its native parts.
+    `make_core` creates its native parts.
     """
     if directory is None:
         return Runtime(make_core(None)), Position()

@@ -1,7 +1,7 @@
-"""What the write-ahead log holds: each verb that changes state, with the wall clock at which it was applied.
+"""Entries of the write-ahead log: each state-changing operation with the wall clock time of its application.
 
-An entry is a line of JSON (verb, wall clock, arguments) and the original bytes of events or documents behind it.
-Replaying entries in order, on the state of the checkpoint before them, gives the state again.
+An entry is a line of JSON (operation, wall clock, arguments) followed by the original bytes of events or documents.
+Replaying the entries in order on the preceding checkpoint reproduces the state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A verb, its arguments, and bytes that are not JSON. `wall_ms` is the wall clock that it was applied by."""
+    """An operation, its arguments, and binary data. `wall_ms` is the wall clock time of its application."""
 
     verb: str
     wall_ms: int
@@ -38,7 +38,7 @@ class LogEntry:
 
     @classmethod
     def decode(cls, payload: bytes) -> LogEntry:
-        """Return what `encode` wrote."""
+        """Decode the bytes of `encode`."""
         head, _, data = payload.partition(b"\n")
         try:
             verb, wall_ms, arguments = json.loads(head)
@@ -48,7 +48,7 @@ class LogEntry:
 
 
 def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-    """Return the entry of a push. Terms of rdflib are written as N-Triples; what is no event stays none."""
+    """Return the entry of a push. rdflib terms are written as N-Triples; invalid events stay invalid."""
     parts, texts = [], []
     for time, data in events:
         text = original_bytes(data)
@@ -65,7 +65,7 @@ def _time(time: object) -> int | None:
 
 
 def apply(entry: LogEntry, engine: Engine) -> None:
-    """Do again what an entry says."""
+    """Apply an entry again."""
     if entry.verb == "push":
         _push(entry, engine)
         return

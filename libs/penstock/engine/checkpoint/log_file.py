@@ -1,9 +1,9 @@
-"""The write-ahead log's files: numbered entries with checksums.
+"""Files of the write-ahead log: numbered entries with checksums.
 
-A file begins with a magic word. An entry is a header (length, checksum, number, durable) and its payload. Numbers grow;
-a gap is an entry that was taken back. `durable` is the number of an earlier entry that was on the disk when this one
-was written: where that one is missing, the log is corrupt. Entries that are missing after it are a torn tail, which a
-crash leaves; none of them was acknowledged.
+A file starts with a magic word. An entry is a header (length, checksum, number, durable) and its payload. Numbers
+increase; a gap is an entry that was removed. `durable` is the number of an earlier entry that was on disk when this one
+was written: if that entry is missing, the log is corrupt. Entries missing at the end are a torn tail of a crash; none
+of them was acknowledged.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 MAGIC = b"PSTKWAL1"
 MAX_ENTRY_BYTES = 1 << 30
 _HEADER = struct.Struct("<IIQQ")
-_NUMBER_AT = 8  # in the header
-_AHEAD = 1_024  # numbers that are looked for behind a bad entry
+_NUMBER_AT = 8  # offset in the header
+_AHEAD = 1_024  # maximum number gap to look for after an invalid entry
 _NAME = re.compile(r"log-([0-9]+)")
 _log = logging.getLogger("penstock.engine")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One entry of a file. `end` is the offset behind it."""
+    """An entry of a file. `end` is the offset after it."""
 
     number: int
     durable: int
@@ -41,7 +41,7 @@ class Frame:
 
 
 def framed(number: int, durable: int, payload: bytes) -> bytes:
-    """Return an entry as it is written."""
+    """Return an entry with its header."""
     return _HEADER.pack(len(payload), _checksum(number, durable, payload), number, durable) + payload
 
 
@@ -57,13 +57,15 @@ def log_numbers(folder: Path) -> list[int]:
 
 
 def frames(path: Path, after: int) -> Iterator[Frame]:
-    """Yield the entries of a file with numbers above `after`, up to its end or a torn tail. StorageError: corrupt."""
+    """Yield the file's entries with numbers above `after`, up to its end or a torn tail. StorageError if it is
+    corrupt.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error}") from error
     if len(data) < len(MAGIC):
-        return  # a crash came before the first entry
+        return  # a crash occurred before the first entry
     if not data.startswith(MAGIC):
         raise StorageError(f"{path}: is not a write-ahead log of this version")
     at, last = len(MAGIC), after
@@ -79,7 +81,7 @@ def frames(path: Path, after: int) -> Iterator[Frame]:
 
 
 def _frame_at(data: bytes, at: int) -> Frame | None:
-    """Return the entry at an offset, None where there is no whole one."""
+    """Return the entry at an offset, None if there is no complete one."""
     if at + _HEADER.size > len(data):
         return None
     length, checksum, number, durable = _HEADER.unpack_from(data, at)
@@ -91,7 +93,7 @@ def _frame_at(data: bytes, at: int) -> Frame | None:
 
 
 def _check_tail(path: Path, data: bytes, at: int, last: int) -> None:
-    """Raise StorageError where an entry behind a bad one says that the bad one was durable."""
+    """Raise StorageError if an entry after an invalid one proves that the invalid one was durable."""
     for number in range(last + 1, last + 1 + _AHEAD):
         word, place = struct.pack("<Q", number), at
         while (place := data.find(word, place)) >= 0:

@@ -1,7 +1,7 @@
-"""Recovery: the entries of the write-ahead log that follow the last checkpoint are applied again.
+"""Recovery: replays the write-ahead log after the last checkpoint.
 
-Evaluations that fired after the checkpoint fire again, with the next attempt number. Of those that no one polls yet,
-the newest are kept, within `max_unpolled` and `unpolled_mb`: older ones had been polled before the crash.
+Evaluations after the checkpoint occur again, with the next attempt number. Of pending ones, the latest within
+`max_unpolled` and `unpolled_mb` are retained: older ones had been polled before the crash.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.runtime import Runtime
 
-_TRIM_EVERY = 10_000  # evaluations
+_TRIM_EVERY = 10_000  # in evaluations
 _log = logging.getLogger("penstock.engine")
 
 
 @dataclass(slots=True)
 class Recovered:
-    """How far the log goes: the number of its last file and of its last entry, and how many entries were applied."""
+    """The end of the log: numbers of its last file and last entry, and how many entries were applied."""
 
     file: int
     last: int
@@ -37,7 +37,7 @@ class Recovered:
 
 
 def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
-    """Yield the entries after a position, which follows."""
+    """Yield the entries after a position."""
     for number in [number for number in log_numbers(folder) if number >= found.file]:
         found.file = number
         for frame in frames(log_path(folder, number), found.last):
@@ -46,7 +46,7 @@ def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
 
 
 def replay(engine: Engine, runtime: Runtime, folder: Path, position: Position) -> Recovered:
-    """Apply the log from a position on, to an engine that does not write one yet. StorageError: the log is corrupt."""
+    """Replay the log from a position, on an engine that does not log yet. StorageError if the log is corrupt."""
     found, core = Recovered(position.file, position.entry), runtime.core
     clock, trimmed = core.clock, runtime.firing.evaluations
     runtime.schedule.replaying = True
@@ -67,7 +67,7 @@ def replay(engine: Engine, runtime: Runtime, folder: Path, position: Position) -
 
 
 def _apply(engine: Engine, entry: LogEntry, number: int) -> None:
-    """An entry that was refused when the engine ended before it could take it back is refused again."""
+    """Apply an entry. One that was refused, but not removed before a crash, is refused again."""
     try:
         apply(entry, engine)
     except StorageError:
@@ -77,7 +77,7 @@ def _apply(engine: Engine, entry: LogEntry, number: int) -> None:
 
 
 def trim(runtime: Runtime) -> None:
-    """Drop evaluations beyond the bounds on unpolled ones, oldest first."""
+    """Drop the oldest pending evaluations above the limits."""
     most, limit = runtime.core.limits.max_unpolled, runtime.core.limits.unpolled_mb << 20
     members = runtime.registry.members.values()
     for member in members:

@@ -1,9 +1,8 @@
-"""The write-ahead log of a data directory: what changes state is written before it is applied, and made durable in
-groups.
+"""The write-ahead log of a data directory: entries are written before changes are applied, and made durable in groups.
 
 A writer appends an entry and applies it under the engine's lock, then waits outside of the lock until the entry is
-durable. One of the waiting threads flushes for all that have appended by then (group commit). A checkpoint names the
-log file that follows it, and removes the earlier ones.
+durable. One of the waiting threads flushes for all writers (group commit). A checkpoint names the log file that follows
+it, and removes the earlier ones.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 class WriteAheadLog:
     """Appends to one file at a time. Callers of all methods but `wait` hold the engine's lock.
 
-    `number` is that of the file, `first` that of its first entry. `broken` says why nothing can be appended until a
-    checkpoint begins a new file.
+    `number` is the file's number, `first` its first entry's. `broken`: why nothing can be appended until a checkpoint
+    starts a new file.
     """
 
     def __init__(self, folder: Path, number: int, first: int) -> None:
@@ -44,7 +43,7 @@ class WriteAheadLog:
 
     @property
     def last(self) -> int:
-        """The number of the last entry that stands."""
+        """The number of the last valid entry."""
         return self._kept
 
     # ---- writing
@@ -66,7 +65,7 @@ class WriteAheadLog:
         return number
 
     def take_back(self) -> None:
-        """Remove the entry appended last: it was not applied."""
+        """Remove the last entry, which was not applied."""
         self.bytes, self._kept = self._before, self._kept_before
         self._cut()
 
@@ -78,12 +77,12 @@ class WriteAheadLog:
             self.broken = f"an entry cannot be removed: {error}"
 
     def break_off(self, reason: str) -> None:
-        """Accept no entry before the next checkpoint: the state has what the log has not."""
+        """Refuse entries until the next checkpoint, because the state has an unlogged change."""
         self.broken = reason
 
     # ---- durability
     def wait(self, number: int) -> None:
-        """Return when an entry is durable, without the engine's lock. StorageError where a crash may lose it."""
+        """Wait until an entry is durable, without the engine's lock. StorageError if a crash may lose it."""
         while True:
             with self._group:
                 while self._flushing and self._durable < number:
@@ -112,17 +111,17 @@ class WriteAheadLog:
 
     # ---- checkpoints
     def prepare_next(self) -> int:
-        """Create the file that follows a checkpoint that is about to be put in force; return its number."""
+        """Create the file that follows an upcoming checkpoint. Returns its number."""
         number = self.number + 1
         os.close(_create(log_path(self._folder, number)))
         return number
 
     def abandon_next(self) -> None:
-        """Remove the file that `prepare_next` created: there was no checkpoint."""
+        """Remove the file of `prepare_next`: the checkpoint failed."""
         log_path(self._folder, self.number + 1).unlink(missing_ok=True)
 
     def turn(self) -> None:
-        """Go on in the file that `prepare_next` created: a checkpoint holds everything before it."""
+        """Switch to the file of `prepare_next`: a checkpoint contains everything before it."""
         with self._group:
             while self._flushing:
                 self._group.wait()
@@ -142,14 +141,14 @@ class WriteAheadLog:
 
 
 def remove_before(folder: Path, number: int) -> None:
-    """Remove log files that a checkpoint has made needless."""
+    """Remove log files that a checkpoint has superseded."""
     for older in log_numbers(folder):
         if older < number:
             log_path(folder, older).unlink(missing_ok=True)
 
 
 def _create(path: Path) -> int:
-    """Create a log file that only its owner may read, durably, and return its descriptor."""
+    """Create a durable log file, readable only by its owner. Returns its descriptor."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         _write(descriptor, MAGIC)

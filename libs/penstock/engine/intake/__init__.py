@@ -1,1 +1,1 @@
-"""Input of an engine: stream declarations, events, stored data, rejected events, idle sources."""
+"""Input of an engine: stream declarations, events, loads into the stored graph, rejected events, idle sources."""

@@ -1,4 +1,4 @@
-"""The fate of events on arrival: accepted, late, or refused; then what their streams' progress sets in motion."""
+"""The outcome of each event on arrival: accepted, late or rejected. Accepted events advance their streams."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from penstock.engine.standing.registry import Registry
     from penstock.engine.windows.schedule import Schedule
 
-_ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+_ACCEPTED, _LATE = 0, 1  # outcomes of the core (stream.hpp)
 
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """How many events of a push were accepted, were late, and were rejected (dead letters)."""
+    """Number of accepted, late and rejected events of a push. Rejected events become dead letters."""
 
     accepted: int = 0
     late: int = 0
@@ -44,14 +44,14 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one step of the intake did: counts, and the dead letters."""
+    """The result of an intake step: counts, and the dead letters."""
 
     report: PushReport
     letters: list[DeadLetter]
 
 
 class Intake:
-    """Takes parsed events into streams. Nothing changes where a limit would be exceeded (LimitError)."""
+    """Adds parsed events to streams. A push that would exceed a limit has no effect (LimitError)."""
 
     def __init__(self, core: EngineCore, registry: Registry, schedule: Schedule, dead: Output[DeadLetter]) -> None:
         self._core = core
@@ -60,7 +60,7 @@ class Intake:
         self._dead = dead
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Accept what is neither late nor too far ahead. The dead letters include those of `bad` events."""
+        """Accept events that are neither late nor too far ahead. The dead letters include those of `bad` events."""
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         outcomes, watermark = native.Stream.decide(
@@ -83,7 +83,7 @@ class Intake:
         return Taken(PushReport(taken + len(bad) - late - rejected, late, rejected), letters)
 
     def _accept(self, stream: LiveStream, events: Events, accepted: NDArray[np.bool_] | None, watermark: int) -> None:
-        """`accepted` tells which events; None: all of them."""
+        """Add the `accepted` events; None: all of them."""
         times = events.times if accepted is None else events.times[accepted]
         point = batch_start(int(times[0]), stream.batch_ms)
         if stream.target_ms is None or closed_until(watermark, stream.batch_ms) > stream.target_ms:
@@ -118,9 +118,9 @@ class Intake:
 
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
-    """Return a column of integers; DataError where it is none, or a number does not fit."""
+    """Return a column of integers. DataError if it is not one, or a number does not fit."""
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
-        return values  # nearly always
+        return values  # the common case
     column = np.asarray(values)
     if column.ndim != 1 or (len(column) and column.dtype.kind not in "iu"):
         raise DataError(f"not a column of integers: {column.ndim} dimensions of {column.dtype}")

@@ -1,4 +1,6 @@
-"""Sorted edges of a bulk load, divided into bins: what a stored graph appends one by one and publishes together."""
+"""The sorted edges of a bulk load, divided into bins. A stored graph appends bins one by one and publishes them
+together.
+"""
 
 from __future__ import annotations
 
@@ -19,41 +21,41 @@ if TYPE_CHECKING:
 
 
 class BinFile(Protocol):
-    """The edges of one bin in one direction."""
+    """The edges of a bin in one direction."""
 
     @property
     def direction(self) -> int:
-        """Return 0 where its vertices are the subjects, 1: the objects."""
+        """Return 0 if its vertices are the subjects, 1 if they are the objects."""
 
     @property
     def bin(self) -> int:
-        """Its number among all shards' bins."""
+        """The number of the bin among all shards' bins."""
 
     def read(self) -> BinColumns:
-        """Return its columns. UnavailableError: not now. StorageError: it is damaged."""
+        """Return the columns. UnavailableError: retry later. StorageError: the file is damaged."""
 
 
 class Bins(Protocol):
-    """A load by its bins, wherever they are."""
+    """The bins of a load, independent of their location."""
 
     @property
     def shards(self) -> int:
-        """Return for how many shards it was made; a store may have another number of them."""
+        """Return the number of shards that the load was made for; a store may have another number."""
 
     @property
     def pieces(self) -> int:
-        """Bins of a shard."""
+        """The number of bins per shard."""
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """Graphs and predicates of its edge labels, in the order in which they are numbered."""
+        """Graphs and predicates of the edge labels, in label order."""
 
     def files(self, shard: int | None = None) -> Iterable[BinFile]:
         """Return the bins of a shard, or all."""
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append bins, yielding after each; where one cannot be read now the error is yielded, and it is tried again."""
+    """Append bins, yielding after each. If a bin is temporarily unreadable, yield the error and retry."""
     for file in files:
         columns = None
         while columns is None:
@@ -66,7 +68,7 @@ def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[Unavai
 
 
 def bin_columns(source: Any) -> BinColumns:
-    """Return graph, predicate, vertex and value of a bin's Parquet file (a path, or what Arrow reads)."""
+    """Return graph, predicate, vertex and value of a bin's Parquet file (a path, or any input of Arrow)."""
     with pq.ParquetFile(source) as parquet:
         table = parquet.read(["graph", "predicate", "vertex", "value"])
     graph, predicate, vertex, value = (co.ids_of(column.combine_chunks()) for column in table.columns)

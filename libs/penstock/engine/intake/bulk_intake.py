@@ -1,6 +1,6 @@
-"""What an engine does for a bulk load that is prepared elsewhere (`penstock.spark`): tell its terms, take the result.
+"""The engine's part in bulk loads prepared by `penstock.spark`: it exports its terms and stores the result.
 
-The load is one commit: visible at once, or not at all.
+A load is one commit, which becomes visible atomically.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import BinColumns
 
 KNOWN_PART = -1
-"""Column `part` of known terms: in a load's tables it numbers tasks."""
+"""Value of column `part` for known terms; otherwise the column numbers the load's tasks."""
 
 _TERMS_PER_PART = 262_144
 _BYTES_PER_PART = 64 << 20
@@ -48,8 +48,8 @@ _KNOWN = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class KnownTerms:
-    """The dictionary that a load extends: its terms as a Parquet file (None = it has none), the first slot and blank
-    node number that are free, and a digest of all that.
+    """The dictionary that a load extends: its terms as a Parquet file (None = empty), the first free slot and blank
+    node number, and a digest of these.
     """
 
     file: Path | None
@@ -63,8 +63,8 @@ NO_TERMS = KnownTerms(None, 1, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared load: Parquet files of new terms (ascending ids) and of edges (direction, bin, file), both given one
-    at a time; the number of blank nodes from now on; pieces a shard; a name.
+    """A prepared load: Parquet files of new terms (ascending ids) and of edges (direction, bin, file), both as
+    iterators; the new number of blank nodes; bins per shard; a name.
     """
 
     dictionary: Iterable[Path]
@@ -76,7 +76,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedFile:
-    """The edges of one bin in one direction, in a file."""
+    """The edges of a bin in one direction, in a file."""
 
     direction: int
     bin: int
@@ -89,7 +89,7 @@ class _PreparedFile:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedBins:
-    """A prepared load by its bins. Their labels are numbered as they come."""
+    """The bins of a prepared load. Labels are numbered as they occur."""
 
     prepared: Prepared
     shards: int
@@ -101,7 +101,7 @@ class _PreparedBins:
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """None that are numbered beforehand."""
+        """Empty: no labels are numbered in advance."""
         none = np.empty(0, np.uint64)
         return none, none
 
@@ -112,7 +112,7 @@ class _PreparedBins:
 
 
 class BulkIntake:
-    """An engine's part in bulk loads. Terms that are known when it is made stay while it lives."""
+    """The engine's interface for bulk loads. Terms known at its creation are retained while it exists."""
 
     def __init__(self, core: EngineCore, writing: AbstractContextManager[object]) -> None:
         self._core = core
@@ -121,12 +121,12 @@ class BulkIntake:
 
     @property
     def shards(self) -> int:
-        """Of the stored graph."""
+        """The stored graph's number of shards."""
         return self._core.store.shards
 
     @property
     def last_load(self) -> str:
-        """Name of the last prepared load that was taken in; empty where there was none."""
+        """Name of the last stored load; empty if there was none."""
         return self._core.last_load
 
     def known_terms(self, file: Path) -> KnownTerms:
@@ -146,20 +146,20 @@ class BulkIntake:
         return KnownTerms(file if dictionary.size() else None, end, blanks, digest.hexdigest())
 
     def take(self, known: KnownTerms, prepared: Prepared) -> LoadReport:
-        """Take a prepared load in, as one snapshot. `known` is the dictionary that it extends.
+        """Store a prepared load as one snapshot. `known` is the dictionary that it extends.
 
-        DataError, and nothing is stored, where the dictionary has got terms since, or the files are not what a load
-        leaves. LimitError where the store is full.
+        DataError, without effect, if the dictionary has grown since, or the files are not those of a load. LimitError
+        if the store is full.
         """
         began, core = time.perf_counter(), self._core
         with self._writing:
             triples, terms = core.store.edge_count(), core.dictionary.size()
             if core.dictionary.blank_count() != known.blanks:
-                raise DataError("the engine has got new blank nodes since the load began: load again")
+                raise DataError("the engine has new blank nodes since the load began: repeat the load")
             core.dictionary.reserve_blanks(prepared.blanks)
             ids = [self._adopt(file) for file in prepared.dictionary]
             for _ in core.store.load(_PreparedBins(prepared, self.shards), 0, 0):
-                pass  # a file of this machine is there, or is damaged
+                pass  # a local file is readable or damaged
             for part in ids:
                 core.dictionary.keep(part)
             core.last_load = prepared.name

@@ -1,4 +1,4 @@
-"""What a user says about a stream once, before anything is pushed to it (docs/semantics.md §1)."""
+"""The declaration of a stream (docs/semantics.md §1)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Timing: TypeAlias = tuple[str, ...] | Literal["all"]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One stream's declaration; every time is in milliseconds.
+    """A stream's declaration. Times are in milliseconds.
 
-    timing: predicates whose tuples never enter the stored graph, or "all". absorb_into: graph that takes the others
-    (None = the default graph). slice_mb: memory of the stream's open batches and live slices (None = no limit).
-    idle_timeout_ms: silence after which a cluster waits for the stream no more: it goes on with the others, so that
-    what it says first afterwards is late where they are further.
+    timing: predicates whose tuples are not stored, or "all". absorb_into: graph that absorbs the other tuples (None =
+    the default graph). slice_mb: memory limit of the stream's open batches and live slices (None = no limit).
+    idle_timeout_ms: a stream that is idle longer than this no longer holds back the watermark. Its next event may
+    therefore be late.
     """
 
     iri: str
@@ -35,7 +35,7 @@ class Declaration:
 
     @classmethod
     def checked(cls, iri: str, *, timing: Iterable[str] | str | None = None, **settings: Any) -> Declaration:
-        """Return the declaration; DataError where a setting makes no sense."""
+        """Return the declaration. DataError for an invalid setting."""
         timing = () if timing is None else timing
         if isinstance(timing, str) and timing != "all":
             raise DataError(f'timing must be a list of predicates or "all", not {timing!r}')
@@ -65,23 +65,23 @@ class Declaration:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Declaration:
-        """Return what `as_json` saved."""
+        """Return the declaration that `as_json` returned."""
         timing = saved["timing"]
         return cls(**{**saved, "timing": timing if timing == "all" else tuple(timing)})
 
 
 SETTINGS = tuple(field.name for field in fields(Declaration) if field.name != "iri")
-"""What a declaration may set, by name."""
+"""The names of a declaration's settings."""
 
 
 def check_settings(settings: Mapping[str, object]) -> None:
-    """Raise DataError where a name is no setting of a stream."""
+    """Raise DataError for an unknown setting."""
     if unknown := [name for name in settings if name not in SETTINGS]:
         raise DataError(f"unknown settings {', '.join(sorted(unknown))}: a stream has {', '.join(SETTINGS)}")
 
 
 def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
-    """Return what a declaration that does not say `timing` means; None where it says it."""
+    """Return the warning for a declaration without `timing`, else None."""
     if settings.get("timing") is not None:
         return None
     return (
@@ -91,10 +91,10 @@ def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
 
 
 def warnings_of(iri: str, settings: Mapping[str, object]) -> list[str]:
-    """Return the warnings about a declaration, for its answer."""
+    """Return the warnings about a declaration, for its response."""
     found = warning_of(iri, settings)
     return [] if found is None else [found]
 
 
 _LEAST = {"batch_ms": 1, "lateness_ms": 0, "retention_ms": 0, "idle_timeout_ms": 0, "max_ahead_ms": 0}
-_MAX_SLICE_MB = 1 << 40  # as bytes, a number of 64 bits
+_MAX_SLICE_MB = 1 << 40  # as bytes, a 64-bit number

@@ -1,4 +1,4 @@
-"""Triples of rdflib terms, checked: what stands where, and that they are terms at all."""
+"""Validation of rdflib triples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def triples_to_tuples(triples: Iterable[Any]) -> list[TermTuple]:
-    """Return s, p, o, s, p, o, … of an iterable of rdflib triples.
-
-    DataError where a term cannot stand where it stands.
-    """
+    """Return s, p, o, s, p, o, … of rdflib triples. DataError for a term in an invalid position."""
     flat: list[TermTuple] = []
     for triple in triples:
         if not isinstance(triple, tuple) or len(triple) != 3:

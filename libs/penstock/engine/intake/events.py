@@ -1,7 +1,7 @@
-"""From what producers hand over to columns of term ids: one event is a set of triples with one time (semantics.md §1).
+"""Conversion of producers' events to columns of term ids: an event is a set of triples with one time (semantics.md §1).
 
-N-Triples is parsed by the core, many events in one call where their blank nodes allow it; other formats by
-`penstock.rdf`. A blank-node label means something only within its event.
+The core parses N-Triples, many events per call if they have no blank nodes; `penstock.rdf` parses other formats. Blank
+node labels are scoped to the event.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ if TYPE_CHECKING:
     from penstock.engine.answers.answer_values import Ids
 
 CONVERTED_BYTES: Final = 256 << 20
-"""N-Quads of one push that are made outside of the engine's lock; events beyond them are converted under it."""
+"""Limit in bytes of N-Quads per push that are converted outside of the engine's lock. Events beyond it are converted
+under the lock.
+"""
 EventData: TypeAlias = str | bytes | Iterable[object]
 Conversions: TypeAlias = dict[int, Converted | str]
-"""Events that were converted to N-Quads, or why they could not be, by their place."""
+"""Converted events as N-Quads, or the error, by position."""
 _Cell = TypeVar("_Cell", bound=np.generic)
 
 
 @dataclass(slots=True)
 class Events:
-    """Parsed events: `times[i]` and `counts[i]` triples of event i, whose triples follow one another in the columns.
+    """Parsed events: `times[i]` and `counts[i]` triples of event i, which are contiguous in the columns.
 
-    `counts` is None where every event is one triple.
+    `counts` is None if every event is one triple.
     """
 
     times: NDArray[np.int64]
@@ -49,17 +51,17 @@ class Events:
     originals: Sequence[EventData]
 
     def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
-        """Return values of events as values of their triples."""
+        """Return per-event values as per-triple values."""
         return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
-        """Return an event as its producer wrote it (N-Triples where it came as rdflib terms)."""
+        """Return an event as its producer wrote it (N-Triples for rdflib terms)."""
         return original_bytes(self.originals[event])
 
 
 @dataclass(slots=True)
 class BadEvent:
-    """An event that could not be used, and why. `place` is its number in what was parsed together."""
+    """An invalid event and the reason. `place` is its position in the parsed batch."""
 
     time: int | None
     data: bytes
@@ -69,7 +71,7 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Columns of single events, by their place in the input."""
+    """Columns of single events, by position."""
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class _Parts:
 
 
 def original_bytes(data: EventData) -> bytes:
-    """Return an event's bytes, as far as it can be written at all."""
+    """Return an event's bytes, or as much as can be encoded."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
@@ -90,9 +92,9 @@ def original_bytes(data: EventData) -> bytes:
 
 
 class EventParser:
-    """Parses events into one dictionary. `max_bytes` bounds the text of one event.
+    """Parses events into a dictionary. `max_bytes` limits the text of one event.
 
-    `convert` does what may be slow of it, and needs neither the dictionary nor the engine's lock.
+    `convert` does the slow part; it needs neither the dictionary nor the engine's lock.
     """
 
     def __init__(self, dictionary: native.Dictionary, max_bytes: int) -> None:
@@ -100,7 +102,7 @@ class EventParser:
         self._max_bytes = max_bytes
 
     def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
-        """Return what `parse` needs of events whose format is not the core's own, by their place."""
+        """Convert events whose format is not native to N-Quads, by position."""
         fmt = _foreign(syntax)
         found: Conversions = {}
         if fmt is None:
@@ -126,9 +128,9 @@ class EventParser:
     def parse(
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
-        """Return the good events in order, and the bad ones. `converted`: what `convert` has returned for them."""
+        """Return the valid events in order, and the invalid ones. `converted`: the result of `convert`."""
         parts = _Parts(converted=converted or {})
-        # Nearly all times are plain integers, nearly all data bytes: the calls are for the rest.
+        # Nearly all times are plain integers and nearly all data are bytes: the calls handle the rest.
         times = [
             time if type(time) is int and -MAX_TIME_MS < time < MAX_TIME_MS else self._time(i, time, parts)
             for i, (time, _) in enumerate(events)
@@ -136,7 +138,7 @@ class EventParser:
         data = [event if type(event) is bytes else _materialised(event) for _, event in events]
         together = [i for i, text in enumerate(data) if _joinable(text, syntax, self._max_bytes) and i not in parts.bad]
         if len(together) > 1:
-            whole = self._parse_together(data, together, parts)  # where that fails, each is parsed alone
+            whole = self._parse_together(data, together, parts)  # on failure, each event is parsed separately
             if whole is not None:
                 counts, parsed = whole
                 columns = parsed.subjects, parsed.predicates, parsed.objects
@@ -163,14 +165,14 @@ class EventParser:
         )
 
     def _time(self, index: int, time: object, parts: _Parts) -> int | None:
-        """The event's time as an int; it is bad where there is none."""
+        """Return the event's time as an int, or record the event as invalid."""
         try:
             return checked_time(time)
         except DataError as error:
             parts.bad[index] = str(error)
             return None
 
-    # ---- one by one
+    # ---- one event per call
     def _parse_one(self, index: int, data: EventData, syntax: str, parts: _Parts) -> None:
         try:
             parts.rows[index] = self._columns(data, syntax, parts.converted.pop(index, None))
@@ -201,14 +203,14 @@ class EventParser:
         ids = self._dictionary.intern_many(flat)
         return ids[0::3].copy(), ids[1::3].copy(), ids[2::3].copy()
 
-    # ---- many at once
+    # ---- many events per call
     def _parse_together(
         self, data: Sequence[EventData], chosen: Sequence[int], parts: _Parts
     ) -> tuple[NDArray[np.int64], native.ParsedQuads] | None:
-        """Parse events without blank nodes in one call: each line is led by its event's place, read as its "time".
+        """Parse events without blank nodes in one call: each line is prefixed by its event's position as its "time".
 
-        An event with any line that is not a plain triple is left out here, to be parsed (and blamed) on its own. Where
-        there is none, returns each event's number of triples and all columns as they are.
+        Events with a line that is not a plain triple are omitted here and then parsed separately, for their error. If
+        there are none, returns each event's number of triples and all columns.
         """
         lines, first_line = [], []
         count = 0
@@ -241,7 +243,7 @@ class EventParser:
 
 
 def checked_time(time: object) -> int:
-    """Return an event time; DataError where it is not an integer number of milliseconds in range."""
+    """Return an event time. DataError if it is not an integer number of milliseconds in range."""
     if isinstance(time, bool) or not isinstance(time, (int, np.integer)):
         raise DataError(f"a timestamp is an integer of milliseconds, not {time!r}")
     if not -MAX_TIME_MS < time < MAX_TIME_MS:
@@ -250,7 +252,7 @@ def checked_time(time: object) -> int:
 
 
 def _foreign(syntax: str) -> Format | None:
-    """Return a format that is not the core's own; None for the others, and for names of none."""
+    """Return a format that is not native; None for native and unknown formats."""
     try:
         fmt = Format.named(syntax)
     except DataError:
@@ -259,7 +261,7 @@ def _foreign(syntax: str) -> Format | None:
 
 
 def _materialised(data: EventData) -> EventData:
-    """An iterable of triples is read once, as it may be needed again for the dead-letter output."""
+    """Return the triples of an iterable as a list, because the dead-letter output may need them again."""
     return data if isinstance(data, (str, bytes)) else list(data)
 
 

@@ -1,4 +1,4 @@
-"""What users put into the stored graph themselves: loads and `INSERT DATA`, each one snapshot."""
+"""User changes of the stored graph: loads and `INSERT DATA`, one snapshot each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did: statements that were new, dictionary terms that were new, seconds in all."""
+    """The result of a load: new statements, new dictionary terms, total seconds."""
 
     triples: int
     terms: int
@@ -37,7 +37,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was read but not yet stored; the lease keeps its terms until then."""
+    """A parsed document before it is stored. The lease retains its terms."""
 
     quads: Quads
     graphs: Ids
@@ -55,10 +55,10 @@ class Document:
         base: str | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Document:
-        """Read a document to its end; DataError at the first bad line.
+        """Read a whole document. DataError at the first invalid line.
 
-        `graph` takes the statements that name no graph themselves. `source` is a path, or bytes with a `syntax`.
-        `progress` is that of `penstock.rdf.bulk_files.read`.
+        `graph` is the graph of statements without one. `source` is a path, or bytes with a `syntax`. `progress` is that
+        of `penstock.rdf.bulk_files.read`.
         """
         began, terms, lease = time.perf_counter(), core.dictionary.size(), core.dictionary.lease()
         name = np.uint64(0 if graph is None else core.dictionary.intern(IRI, check_iri(graph)))
@@ -70,7 +70,7 @@ class Document:
         return cls(quads, np.where(quads.graphs == 0, name, quads.graphs), lease, terms, began)
 
     def commit(self, core: EngineCore) -> LoadReport:
-        """Store it, as one snapshot. The caller holds the writer's lock."""
+        """Store the document as one snapshot. The caller holds the writer's lock."""
         triples = core.store.edge_count()
         columns = self.quads.subjects, self.quads.predicates, self.quads.objects, self.graphs
         for column in columns:
@@ -81,9 +81,9 @@ class Document:
 
 
 def insert(core: EngineCore, statement: Statement) -> int:
-    """Commit an `INSERT DATA` as one snapshot; returns its number. The parser refuses every other update."""
+    """Commit an `INSERT DATA` as one snapshot. Returns the snapshot's number. The parser rejects all other updates."""
     if isinstance(statement, ContinuousQuery):
-        raise QueryError("a query is no update: use Engine.query or Engine.register", 1, 1, text=statement.text)
+        raise QueryError("a query is not an update: use Engine.query or Engine.register", 1, 1, text=statement.text)
     if not statement.quads:
         return core.store.latest()
     columns = quads_of(core.dictionary, statement)
@@ -93,7 +93,7 @@ def insert(core: EngineCore, statement: Statement) -> int:
 
 
 def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids, Ids, Ids, Ids]:
-    """Return the columns s, p, o, g of an `INSERT DATA`, g = 0 for the default graph."""
+    """Return the columns s, p, o, g of an `INSERT DATA`; g = 0 for the default graph."""
     ids = dictionary.intern_many(_flat(statement))
     s, p, o = (np.ascontiguousarray(ids[i : 3 * len(statement.quads) : 3]) for i in range(3))
     g = np.zeros(len(s), np.uint64)
@@ -102,7 +102,7 @@ def quads_of(dictionary: native.Dictionary, statement: InsertData) -> tuple[Ids,
 
 
 def _flat(statement: InsertData) -> list[TermTuple]:
-    """All triples' terms, then the graphs of those that have one; in one list, so that a blank node is one node."""
+    """Return all triples' terms and their graphs in one list, so that a blank node is interned once."""
     triples = [_tuple(term) for _, t in statement.quads for term in (t.subject, t.predicate, t.object)]
     return [*triples, *(_tuple(graph) for graph, _ in statement.quads if graph is not None)]
 

@@ -1,7 +1,7 @@
-"""Idle-source detection: input streams that are silent longer than their `idle_timeout_ms` hold back no query.
+"""Idle-source detection: input streams idle longer than their `idle_timeout_ms` do not hold back queries.
 
-An idle stream advances to the highest watermark of the streams that some query reads together with it. Where its events
-follow the wall clock, it advances at least to wall clock minus idle timeout (docs/semantics.md, "Time").
+An idle stream advances to the highest watermark of the streams that some query reads together with it. If its event
+time follows the wall clock, it advances at least to wall clock minus idle timeout (docs/semantics.md, "Time").
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Heard:
-    """What a stream was like when it last changed, and when that was, by the wall clock."""
+    """A stream's state at its last change, and the wall clock time of that change."""
 
     watermark: int | None
     events: int
@@ -26,7 +26,7 @@ class _Heard:
 
 
 class IdleSources:
-    """Compares streams from look to look: nothing is added to the path of an event."""
+    """Compares the streams' states between checks, so that pushes have no additional cost."""
 
     def __init__(self) -> None:
         self._heard: dict[LiveStream, _Heard] = {}
@@ -60,7 +60,7 @@ class IdleSources:
 
 
 def _follows(stream: LiveStream, wall_ms: int) -> bool:
-    """Whether the latest event is about as old as its arrival."""
+    """Return whether the latest event is about as old as its arrival."""
     if stream.watermark is None:
         return False
     set_ = stream.declaration

@@ -1,6 +1,4 @@
-"""Outputs for what was not accepted: late events of each stream, and dead letters. Bounded; what is pushed out is
-counted.
-"""
+"""Bounded outputs of late events, per stream, and of dead letters. Dropped entries are counted."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event that came after its time had been closed: τ ≤ watermark on arrival. It changed nothing (semantics.md
-    §2).
+    """An event that arrived after its batch was closed: τ ≤ watermark on arrival. It had no effect
+    (semantics.md §2).
     """
 
     stream: str
@@ -22,15 +20,13 @@ class LateEvent:
 
     @property
     def reason(self) -> str:
-        """Why it was refused, in words."""
+        """The reason as text."""
         return f"late: its time {self.timestamp} is not after the watermark {self.watermark}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Input that could not be used: unparsable, over a limit, or for an unknown stream. `data` is the original
-    bytes.
-    """
+    """Rejected input: invalid, over a limit, or for an unknown stream. `data` has the original bytes."""
 
     stream: str
     timestamp: int | None
@@ -47,7 +43,7 @@ T = TypeVar("T", bound=_Refused)
 
 
 class Output(Generic[T]):
-    """A bounded queue: the oldest entries make room, and `lost` counts them; `total` counts all that ever came."""
+    """A bounded queue: new entries replace the oldest ones, which `lost` counts; `total` counts all entries."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._entries: deque[T] = deque()
@@ -61,7 +57,7 @@ class Output(Generic[T]):
         return len(self._entries)
 
     def put(self, entry: T) -> None:
-        """Add an entry, at the cost of the oldest ones where a bound is reached."""
+        """Add an entry. Drops the oldest ones above a limit."""
         self.total += 1
         self._entries.append(entry)
         self._bytes += len(entry.data)
@@ -70,10 +66,10 @@ class Output(Generic[T]):
             self.lost += 1
 
     def entries(self) -> list[T]:
-        """Return all entries, oldest first, and keep them."""
+        """Return all entries, oldest first."""
         return list(self._entries)
 
     def take(self) -> list[T]:
-        """Return all entries, oldest first, and forget them."""
+        """Return and remove all entries, oldest first."""
         taken, self._entries, self._bytes = list(self._entries), deque(), 0
         return taken

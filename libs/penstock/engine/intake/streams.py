@@ -1,4 +1,4 @@
-"""Streams of an engine: each one's watermark, its closed batches, and a table of all (semantics.md §1, §2)."""
+"""The streams of an engine: watermarks, closed batches, and the table of all streams (semantics.md §1, §2)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from penstock.engine.stored_graph import StoredGraph
 
 NEVER = -(1 << 63)
-"""The watermark of a stream without progress, as the core writes it (source.hpp, kNever)."""
+"""The watermark of a stream without progress, as in the core (source.hpp, kNever)."""
 
 
 class LiveStream:
-    """One stream and how far it has come. Only the engine's writer touches it.
+    """A stream and its progress. Only the engine's writer accesses it.
 
-    `watermark` and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
-    changes them. `closed_ms` is the end of the last batch that was closed: the target may be ahead of it only while the
-    schedule runs. `readers` are the groups that name the stream, as the schedule has them.
+    `watermark`, and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
+    changes them. `closed_ms` is the end of the last closed batch; the target is ahead of it only while the schedule
+    runs. `readers` are the groups that read the stream.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -46,14 +46,15 @@ class LiveStream:
         self.closed_ms: int | None = None
         self.publisher: str | None = None
         self.readers: dict[Group, None] = {}
-        self.depth = 0  # queries between the input and this stream
+        self.depth = 0  # number of queries between the input and this stream
         self.ended = False
-        self.kept_from: int | None = None  # others (queries of another process) still look at tuples later than this,
-        self.asked_from: int | None = None  # and evaluate at this time or later; None = nobody does
+        # retention floor of queries in other processes: they still read later tuples;
+        self.kept_from: int | None = None
+        self.asked_from: int | None = None  # and their earliest next evaluation; None = there are none
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
-        self.stored_before = 0  # absorbed before this process
+        self.stored_before = 0  # absorbed by earlier processes
         self._beyond = native.Beyond()
         self._refused_beyond = native.Beyond()
         self._max_refused = limits.max_refused
@@ -62,7 +63,7 @@ class LiveStream:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
     def declare(self, declaration: Declaration, core: native.Stream) -> None:
-        """Be what a declaration of the same name says."""
+        """Apply a new declaration of the same name."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.core = core
@@ -71,29 +72,29 @@ class LiveStream:
 
     @property
     def stored_tuples(self) -> int:
-        """Tuples absorbed into the stored graph, repeated ones included."""
+        """Number of tuples absorbed into the stored graph, including duplicates."""
         return self.stored_before + self.core.stored_tuples()
 
     # ---- progress
     def move(self, watermark: int) -> None:
-        """Raise the watermark; it never goes back."""
+        """Raise the watermark. It never decreases."""
         if self.watermark is None or watermark > self.watermark:
             self.watermark = watermark
             self.target_ms = closed_until(watermark, self.batch_ms)
 
     def resume(self, watermark: int | None, closed_ms: int | None) -> None:
-        """Go on where another incarnation was."""
+        """Continue from another incarnation's progress."""
         if watermark is not None:
             self.move(watermark)
         self.closed_ms = closed_ms
 
     def first_open(self) -> int | None:
-        """Return the end of the first open batch that holds tuples."""
+        """Return the end of the first open batch with tuples."""
         first = self.core.first_open()
         return None if first is None else (first + 1) * self.batch_ms
 
     def next_stop(self) -> int | None:
-        """Return the end of the next batch worth closing on its own: the first that holds tuples, else the target."""
+        """Return the end of the next batch to close separately: the first with tuples, else the target."""
         target, closed = self.target_ms, self.closed_ms
         if target is None:
             return None
@@ -103,38 +104,38 @@ class LiveStream:
         return target if first is None else min(first, target)
 
     def close_until(self, end: int) -> int:
-        """Close every batch that ends at or before `end` (a batch's end). Returns how many of them held tuples."""
+        """Close every batch that ends at or before `end` (a batch end). Returns the number of those with tuples."""
         held = self.core.close(self._batch_to(end))
         self.closed_ms = end
         return held
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Do what `close_until` does for some streams, by one call of the core."""
+        """Like `close_until`, for several streams in one call of the core."""
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
             stream.closed_ms = end
         return held
 
     def _batch_to(self, end: int) -> int:
-        """Return the number of the batch that ends there."""
+        """Return the number of the batch that ends at `end`."""
         assert end % self.batch_ms == 0, (end, self.batch_ms)
         return batch_of(end, self.batch_ms)
 
     def close_for(self, time: int) -> int:
-        """Close every batch up to the one that holds `time`. Returns how many of them held tuples."""
+        """Close every batch up to the one that contains `time`. Returns the number of those with tuples."""
         return self.close_until(batch_end(time, self.batch_ms))
 
     def has_closed(self, time: int) -> bool:
-        """Whether the batch that holds `time` is closed."""
+        """Return whether the batch that contains `time` is closed."""
         return self.closed_ms is not None and self.closed_ms >= time
 
     # ---- tuples
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Take rows that are an event each, by one call of the core, where all are accepted and close no batch.
+        """Append single-tuple events in one call of the core if all are accepted and no batch closes.
 
-        False: nothing was done. What is beyond max_ahead_ms is measured by the watermark alone: the clock can only let
-        more pass.
+        Returns False, without effect, otherwise. max_ahead_ms is measured against the watermark only; the clock can
+        only allow more.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -144,7 +145,7 @@ class LiveStream:
         try:
             watermark = core.take(times, s, p, o, self._beyond, before, lateness, most_ahead, MAX_TIME_MS, until)
         except TypeError:
-            return False  # they may still be made into columns
+            return False  # the slower path may convert them to columns
         except LimitError as error:
             raise LimitError(f"<{self.iri}>: {error}") from error
         if watermark is None:
@@ -156,7 +157,7 @@ class LiveStream:
         return True
 
     def append(self, times: np.ndarray, s: Ids, p: Ids, o: Ids) -> None:
-        """Put tuples into their open batches; LimitError where the stream's memory budget is exceeded."""
+        """Append tuples to their open batches. LimitError if the stream's memory limit is exceeded."""
         try:
             self.core.append(times, s, p, o)
         except LimitError as error:
@@ -164,14 +165,14 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events; those after the watermark tell a replay what the last checkpoint already holds."""
+        """Count accepted events. Those after the watermark tell a replay what the last checkpoint contains."""
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
     def record_refused(self, times: list[int]) -> None:
-        """Count refused events after the watermark: a producer that repeats its events counts them as well.
+        """Count refused events after the watermark, because a producer that repeats its events counts them, too.
 
-        Beyond `max_refused` of them no more are counted.
+        At most `max_refused` are counted.
         """
         room = self._max_refused - self._refused_beyond.held()
         if times and room > 0:
@@ -179,18 +180,18 @@ class LiveStream:
 
     @property
     def arrived_beyond(self) -> int:
-        """How many events after the watermark have arrived, accepted or refused."""
+        """Return how many events after the watermark have arrived, accepted or refused."""
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
-        """Take over what `beyond` saved."""
+        """Restore the result of `beyond`."""
         self._beyond = native.Beyond()
         times = np.repeat(np.array(list(counts), np.int64), np.array(list(counts.values()), np.int64))
         self._beyond.add(times, NEVER)
 
     @property
     def beyond(self) -> dict[int, int]:
-        """Events after the watermark that have arrived, accepted or refused, by time."""
+        """Return the events after the watermark that have arrived, accepted or refused, by time."""
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -204,7 +205,7 @@ class LiveStream:
 
 
 class Streams:
-    """All streams of an engine by IRI. Numbers are given once and never again: the store's VTS is kept by number."""
+    """All streams of an engine by IRI. Numbers are not reused, because the store's VTS is kept by number."""
 
     def __init__(
         self,
@@ -220,7 +221,8 @@ class Streams:
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
-        self.releases = True  # append logs of dropped streams; else who follows streams does, once nobody needs them
+        # release append logs of dropped streams here; otherwise the followers of the streams do it
+        self.releases = True
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri
@@ -232,43 +234,43 @@ class Streams:
         return len(self._by_iri)
 
     def closed_batches(self) -> dict[str, int]:
-        """Return the last closed batch of each stream that has one: the engine's vector timestamp."""
+        """Return the last closed batch of each stream with one: the engine's vector timestamp."""
         if self._closed is None:
             known = ((s.iri, s.closed_ms, s.batch_ms) for s in self._by_iri.values())
             self._closed = {iri: closed // batch_ms - 1 for iri, closed, batch_ms in known if closed is not None}
         return self._closed
 
     def progressed(self) -> None:
-        """Note that some stream has closed batches since `closed_batches` was last asked for."""
+        """Record that a stream has closed batches since the last call of `closed_batches`."""
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
-        """Return the stream; UnknownStreamError where it was never declared, or was dropped."""
+        """Return the stream. UnknownStreamError if it was not declared or was dropped."""
         stream = self._by_iri.get(iri)
         if stream is None:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return stream
 
     def declare(self, declaration: Declaration) -> LiveStream:
-        """Add a stream. The same declaration again is no change; another one of that name is a DataError."""
+        """Add a stream. Repeating a declaration has no effect; a conflicting one is a DataError."""
         known = self._by_iri.get(declaration.iri)
         if known is not None:
             if known.declaration != declaration:
-                raise DataError(f"stream <{declaration.iri}> is already declared, otherwise: {known.declaration}")
+                raise DataError(f"stream <{declaration.iri}> is already declared differently: {known.declaration}")
             return known
         if len(self._by_iri) >= self._limits.max_streams:
             raise LimitError(f"there are already {len(self._by_iri)} streams (max_streams)")
         return self.add(declaration, self.next_number)
 
     def add(self, declaration: Declaration, number: int) -> LiveStream:
-        """Add a stream under a given number (a restored one)."""
+        """Add a (restored) stream with a given number."""
         stream = LiveStream(declaration, number, self._core(declaration, number), self._limits)
         self._by_iri[declaration.iri] = stream
         self.next_number = max(self.next_number, number + 1)
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that a query publishes: declared before (then only its batch changes), or made now."""
+        """Return the stream that a query publishes: an existing one, whose batch changes, or a new one."""
         known = self._by_iri.get(declaration.iri)
         wanted = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
         if known is None:
@@ -281,7 +283,7 @@ class Streams:
         return stream
 
     def drop(self, iri: str) -> None:
-        """Forget a stream; what it absorbed stays in the stored graph."""
+        """Drop a stream. Absorbed triples stay in the stored graph."""
         stream = self.get(iri)
         del self._by_iri[iri]
         self._closed = None

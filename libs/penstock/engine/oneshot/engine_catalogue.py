@@ -1,4 +1,4 @@
-"""The engine as the planner sees it: which streams and graphs exist, ids of constants, exact counts."""
+"""The planner's view of the engine: existing streams and graphs, ids of constants, exact statistics."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ CompiledPlan: TypeAlias = native.Plan
 
 
 class EngineCatalogue:
-    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, none before they exist;
-    `stored` is the stored graph where somebody has a view of it already.
+    """A `penstock.query.catalogue.Catalogue` for one query. `windows` are its windows' sources, empty before they
+    exist; `stored` is an existing view of the stored graph, if any.
 
-    `constants` collects every constant whose id the plan may hold. `blind`: counts of the stored graph were asked for
-    and could not be had (planning never waits); they were taken for zero.
+    `constants` collects every constant whose id the plan may contain. `blind`: statistics of the stored graph were
+    unavailable and taken as zero, because planning never waits.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EngineCatalogue:
 
     @property
     def limits(self) -> PlanningLimits:
-        """Bounds on plans."""
+        """Limits on plans."""
         return self._core.limits
 
     @property
@@ -62,7 +62,7 @@ class EngineCatalogue:
         return self._core.store.placement
 
     def is_stream(self, iri: str) -> bool:
-        """Whether a stream of that name is declared (or derived)."""
+        """Return whether a stream of that name is declared or derived."""
         return iri in self._streams
 
     def batch_ms(self, stream: str) -> int:
@@ -78,32 +78,32 @@ class EngineCatalogue:
         return self._streams.get(stream).declaration.retention_ms
 
     def has_graph(self, iri: str) -> bool:
-        """Whether the graph is loaded, or some stream absorbs into it."""
+        """Return whether the graph is loaded, or a stream absorbs into it."""
         if any(stream.declaration.absorb_into == iri for stream in self._streams):
             return True
         graph = self._core.graph_id(iri)
         return graph != 0 and graph in self._core.store.labels.graphs()
 
     def term_id(self, term: Iri | Literal) -> int:
-        """The id of a constant, made where it is new, and noted in `constants`."""
+        """Return the id of a constant, assigning one if necessary, and record it in `constants`."""
         if term not in self.constants:
             self.constants[term] = self._core.term_id(term)
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """(edges, distinct subjects, distinct objects) of a label; zeros where the window is not built."""
+        """(edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet."""
         label = self._core.store.labels.label(graph, predicate)
         return self._count(source, lambda found: native.source_stats(found, label), (0, 0, 0)) if label else (0, 0, 0)
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Exact length of one neighbour list."""
+        """Exact length of a neighbour list."""
         label = self._core.store.labels.label(graph, predicate)
         return (
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Ask a source; where a node's end interrupts that, once more, over a new view."""
+        """Query a source. After a node failure, retry once with a new view."""
         if source:
             found = self._windows[source - 1] if source <= len(self._windows) else None
             return absent if found is None else count(found)
@@ -127,9 +127,9 @@ class EngineCatalogue:
 
 @dataclass(slots=True)
 class Planned:
-    """A physical plan, compiled, with the constants whose ids stand in it. `factors` are its factors' plans.
+    """A compiled physical plan, with the constants whose ids it contains. `factors` are the plans of its factors.
 
-    `reads_stored`: whether it looks into the stored graph. `blind`: it was chosen without counts of that.
+    `reads_stored`: whether it reads the stored graph. `blind`: it was chosen without the stored graph's statistics.
     """
 
     physical: PhysicalPlan
@@ -141,7 +141,7 @@ class Planned:
 
     @property
     def constant_ids(self) -> Ids:
-        """Ids that stand in the plan."""
+        """Ids that the plan contains."""
         return np.fromiter(self.constants.values(), np.uint64, len(self.constants))
 
 
@@ -153,9 +153,9 @@ def make_plan(
     sample: Sequence[Constant] = (),
     accepted: bool = False,
 ) -> Planned:
-    """Plan and compile a query (or a group's template); QueryLimitError beyond the engine's limits on plans.
+    """Plan and compile a query (or a group's template). QueryLimitError above the engine's limits on plans.
 
-    `accepted`: it was planned before, when it was registered.
+    `accepted`: the query was planned before, at its registration.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(catalogue.limits, asked.text, accepted=accepted):
@@ -167,7 +167,7 @@ def make_plan(
 
 
 def _reads_stored(spec: object) -> bool:
-    """Whether a dataset anywhere in a plan has a part of the stored graph (docs/plan-format.md)."""
+    """Return whether any dataset of a plan includes the stored graph (docs/plan-format.md)."""
     waiting = [spec]
     while waiting:
         found = waiting.pop()

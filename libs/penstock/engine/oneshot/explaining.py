@@ -1,4 +1,4 @@
-"""EXPLAIN: how a text or a standing query is (or would be) answered."""
+"""EXPLAIN: the plan of a text or a standing query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None) -> str:
-    """Return the plan of a text, with actual rows and times of the last run where there was one."""
+    """Return the plan of a text, with actual rows and times of the last run if there was one."""
     if not isinstance(statement, ContinuousQuery):
         raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)
     if not statement.continuous:

@@ -1,4 +1,4 @@
-"""One-shot queries: the latest stable snapshot, read without waiting for writers (docs/semantics.md §3)."""
+"""One-shot queries on the latest stable snapshot. They do not wait for writers (docs/semantics.md §3)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.query.ir import Statement
 
-_MAX_RETRIES = 3  # of a query that a node's end interrupted
-_CACHED_TEXT = 1 << 16  # characters of a text that is worth its place in a cache
-_REPLAN_EVERY = 64  # uses of a plan between looks at whether the counts still fit it
+_MAX_RETRIES = 3  # of a query interrupted by a node failure
+_CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
+_REPLAN_EVERY = 64  # uses of a plan between checks of the statistics
 
 
 class Texts:
-    """Parsed texts: a text asked again is not parsed again, unless it is long."""
+    """Cache of parsed texts, except for long ones."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._cache: Cache[tuple[str, str | None], Statement] = Cache(limits.text_cache)
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
-        """Return the text's checked form; QueryError where it has none. `accepted`: it was read before, elsewhere."""
+        """Return the text's checked form. QueryError if it is invalid. `accepted`: it was accepted before, at a
+        registration.
+        """
         found = self._cache.get((text, base))
         if found is not None:
             return found
@@ -45,7 +47,7 @@ class Texts:
 
 @dataclass(slots=True)
 class _Asked:
-    """A one-shot text's plan, how often it was used, and what its last run did."""
+    """A one-shot text's plan, the number of its uses, and the figures of its last run."""
 
     planned: Planned
     uses: int = 0
@@ -53,7 +55,7 @@ class _Asked:
 
 
 class OneShot:
-    """Plans, runs and explains one-shot queries. Safe to call from any thread."""
+    """Plans, executes and explains one-shot queries. Thread-safe."""
 
     def __init__(self, core: EngineCore, streams: Streams, texts: Texts) -> None:
         self._core = core
@@ -64,9 +66,12 @@ class OneShot:
     def query(
         self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None
     ) -> Solutions | bool | rdflib.Graph:
-        """Return the answer over one snapshot; LimitError beyond the time or memory given (None = the engine's)."""
+        """Return the answer over one snapshot. LimitError if it exceeds the given time or memory (None = the engine's
+        limits).
+        """
         ir = _one_shot(self._texts.parse(text, base))
-        lease = self._core.dictionary.lease()  # before any constant is interned: they live as long as the answer
+        # before any constant is interned, so that they live as long as the answer
+        lease = self._core.dictionary.lease()
         asked, result = self._run(ir, base, timeout_s, memory_mb)
         asked.profile = result.profile
         positions = {slot: i for i, slot in enumerate(result.slots)}
@@ -78,16 +83,16 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan with estimates, and with actual figures where the text was asked before."""
+        """Return the plan with estimates, and actual figures if the text was executed before."""
         asked = self._asked(ir, base)
         return asked.planned.physical.render(asked.profile or None)
 
     def _run(
         self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
     ) -> tuple[_Asked, native.Result]:
-        """Execute; where a node's end interrupts that, anew over what is there then.
+        """Execute the query. After a node failure, retry on a new view.
 
-        The snapshot is taken before constants are looked for: of one that nobody knows then, it holds nothing.
+        The snapshot is taken before constants are looked up: an unknown constant is therefore not in it.
         """
         retries = 0
         while True:
@@ -124,9 +129,9 @@ class OneShot:
             raise LimitError("the query ran out of memory") from error
 
     def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
-        """Return the text's plan, made anew where counts have moved away from it or a constant has another id by now.
+        """Return the text's plan. Replans if the statistics have changed too much, or a constant has another id.
 
-        Constants that nothing stored uses may have been forgotten since; asking for their ids again says so.
+        Constants that no stored data uses may have been collected meanwhile; looking up their ids again detects this.
         """
         asked = self._plans.get((ir.text, base))
         if asked is not None and self._holds(asked, view):

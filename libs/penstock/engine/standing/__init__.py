@@ -1,1 +1,1 @@
-"""Standing queries: members, groups and cohorts, their registration and their evaluation."""
+"""Standing queries: members, groups and cohorts, registration and evaluation."""

@@ -1,4 +1,4 @@
-"""Cohorts: members of a group that are evaluated together, because they see the same windows at the same instants."""
+"""Cohorts: members of a group that are evaluated together, because they have the same windows and instants."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Cohort:
-    """`point` is P, None until some stream of the group has progress; then `start` gives pace and windows.
+    """A cohort. `point` is P, None until a stream of the group has progress; `start` then sets trigger and windows.
 
-    `cut` says that P still cuts a window: such a cohort stands apart, and joins the group's main one when it no
-    longer does (count windows, and [ALL] without retention, depend on P for ever).
+    `cut`: P still cuts a window. Such a cohort is separate and joins the group's main cohort when it is no longer cut
+    (count windows, and [ALL] without retention, depend on P permanently).
     """
 
     def __init__(self, group: Group, number: int) -> None:
@@ -56,32 +56,32 @@ class Cohort:
 
     @property
     def members(self) -> Membership:
-        """The members as of now, numbered."""
+        """The current members with their numbers."""
         if self._members is None:
             self._members = Membership(self._all)
         return self._members
 
     @property
     def next(self) -> int | None:
-        """The next instant, as far as it is known."""
+        """The next instant, if known."""
         return None if self.trigger is None else self.trigger.next
 
     # ---- members
     def add(self, members: Iterable[Member]) -> None:
-        """Take in members; from now on they are evaluated here."""
+        """Add members, which are evaluated here from now on."""
         for member in members:
             self._all[member] = None
             member.joins(self)
         self._members = None
 
     def remove(self, member: Member) -> None:
-        """Let a member go."""
+        """Remove a member."""
         del self._all[member]
         self._members = None
 
     # ---- time
     def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:
-        """Fix the registration point, and with it instants and windows. `last`: the last instant already taken."""
+        """Set the registration point, and with it instants and windows. `last`: the last evaluated instant."""
         assert self.point is None, self
         self.point = point
         for member in self._all:
@@ -101,21 +101,21 @@ class Cohort:
                 )
             )
         self.windows = tuple(windows)
-        gaps = next((member.gaps for member in self._all), ())  # members that are evaluated together have the same
+        gaps = next((member.gaps for member in self._all), ())  # members that are evaluated together have the same gaps
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
-        """Whether P cuts a window at the next instant."""
+        """Return whether P cuts a window at the next instant."""
         assert self.point is not None
         return self.cut and self.next is not None and cuts(self.windows, self.next, self.point)
 
     def uncut(self, pool: WindowPool) -> None:
-        """Go over to the shared windows: P cuts none of them any more."""
+        """Switch to the shared windows, once P no longer cuts any of them."""
         self.cut = False
         self.windows = tuple(pool.uncut(w) if isinstance(w, SlidingWindow) else w for w in self.windows)
 
     def absorb(self, other: Cohort, pool: WindowPool) -> None:
-        """Take over the members of a cohort that has come to the same instant with the same windows."""
+        """Take over the members of a cohort with the same next instant and windows."""
         assert self.next == other.next, (self, other)
         self.add(list(other))
         if self.predecessor is not None and other.predecessor is not None:
@@ -125,7 +125,7 @@ class Cohort:
         other.dissolve(pool)
 
     def dissolve(self, pool: WindowPool) -> None:
-        """Give back the windows; nothing more is evaluated here."""
+        """Release the windows. The cohort is not evaluated any more."""
         self.dissolved = True
         for window in self.windows:
             if isinstance(window, SlidingWindow):

@@ -1,4 +1,4 @@
-"""Derived streams: what `REGISTER STREAM … AS CONSTRUCT` publishes, other queries read (docs/semantics.md §5)."""
+"""Derived streams: published by `REGISTER STREAM … AS CONSTRUCT`, read by other queries (docs/semantics.md §5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """QueryError where a query cannot publish the stream it names: taken, already fed, or a cycle of queries."""
+    """Raise QueryError if a query cannot publish its stream: the name is taken, the stream has another source, or there
+    is a cycle.
+    """
     name = query.name
     assert name is not None
     if name in streams:
@@ -39,7 +41,7 @@ def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable
 
 
 def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
-    """Whether one of the streams is the target, or is derived from it through any number of queries."""
+    """Return whether a stream is the target, or is derived from it through any number of queries."""
     feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
     seen, queue = set(streams), list(streams)
     while queue:
@@ -55,7 +57,7 @@ def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
 
 
 def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
-    """Make the stream of a query. Its batch is the query's (smallest) step; with count windows, its inputs' batch."""
+    """Create the stream of a query. Its batch is the query's smallest step; with count windows, its inputs' batch."""
     assert query.name is not None
     grid = grid_of(query)
     if grid is not None:
@@ -66,7 +68,7 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 
 def set_depths(group: Group) -> None:
-    """Set a new group's distance from the input, and of what reads the stream that it publishes."""
+    """Set the distance from the input for a new group and the readers of its stream."""
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
         group.publishes.depth = group.depth + 1
@@ -76,9 +78,9 @@ def set_depths(group: Group) -> None:
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
-    """Put the (published) rows of an execution into the stream, and move its watermark to just before the next instant.
+    """Add the published rows of an execution to the stream, and advance its watermark to just before the next instant.
 
-    `begin` fixes the registration point of readers that waited for the stream's first progress.
+    `begin` sets the registration point of readers that waited for the stream's first progress.
     """
     stream, time = cohort.group.publishes, block.reading.time
     assert stream is not None
@@ -93,7 +95,7 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
 
 
 def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
-    """Move the stream's watermark to where its query has nothing more to report, without an execution."""
+    """Advance the stream's watermark without an execution, as far as its query has nothing more to report."""
     stream = cohort.group.publishes
     assert stream is not None
     following = following_of(cohort)
@@ -103,8 +105,10 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """The last time at which nothing can come before the next instant; for count windows, what all inputs have
-    closed: one without progress may still have tuples from P on, one that has ended holds nothing up.
+    """Return the latest time before which no further report can occur.
+
+    For count windows this is the minimum that the inputs have closed. An input without progress may still have tuples
+    from P on; an ended one does not hold back.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

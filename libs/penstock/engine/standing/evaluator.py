@@ -1,4 +1,4 @@
-"""One execution of a cohort: what it reads, the native run, the streaming operator, and the block that it leaves."""
+"""An evaluation of a cohort: its sources, the native execution, the streaming operator, and the resulting block."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _PROFILE_EVERY = 64
 
 
 class Evaluator:
-    """Runs cohorts at their instants. Windows of the cohort move; nothing else changes.
+    """Evaluates cohorts at their instants. Moves the cohort's windows and changes nothing else.
 
-    `as_of` gives, for an instant that is evaluated later than it was due, further streams and their last batches that
-    count: what the stored graph had absorbed by then.
+    `as_of`: for an instant evaluated after its due time, additional streams and last batches that the stored graph had
+    absorbed when it was due.
     """
 
     def __init__(self, core: EngineCore, streams: Streams) -> None:
@@ -62,11 +62,13 @@ class Evaluator:
             if group.publishes is not None:
                 rows = rows.published()
         block = self._block(cohort, reading, rows, errors)
-        cohort.predecessor = predecessor  # last: what is interrupted before (Ctrl-C) is done again
+        cohort.predecessor = predecessor  # last, so that an interrupted evaluation (Ctrl-C) is repeated
         return block
 
     def _sources(self, cohort: Cohort, time: int) -> list[native.Source]:
-        """Stored graph with exactly the batches up to t of the named streams, then the windows (semantics.md §3)."""
+        """Return the sources: the stored graph with exactly the batches up to t of the named streams, and the windows
+        (semantics.md §3).
+        """
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
         if self.as_of is not None:
             bounds += self.as_of(cohort.group, time)
@@ -80,15 +82,15 @@ class Evaluator:
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 
     def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
-        """Apply ISTREAM or DSTREAM; returns the predecessor of the next instant too. A member whose part failed reports
-        nothing and keeps its earlier one.
+        """Apply ISTREAM or DSTREAM. Also returns the predecessor of the next instant. A member that failed reports
+        nothing and keeps its earlier predecessor.
         """
         now, members = rows.published(), cohort.members
         before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
         if self._core.dictionary.partial:
             now = now.settled(self._core.dictionary)
             before = None if before is None else before.settled(self._core.dictionary)
-            # They are kept as terms (ADR 27).
+            # Retained as terms (ADR 27).
             self._core.require((*now.columns, *(before.columns if before is not None else ())))
         kept = now
         if errors and before is not None:
@@ -101,7 +103,8 @@ class Evaluator:
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
         if isinstance(rows, Product) and not len(rows.present):
-            rows = rows.rows()  # none: what one factor has is in no answer, and nothing would keep its terms
+            # no factors here: a single factor's terms are in no answer, so nothing would retain them
+            rows = rows.rows()
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held
         lease = None

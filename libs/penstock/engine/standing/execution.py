@@ -1,4 +1,6 @@
-"""The native execution of a plan for a cohort's members: within limits, again where a node ended, factor by factor."""
+"""The native execution of a plan for a cohort's members: enforces limits, retries after a node failure, runs each
+factor.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
     from penstock.engine.oneshot.engine_catalogue import Planned
 
 _log = logging.getLogger("penstock.engine")
-_MAX_SPLITS = 64  # executions spent on finding which member of a group exceeds its budget
-_MAX_RETRIES = 3  # of an evaluation that a node's end interrupted
-_LEAST_S = 1e-9  # over at the first look at the clock; 0 would mean: no limit
+_MAX_SPLITS = 64  # maximum number of executions to find the member that exceeds its budget
+_MAX_RETRIES = 3  # of an evaluation interrupted by a node failure
+_LEAST_S = 1e-9  # expires at the first clock check; 0 would mean no limit
 
 
 class Execution:
-    """The native execution of one plan at one instant, split where a member exceeds the budget."""
+    """The native execution of a plan at one instant, split if a member exceeds the budget."""
 
     def __init__(
         self,
@@ -63,10 +65,10 @@ class Execution:
                 self._core.store.give_up(error)
                 return self._failed(seed, error)
             self._retries += 1
-            self._sources = self._reopen()  # which waits for the node that has gone
+            self._sources = self._reopen()  # waits for the failed node
             return self.members(seed)
         except UnavailableError:
-            raise  # the evaluation waits for whoever has the terms, or the stored graph
+            raise  # the evaluation waits for the dictionary or the stored graph
         except Exception as error:  # noqa: BLE001 - one evaluation fails, the engine goes on
             _log.exception("an evaluation at %d failed", self._time)
             failure = error if isinstance(error, PenstockError) else PenstockError(f"internal error: {error!r}")
@@ -76,7 +78,9 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Halve the group until only the guilty err (ADR 6); past a bound of work, all that is left errs."""
+        """Bisect the members until only those that exceed the budget fail (ADR 6). After _MAX_SPLITS, all remaining
+        ones fail.
+        """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
             return self._failed(seed, error)
@@ -91,9 +95,10 @@ class Execution:
         return Rows(empty, tuple(empty for _ in self._plan.physical.outputs), None)
 
     def _product(self, seed: tuple[Ids, ...]) -> Product:
-        """Run each factor's plan, over the same sources; the answer's rows are all pairs of what they give.
+        """Execute each factor's plan over the same sources. The answer's rows are the cross product of the factors'
+        rows.
 
-        An answer counts against the limit on memory as the rows that it stands for, whoever will want them in columns.
+        The memory limit counts an answer's expanded rows, because readers may expand them.
         """
         physical = self._plan.physical
         results: list[native.Result] = []
@@ -117,7 +122,7 @@ class Execution:
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
-        """Return those slots of a result, sorted by member."""
+        """Return slots of a result, sorted by member."""
         member = self._plan.physical.member
         assert member is not None
         result.sort_by(member)
@@ -126,7 +131,7 @@ class Execution:
         return Rows(result.column(positions[member]), columns, result.local)
 
     def _result(self, plan: native.Plan, seed: tuple[Ids, ...], spent_s: float = 0.0) -> native.Result:
-        """Execute a plan, in what is left of the time after `spent_s`."""
+        """Execute a plan in the time that remains after `spent_s`."""
         limits, physical = self._core.limits, self._plan.physical
         timeout_s = limits.evaluation_timeout_s
         if timeout_s > 0:
@@ -151,5 +156,5 @@ class Execution:
 
 
 def native_start(start: int | None) -> int:
-    """Return a window's start as the core takes it: kNever where the window has none."""
+    """Return a window's start for the core: kNever if it has none."""
     return -(1 << 63) if start is None else start

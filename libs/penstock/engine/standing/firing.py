@@ -1,4 +1,4 @@
-"""What the schedule sets in motion: executions, derived streams, merging of cohorts, forgetting."""
+"""The actions of the schedule: evaluations, derived streams, merging of cohorts, release of state."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Firing:
         self.derived_sink: Callable[[Cohort, Block | None, int], None] | None = None
 
     def fire(self, cohort: Cohort) -> None:
-        """Evaluate the cohort's next instant; its stream, where it publishes one, gets the tuples and the watermark."""
+        """Evaluate the cohort's next instant. A published stream gets the tuples and the watermark."""
         group, time = cohort.group, cohort.next
         assert time is not None
         block = self._evaluator.evaluate(cohort, time)
@@ -70,7 +70,9 @@ class Firing:
             group.settle(self._registry.pool)
 
     def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
-        """Feed the derived stream; what its memory budget has no room for becomes a dead letter, and time goes on."""
+        """Feed the derived stream. Tuples beyond its memory budget become a dead letter; the watermark advances
+        anyway.
+        """
         if self.derived_sink is not None:
             self.derived_sink(cohort, block, following_of(cohort))
             return
@@ -83,21 +85,21 @@ class Firing:
             move_on(cohort, self._registry.begin)
 
     def skipped(self, cohort: Cohort) -> None:
-        """Move the stream of a cohort that jumped over instants."""
+        """Advance the stream of a cohort that skipped instants."""
         if cohort.group.publishes is not None:
             self.counted(cohort)
             self._touched[cohort.group.publishes] = None
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Move the stream that a cohort publishes to where no report can come any more."""
+        """Advance the stream of a cohort as far as no further report can occur."""
         if self.derived_sink is not None:
             self.derived_sink(cohort, None, following_of(cohort))
         else:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Note that so many batches with tuples were closed."""
+        """Record closed batches with tuples."""
         self._touched[stream] = None
         self._streams.progressed()
         self._since_release += batches
@@ -105,7 +107,7 @@ class Firing:
             self.tidy()
 
     def tidy(self) -> None:
-        """Release what the streams touched since the last time hold in vain, and forget terms where it is due."""
+        """Release unused slices of the streams touched since the last call, and unused terms if due."""
         self._forgetting.tick(self._since_release)
         for stream in self._touched:
             release(stream, self._core.store)

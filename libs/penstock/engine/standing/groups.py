@@ -1,4 +1,4 @@
-"""Groups: standing queries that are equal up to constants, with one plan and one execution an instant (ADR 6)."""
+"""Query groups: standing queries that differ only in constants share one plan and one execution per instant (ADR 6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.query.templates import Constant, Template
 
 _log = logging.getLogger("penstock.engine")
-_REPLAN_EVERY = 64  # executions between looks at whether the counts still fit the plan
+_REPLAN_EVERY = 64  # executions between checks of the statistics against the plan
 
 
 class Group:
@@ -54,7 +54,7 @@ class Group:
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
-        """All cohorts that have members."""
+        """All cohorts with members."""
         if self.main is not None:
             yield self.main
         yield from self.apart.values()
@@ -62,14 +62,14 @@ class Group:
     def make_plan(
         self, core: EngineCore, streams: Streams, sample: Sequence[Constant], *, accepted: bool = False
     ) -> Planned:
-        """Plan the template before any window exists; QueryError where it cannot be planned."""
+        """Plan the template before any window exists. QueryError if there is no plan."""
         catalogue = EngineCatalogue(core, streams)
         self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=accepted)
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
-        """Return the plan, chosen anew where the counts have left the range that it was chosen for (ADR 6), or
-        where there were none. `stored`: what is about to be read.
+        """Return the plan. Replans if the statistics have left the range of the plan (ADR 6), or there were none.
+        `stored`: the view about to be read.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -83,11 +83,11 @@ class Group:
         try:
             self.plan = make_plan(self.template, catalogue, grouped=True, sample=sample, accepted=True)
         except PenstockError:
-            _log.exception("a query could not be planned anew: it keeps its plan")
+            _log.exception("replanning failed; the query keeps its plan")
 
     # ---- members
     def cohort_for(self, point: int | None, number: int, pool: WindowPool) -> Cohort:
-        """Return the cohort of members registered at a point (None = no progress yet); a new one gets the number."""
+        """Return the cohort for a registration point (None = no progress yet). A new one gets the given number."""
         cohort = self.apart.get(point)
         if cohort is None:
             cohort = self.apart[point] = Cohort(self, number)
@@ -96,12 +96,12 @@ class Group:
         return cohort
 
     def begin(self, point: int, pool: WindowPool) -> None:
-        """Fix the registration point of the cohort that waited for the first progress."""
+        """Set the registration point of the cohort that waited for the first progress."""
         cohort = self.apart[point] = self.apart.pop(None)
         cohort.start(point, pool)
 
     def settle(self, pool: WindowPool) -> None:
-        """Let cohorts whose registration point cuts no window any more join the main one, or become it."""
+        """Merge cohorts whose registration point no longer cuts a window into the main one."""
         for point, cohort in list(self.apart.items()):
             if point is None or cohort.next is None or cohort.still_cut():
                 continue
@@ -115,7 +115,7 @@ class Group:
                 self.main.absorb(cohort, pool)
 
     def leave(self, member: Member, pool: WindowPool) -> None:
-        """Take a member out, and its cohort where that is empty then."""
+        """Remove a member, and its cohort if that is then empty."""
         cohort = member.cohort
         assert cohort is not None
         cohort.remove(member)
@@ -128,9 +128,7 @@ class Group:
             del self.apart[cohort.point]
 
     def end(self) -> LiveStream | None:
-        """Let go of streams and plan: stopped queries, which their users may hold for long, lead here. Returns the
-        stream that it published.
-        """
+        """Release streams and plan, because users may retain stopped queries for long. Returns the published stream."""
         published, self.publishes, self.plan = self.publishes, None, None
         self.streams, self.by_iri = (), {}
         return published

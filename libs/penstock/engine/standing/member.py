@@ -1,4 +1,4 @@
-"""A member of a group: one registered query as the engine keeps it."""
+"""A member of a group: a registered query inside the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """`constants` and their ids, `parameters`, are in the order of the template's parameters. `point` is P."""
+    """A registered query. `constants` and `parameters` (their ids) are in the order of the template's parameters.
+    `point` is P.
+    """
 
     def __init__(
         self,
@@ -45,6 +47,6 @@ class Member:
         return f"<Member {self.name}>"
 
     def joins(self, cohort: Cohort) -> None:
-        """Take part in a cohort's executions from now on."""
+        """Join a cohort, which evaluates the member from now on."""
         self.cohort = cohort
         self.result_queue.follow(cohort.log)

@@ -1,4 +1,4 @@
-"""Who takes part in an execution: the members of a cohort, their numbers, and the table of their constants."""
+"""The participants of an execution: a cohort's members, their numbers, and the table of their constants."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Membership:
-    """An immutable list of members. Numbers count from 1: 0 would be an unbound cell of the hidden member column.
+    """An immutable list of members. Numbers start at 1, because 0 would be an unbound cell of the hidden member column.
 
-    `all` are the members in the order of their numbers (a restored one may have None for a member that is gone).
+    `all` has the members in number order (after a restore, None for a removed member).
     """
 
     def __init__(self, members: Iterable[Member | None]) -> None:
@@ -26,7 +26,7 @@ class Membership:
 
     @cached_property
     def seed(self) -> tuple[Ids, ...]:
-        """The plan's seed table: the members' numbers, then one column for each parameter of the template."""
+        """The plan's seed table: the members' numbers, and one column per parameter of the template."""
         parameters = np.array([member.parameters for member in self.all if member is not None], np.uint64)
         parameters = parameters.reshape(len(self.all), -1)
         numbers = np.arange(1, len(self.all) + 1, dtype=np.uint64)
@@ -36,11 +36,9 @@ class Membership:
         return len(self.all)
 
     def number_of(self, member: Member) -> int | None:
-        """Return the member's number, or None where it takes no part."""
+        """Return the member's number, or None if it does not participate."""
         return self._numbers.get(member)
 
     def renumbering(self, earlier: Membership) -> Ids:
-        """Return, for each number of an earlier membership, the member's number here (0 where it is gone, and for
-        0).
-        """
+        """Return, for each number of an earlier membership, the member's current number (0 if removed, and for 0)."""
         return np.array([0, *(self._numbers.get(m, 0) if m is not None else 0 for m in earlier.all)], np.uint64)

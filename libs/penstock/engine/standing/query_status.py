@@ -1,4 +1,4 @@
-"""What a standing query waits for, and what would release it."""
+"""What a standing query waits for, and which input would release it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StreamWait:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """`next`: the instant that the query waits to report, ms; None where it is not known yet (a count window's next
+    """The status of a query. `next`: the instant that it will report next, ms; None if unknown (a count window's next
     report, or no registration point). `waits_for`: the streams that have not reached it.
     """
 
@@ -43,7 +43,7 @@ class QueryStatus:
 
 
 def status_of(member: Member) -> QueryStatus:
-    """Return the status of a query as of now."""
+    """Return the current status of a query."""
     cohort, name, point = member.cohort, member.name, member.point
     if member.result_queue.ended or cohort is None:
         return QueryStatus(name, "stopped", point, None, None)
@@ -64,7 +64,7 @@ def _wait(stream: LiveStream, following: int | None) -> StreamWait:
 
 
 def _release(stream: LiveStream, needs: int | None) -> str:
-    """Say in words what moves the stream far enough."""
+    """Describe what advances the stream far enough."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
     if needs is None:

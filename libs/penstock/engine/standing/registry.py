@@ -1,4 +1,4 @@
-"""Registered queries: their names, the groups they fall into, and the moments at which they come and go."""
+"""Registered queries: names, groups, registration and removal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Standing queries by name, their groups by template, and the windows that groups share."""
+    """Standing queries by name, their groups by template, and the windows shared by groups."""
 
     def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule) -> None:
         self._core = core
@@ -40,7 +40,7 @@ class Registry:
         self.era = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
-        self.waiting: dict[Group, None] = {}  # those with a cohort that has no registration point yet
+        self.waiting: dict[Group, None] = {}  # groups with a cohort without registration point
         self.members: dict[str, Member] = schedule.members
         self.listeners: set[ResultQueue] = set()
         self.pool = WindowPool()
@@ -51,7 +51,7 @@ class Registry:
         return self._groups.values()
 
     def group_of(self, template: Template) -> Group | None:
-        """The group of a template, where it has members."""
+        """Return the group of a template, None if it has no members."""
         return self._groups.get((self.era, template))
 
     @property
@@ -60,9 +60,9 @@ class Registry:
         for group in self._groups.values():
             yield from group.cohorts
 
-    # ---- coming
+    # ---- registration
     def register(self, statement: Statement, name: str | None, base: str | None, *, stands: bool = False) -> Member:
-        """Add a standing query; QueryError (and nothing changes) where it cannot be one. `stands`: it was before."""
+        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query existed before."""
         with planning(self._core.limits, statement.text, accepted=stands):
             return self._register(self._checked(statement), name, base, stands=stands)
 
@@ -82,7 +82,7 @@ class Registry:
         if not isinstance(statement, ContinuousQuery):
             raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
         if not statement.windows:
-            message = "a standing query needs a window over a stream; a query without one is asked with Engine.query"
+            message = "a standing query needs a window over a stream; use Engine.query for a query without one"
             raise error_at(statement, statement.at, message)
         if len(self.members) >= self._core.limits.max_queries:
             raise LimitError(f"there are already {len(self.members)} standing queries (max_queries)")
@@ -97,12 +97,12 @@ class Registry:
         return name
 
     def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:
-        """Add a query of a checkpoint to its group, but to no cohort yet; the stream that it publishes is there."""
+        """Add a query of a checkpoint to its group, but to no cohort yet. Its published stream already exists."""
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
-        """Put queries of one group into a cohort as a checkpoint has it."""
+        """Add queries of a group to a cohort of a checkpoint."""
         group = members[0].group
         cohort = Cohort(group, next(self._cohorts))
         cohort.add(members)
@@ -147,7 +147,7 @@ class Registry:
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
-        """Give a registration point to those that waited for the first progress of any of their streams."""
+        """Set the registration point of queries that waited for the first progress of any of their streams."""
         if not self.waiting:
             return
         for group in [group for group in self.waiting if stream.iri in group.by_iri]:
@@ -155,9 +155,9 @@ class Registry:
             group.begin(point, self.pool)
             group.settle(self.pool)
 
-    # ---- going
+    # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
-        """Let a query go; returns the stream that ends with it, where it published one."""
+        """Remove a query. Returns the stream that it published, which ends."""
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:
@@ -172,9 +172,9 @@ class Registry:
             published.ended = True
         return published
 
-    # ---- what it holds
+    # ---- references
     def roots(self) -> Iterator[Ids]:
-        """Yield the ids of terms that plans, members and predecessors hold."""
+        """Yield the ids of terms used by plans, members and predecessors."""
         for group in self._groups.values():
             if group.plan is not None:
                 yield group.plan.constant_ids

@@ -1,4 +1,4 @@
-"""A registered query as its user holds it: poll, subscribe, iterate, stop."""
+"""The user's handle of a registered query: poll, subscribe, iterate, stop."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Query:
-    """A standing query. Its evaluations wait until they are polled, iterated over, or handed to subscribers.
+    """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
 
-    Safe to use from any thread. Who holds it does not hold its engine.
+    Thread-safe. Holding it does not keep its engine alive.
     """
 
     def __init__(self, member: Member, stop: WeakMethod[Callable[[Member], None]]) -> None:
@@ -33,64 +33,64 @@ class Query:
 
     @property
     def name(self) -> str:
-        """Its name, unique in its engine."""
+        """The name, unique in its engine."""
         return self._member.name
 
     @property
     def text(self) -> str:
-        """Its text as registered."""
+        """The registered text."""
         return self._member.ir.text
 
     @property
     def base(self) -> str | None:
-        """The base IRI that it was registered with."""
+        """The base IRI given at registration."""
         return self._member.base
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the front end found odd but not wrong."""
+        """Warnings of the parser and planner."""
         return self._member.ir.warnings
 
     @property
     def registration_point(self) -> int | None:
-        """P: only tuples later than this are seen. None while no stream of the query has any progress."""
+        """The registration point P: the query only sees later tuples. None until a stream of the query has progress."""
         return self._member.point
 
     @property
     def gaps(self) -> list[Gap]:
-        """Instants that were jumped over on demand."""
+        """Skipped instants."""
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
-        """Return what the query waits for, and what would release it."""
+        """Return what the query waits for, and which input would release it."""
         return status_of(self._member)
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped (by `stop`, or with its engine)."""
+        """Whether the query was stopped (by `stop`, or with its engine)."""
         return self._member.result_queue.ended
 
     def poll(self, limit: int | None = None) -> list[Evaluation]:
-        """Return evaluations that have fired and were not yet taken, in order of time; at most `limit` of them."""
+        """Return new evaluations in time order, at most `limit`."""
         return self._member.result_queue.take(limit)
 
     def unpolled(self) -> int:
-        """Return how many evaluations wait."""
+        """Return the number of pending evaluations."""
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Hand every evaluation to `callback`, in order, one at a time, on a thread that pushes; poll() then finds
+        """Call `callback` with every evaluation, in order, one at a time, on a pushing thread. poll() then returns
         none.
 
-        The callback may call the engine. An exception of it is logged and ends nothing. Returns a function that ends
-        the subscription.
+        The callback may call the engine. Its exceptions are logged and have no other effect. Returns a function that
+        ends the subscription.
         """
         return self._member.result_queue.subscribe(callback)
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
-        """Yield evaluations as they fire; ends when the query is stopped and all was taken.
+        """Yield evaluations as they occur. Ends when the query is stopped and all evaluations are consumed.
 
-        PenstockError where a subscriber takes them.
+        PenstockError if a subscriber receives them.
         """
         if self._member.result_queue.subscribed:
             raise PenstockError(f"the evaluations of {self.name} go to its subscriber: nothing is left to iterate over")

@@ -1,1 +1,1 @@
-"""Windows: what each one holds, when evaluations are due, and which slices may go."""
+"""Windows: their contents, the schedule of evaluations, and the release of slices."""

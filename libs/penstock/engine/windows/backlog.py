@@ -1,8 +1,8 @@
-"""Groups of queries with more instants due than one pass fires: they are evaluated in slices (docs/adr/0057).
+"""Groups with more due instants than one pass evaluates: they are evaluated in slices (docs/adr/0057).
 
-Groups over the same streams share windows, so they form a lane and move together, in order of time. Lanes take turns. A
-slice ends between two instants of a lane: all cohorts of a group have then taken the same instants, which is what the
-group's progress says.
+Groups over the same streams share windows, so they form a lane and advance together in time order. Lanes take turns. A
+slice ends between two instants of a lane: then all cohorts of a group have evaluated the same instants, which the
+group's progress records.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 
 class Backlog:
-    """`at_once`: how many instants of a cohort a pass fires; None: all, and the backlog stays empty.
+    """The backlog. `at_once`: instants of a cohort evaluated per pass; None: all, and the backlog stays empty.
 
-    `reach` tells up to which time a group's instants are due.
+    `reach` returns the time up to which a group's instants are due.
     """
 
     def __init__(self, reach: Callable[[Group], int | None]) -> None:
         self.at_once: int | None = None
         self._reach = reach
-        self._lanes: dict[Lane, dict[Group, None]] = {}  # in the order of their turns
+        self._lanes: dict[Lane, dict[Group, None]] = {}  # in turn order
         self._groups: dict[Group, Lane] = {}
-        self._open: Lane | None = None  # in the middle of an instant
+        self._open: Lane | None = None  # the lane in the middle of an instant
 
     def __bool__(self) -> bool:
         return bool(self._groups)
@@ -42,11 +42,11 @@ class Backlog:
 
     @property
     def settled(self) -> bool:
-        """Whether every group stands between two instants."""
+        """Whether every group is between two instants."""
         return self._open is None
 
     def consider(self, group: Group, until: int) -> None:
-        """Take a group in where one of its cohorts has too many instants due up to `until`."""
+        """Add a group if one of its cohorts has too many instants due up to `until`."""
         most = self.at_once
         if most is None or group in self._groups:
             return
@@ -56,7 +56,7 @@ class Backlog:
             self._groups[group] = lane
 
     def remove(self, group: Group) -> None:
-        """Let a group go, whatever is due."""
+        """Remove a group."""
         lane = self._groups.pop(group, None)
         if lane is None:
             return
@@ -67,9 +67,9 @@ class Backlog:
                 self._open = None
 
     def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
-        """Fire instants of the lane whose turn it is until `stop` says so, or nothing of it is due any more.
+        """Evaluate instants of the next lane until `stop` returns true or nothing is due.
 
-        Where firing raises, the next turn goes on with the same instant.
+        After an error, the next call repeats the same instant.
         """
         lane = self._open or next(iter(self._lanes))
         self._run(lane, fire, stop)
@@ -77,7 +77,7 @@ class Backlog:
             self._lanes[lane] = self._lanes.pop(lane)
 
     def finish(self, group: Group, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> bool:
-        """Fire what is due of a group, and of its lane, until `stop` says so. Returns whether all of it was."""
+        """Evaluate a group's due instants, and its lane's, until `stop` returns true. Returns whether all are done."""
         lane = self._groups.get(group)
         if lane is not None:
             self._run(lane, fire, stop)
@@ -96,7 +96,7 @@ class Backlog:
                 time = entry[0]
             cohort = entry[3]
             if cohort.dissolved or cohort.next != entry[0]:
-                continue  # it has joined another one
+                continue  # merged into another cohort
             self._open = lane
             group = cohort.group
             fire(cohort)
@@ -113,6 +113,6 @@ class Backlog:
                     yield entry
 
     def _entry(self, group: Group, cohort: Cohort) -> _Entry | None:
-        """Return a cohort's place in the queue; None where nothing of it is due."""
+        """Return a cohort's queue entry; None if nothing is due."""
         time, until = cohort.next, self._reach(group)
         return None if time is None or until is None or time > until else (time, group.depth, cohort.number, cohort)

@@ -1,8 +1,8 @@
-"""When batches close and evaluations fire (docs/semantics.md §3, "Trigger"; §2, "Progress").
+"""The schedule of batch closings and evaluations (docs/semantics.md §3, "Trigger"; §2, "Progress").
 
-A pass begins where watermarks moved. It closes batches of all streams in order of time and fires, between closings,
-every evaluation whose streams have closed all batches up to its instant, in order of the instants. What a derived
-stream gets in a pass feeds its readers in the same pass.
+A pass starts when watermarks advance. It closes batches of all streams in time order. Between closings it performs, in
+instant order, every evaluation whose streams have closed all batches up to its instant. Output of derived streams
+reaches their readers in the same pass.
 """
 
 from __future__ import annotations
@@ -30,48 +30,48 @@ if TYPE_CHECKING:
 
 
 class Work(Protocol):
-    """What the schedule sets in motion."""
+    """The actions of the schedule."""
 
     def fire(self, cohort: Cohort) -> None:
-        """Evaluate the cohort's next instant; a stream that it publishes gets its tuples and its watermark."""
+        """Evaluate the cohort's next instant. A published stream gets its tuples and its watermark."""
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Note that so many batches with tuples were closed."""
+        """Record closed batches with tuples."""
 
     def counted(self, cohort: Cohort) -> None:
-        """Move the stream that a cohort of count windows publishes to where no report can come any more."""
+        """Advance the stream of a cohort of count windows as far as no further report can occur."""
 
 
 class Schedule:
-    """Which groups read which streams, and the order of things."""
+    """Which groups read which streams, and the evaluation order."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.backlog = Backlog(reach)
         self.unpolled = Unpolled()
-        self._coming = 0  # bytes of the answers that a move would add, as far as it was checked
-        self.members: dict[str, Member] = {}  # those of the registry
-        self.replaying = False  # recovery bounds unpolled evaluations itself
-        self.unfinished: dict[LiveStream, None] = {}  # what a pass that was interrupted has to look at again
+        self._coming = 0  # estimated bytes of new answers during a check
+        self.members: dict[str, Member] = {}  # the registry's members
+        self.replaying = False  # recovery limits pending evaluations itself
+        self.unfinished: dict[LiveStream, None] = {}  # streams that an interrupted pass must revisit
 
-    # ---- who reads what
+    # ---- readers
     def add(self, group: Group) -> None:
-        """Take a group in."""
+        """Add a group."""
         for stream in group.streams:
             stream.readers[group] = None
 
     def remove(self, group: Group) -> None:
-        """Let a group go."""
+        """Remove a group."""
         self.backlog.remove(group)
         for stream in group.streams:
             del stream.readers[group]
 
-    # ---- before anything changes
+    # ---- checks before a change
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
-        """Refuse with LimitError what would make one query fire too many instants, or fill its unpolled evaluations.
+        """Raise LimitError if the change would make a query exceed its instants or pending evaluations.
 
-        `watermark` would be that of the streams; `point` the registration point of cohorts that wait for one. `leaps`:
-        the caller skips the instants of queries that would fire too many.
+        `watermark` would be the streams' new watermark, `point` the registration point of waiting cohorts. `leaps`: the
+        caller skips the instants of queries that would exceed the limit.
         """
         if not any(stream.readers for stream in moved):
             return
@@ -89,7 +89,7 @@ class Schedule:
         until = reach(group, targets)
         if until is None:
             return
-        if group.grid is None:  # nobody knows yet whether anything is reported
+        if group.grid is None:  # it is unknown whether there will be reports
             if until != reach(group):
                 self._check_unpolled(cohort, 1)
             if (stream := group.publishes) is not None:
@@ -115,9 +115,9 @@ class Schedule:
             points.setdefault(stream, batch_start(first, stream.batch_ms))
 
     def _check_unpolled(self, cohort: Cohort, due: int) -> None:
-        """Refuse where so many more evaluations would exceed what a query, or all of them, may hold for `poll()`.
+        """Raise LimitError if the evaluations would exceed the limit of pending ones, per query or in total.
 
-        With REPORT NONEMPTY it is not known how many of the instants report: a full inbox alone is refused then.
+        With REPORT NONEMPTY the number of reports is unknown: only a full queue is refused then.
         """
         if self.replaying:
             return
@@ -137,7 +137,7 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """The answers that come are taken to be as large as the cohort's last one."""
+        """Assume that new answers have the size of the cohort's last one."""
         if all(member.result_queue.subscribed for member in cohort):
             return
         holder = fullest(self.members.values()) or cohort.first
@@ -149,7 +149,7 @@ class Schedule:
         )
 
     def _downstream(self, streams: Iterable[LiveStream]) -> Iterator[Group]:
-        """Yield the groups that read one of the streams, or what such groups publish, in order of depth."""
+        """Yield the groups that read one of the streams, or streams published by such groups, in depth order."""
         queue: list[tuple[int, int, Group]] = []
         seen: set[Group] = set()
 
@@ -169,7 +169,9 @@ class Schedule:
 
     # ---- the pass
     def run(self, moved: Iterable[LiveStream], work: Work) -> None:
-        """Close and fire all that the streams' watermarks allow; also what an interrupted pass (Ctrl-C) left undone."""
+        """Close and evaluate everything that the watermarks allow, including the rest of an interrupted pass
+        (Ctrl-C).
+        """
         interrupted = list(self.unfinished)
         for stream in moved:
             self.unfinished[stream] = None
@@ -177,10 +179,10 @@ class Schedule:
         self.unfinished.clear()
 
     def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
-        """Jump over the due instants of each cohort that has more than `at_most`; yields each gap. The caller moves
-        what the cohort's group publishes.
+        """Skip the due instants of each cohort that has more than `at_most`. Yields each gap. The caller advances the
+        stream published by the cohort's group.
         """
-        targets: dict[LiveStream, int] = {}  # where the pass will have moved derived streams
+        targets: dict[LiveStream, int] = {}  # future watermarks of derived streams
         for group in self._downstream(moved):
             until = reach(group, targets)
             if until is None:
@@ -196,9 +198,10 @@ class Schedule:
 
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
-    """Return Stable_VTS of a group's streams as a time: all of them close every batch up to it. None: nothing is due.
+    """Return the Stable_VTS of a group's streams as a time: all streams have closed every batch up to it. None: nothing
+    is due.
 
-    Streams that have ended hold nothing up; where all have, what the furthest has closed is due, and nothing more.
+    Ended streams do not hold back. If all have ended, the batches closed by the furthest one are due.
     """
     least: int | None = None
     for stream in group.streams:
@@ -217,14 +220,14 @@ def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | N
 
 
 def _last(cohort: Cohort, points: dict[LiveStream, int]) -> int | None:
-    """The last instant taken; for a cohort without progress, the registration point that the move would give it."""
+    """Return the last evaluated instant; without progress, the registration point that the change would set."""
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.last
     return next((points[stream] for stream in cohort.group.streams if stream in points), None)
 
 
 def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[LiveStream, int]) -> Iterator[int]:
-    """Yield times that the next closing of each of a group's moved streams is not before."""
+    """Yield lower bounds of the next closing of each advanced stream of a group."""
     for stream in group.streams:
         if stream in targets:
             yield min(points[stream], targets[stream])
@@ -234,7 +237,7 @@ def _first_closings(group: Group, targets: dict[LiveStream, int], points: dict[L
 
 @dataclass(slots=True, order=True)
 class _Due:
-    """A cohort's place in the queue: by instant, then by distance from the input, then by age."""
+    """A cohort's queue position: by instant, then distance from the input, then age."""
 
     time: int
     depth: int
@@ -243,8 +246,8 @@ class _Due:
 
 
 class _Pass:
-    """One pass; see the module's docstring. Every step leaves a state from which a later pass can go on: `unfinished`
-    are the streams that it has to look at.
+    """A pass; see the module docstring. A pass can be resumed after every step: `unfinished` has the streams to
+    revisit.
     """
 
     def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog) -> None:
@@ -259,7 +262,7 @@ class _Pass:
     def run(self, interrupted: Iterable[LiveStream]) -> None:
         for stream in interrupted:
             if stream.closed_ms is not None:
-                self._closed(stream, 0)  # perhaps it was closed, and that was all
+                self._closed(stream, 0)  # the interrupted pass may have closed it
         for stream in list(self._unfinished):
             self._moved(stream)
         while True:
@@ -280,7 +283,7 @@ class _Pass:
 
     # ---- evaluations
     def _put_off(self, group: Group) -> None:
-        """Leave a group to the backlog where more is due than one pass may fire."""
+        """Move a group to the backlog if more is due than one pass may evaluate."""
         if self._backlog.at_once is not None and (until := reach(group)) is not None:
             self._backlog.consider(group, until)
 
@@ -297,7 +300,7 @@ class _Pass:
                 heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
 
     def _first_due(self) -> _Due | None:
-        """The earliest entry that still holds: cohorts merge, and count windows may come up with an earlier report."""
+        """Return the earliest valid entry: cohorts merge, and count windows may find an earlier report."""
         while self._due:
             first = self._due[0]
             if not first.cohort.dissolved and first.cohort.next == first.time:
@@ -327,7 +330,7 @@ class _Pass:
             heappush(self._stops, (end, stream.number, stream))
 
     def _close_next(self) -> None:
-        """Close what comes next, of all streams that have a stop there."""
+        """Close the next batch of all streams with a stop at that time."""
         end = self._stops[0][0]
         streams: dict[LiveStream, None] = {}
         while self._stops and self._stops[0][0] == end:
@@ -342,7 +345,9 @@ class _Pass:
                 self._queue_stop(stream)
 
     def _close_for(self, due: _Due) -> bool:
-        """Close what an instant still waits for. False where a count window's report came up: it may be earlier."""
+        """Close the batches that an instant still needs. False if a count window found a report, which may be
+        earlier.
+        """
         before = len(self._due)
         for stream in due.cohort.group.streams:
             if not stream.has_closed(due.time):
@@ -356,7 +361,7 @@ class _Pass:
                 self._count(group, stream)
 
     def _count(self, group: Group, stream: LiveStream) -> None:
-        """Let count windows over a stream that has closed take its tuples in."""
+        """Pass the tuples of a stream's closed batch to count windows."""
         for cohort in group.cohorts:
             if isinstance(cohort.trigger, CountTrigger):
                 cohort.trigger.closed(stream)

@@ -1,4 +1,4 @@
-"""Letting go of slices that no window or retention needs, and of append logs that no evaluation will ask for."""
+"""Release of slices that no window or retention needs, and of append logs that no evaluation reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def release(stream: LiveStream, store: StoredGraph) -> None:
     for group in stream.readers:
         for cohort in group.cohorts:
             if cohort.point is None:
-                continue  # it will see nothing of what is closed by then
+                continue  # it will not see closed batches
             asked_from = min(asked_from, _next_read(cohort))
             for window in cohort.windows:
                 if window.stream is stream:
@@ -39,9 +39,9 @@ def release(stream: LiveStream, store: StoredGraph) -> None:
 
 
 def _next_read(cohort: Cohort) -> int:
-    """No evaluation of the cohort will be at an earlier time than this.
+    """Return a lower bound of the cohort's future evaluation times.
 
-    A count window over a stream that is behind may still come up with a report earlier than those that are known.
+    A count window over a stream that lags may still find a report earlier than the known ones.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.next
@@ -51,14 +51,14 @@ def _next_read(cohort: Cohort) -> int:
 
 
 def held_from(window: Window, cohort: Cohort, closed: int) -> int:
-    """The window holds, or will take in, only tuples later than this."""
+    """Return the time up to which the window needs no tuples."""
     assert cohort.point is not None
     if window.made is None:
         return cohort.point
     if isinstance(window, CountedWindow):
         oldest = window.made.oldest_batch()
         return closed if oldest is None else oldest * window.stream.batch_ms
-    # Others that share the window's content may have taken it further than this cohort has come.
+    # Other users of a shared window may have moved it further than this cohort's instant.
     assert isinstance(cohort.trigger, GridTrigger)
     wanted = window.held_from(cohort.trigger.next)
     return wanted if window.start is None else min(window.start, wanted)

@@ -1,7 +1,8 @@
-"""Forgetting terms: the dictionary drops what only timing data used, once nothing live can hold it (ADR 2).
+"""Garbage collection of terms: the dictionary drops terms used only by timing data, once nothing references them (ADR
+2).
 
-The engine's clock counts closed batches ("ticks"). Slices know the tick of their oldest tuple, answers hold leases;
-what plans, members and predecessors hold is touched just before a sweep, so it is always young.
+The engine's clock counts closed batches ("ticks"). Slices know the tick of their oldest tuple, answers hold leases.
+Terms of plans, members and predecessors are touched just before a sweep and are therefore always young.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import Streams
 
 _SWEEP_EVERY = 64  # ticks
-_AGES = (1_024, 256, 64, 16, 4, 0)  # ticks: what was not used for so long goes, until little enough is left
+_AGES = (1_024, 256, 64, 16, 4, 0)  # in ticks: terms unused for this long are dropped, in rounds, until the cache fits
 
 
 class Forgetting:
-    """Moves the dictionary's tick and sweeps. `roots` gives the ids that the engine itself holds at the time.
+    """Advances the dictionary's tick, and sweeps. `roots` returns the ids that the engine itself references.
 
-    Of a partial dictionary everything can be had again: it is swept only where it holds more than `cached_bytes`, what
-    was used longest ago first.
+    A partial dictionary is a cache: it is swept only above `cached_bytes`, least recently used terms first.
     """
 
     def __init__(
@@ -42,19 +42,19 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Note that so many batches with tuples have closed. It may be late: terms only look younger until then."""
+        """Record closed batches with tuples. A delay is harmless: terms only appear younger."""
         if batches:
             self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
-        """Sweep where enough has been closed since the last time. Not while an evaluation runs."""
+        """Sweep if enough batches have closed since the last sweep. Must not run during an evaluation."""
         if self._dictionary.partial:
             self._trim()
         elif self._dictionary.tick() - self._swept_at >= _SWEEP_EVERY:
             self.sweep()
 
     def _trim(self) -> None:
-        """Where what is held by right is beyond the bound, wait until it has grown by a tenth before looking again."""
+        """Trim the cache. If the referenced terms alone exceed the limit, wait until they have grown by a tenth."""
         held = self._dictionary.live_bytes()
         if held <= max(self._cached_bytes, self._trimmed_to + self._trimmed_to // 10):
             return
@@ -65,8 +65,8 @@ class Forgetting:
         self._trimmed_to = self._dictionary.live_bytes()
 
     def evict(self, age: int = 0) -> int:
-        """Let go of what a partial dictionary's engine has not looked at for so many ticks. Returns how many terms."""
-        tick = self._dictionary.tick() + 1  # so that what is touched now is younger than all else
+        """Evict terms that a partial dictionary has not used for `age` ticks. Returns their number."""
+        tick = self._dictionary.tick() + 1  # makes terms that are touched now the youngest
         self._dictionary.set_tick(tick)
         for ids in self._roots():
             self._dictionary.touch(ids)
@@ -75,7 +75,7 @@ class Forgetting:
         return gone
 
     def sweep(self) -> int:
-        """Forget every term that nothing holds. Returns how many."""
+        """Drop every unreferenced term. Returns the number."""
         for ids in self._roots():
             self._dictionary.touch(ids)
         tick = self._dictionary.tick()

@@ -1,4 +1,4 @@
-"""When a cohort of queries is due: by the grid of its time windows, or by the reports of its count windows."""
+"""When a cohort is due: triggers for the grid of its time windows, or for the reports of its count windows."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Trigger(Protocol):
     """The sequence of a cohort's instants."""
 
     last: int
-    """The last instant taken; before the first, the registration point."""
+    """The last instant that was evaluated; at first, the registration point."""
 
     @property
     def next(self) -> int | None:
-        """The first instant that was not taken, as far as it is known."""
+        """The first pending instant, if known."""
 
     def take(self) -> int:
-        """Take the next instant."""
+        """Advance past the next instant."""
 
     def count(self, until: int) -> int:
-        """Return how many known instants lie up to and including `until`."""
+        """Return the number of known instants up to and including `until`."""
 
     def exceeds(self, most: int, until: int) -> bool:
         """Return whether more than `most` instants may be due up to and including `until`."""
 
 
 class GridTrigger:
-    """Instants of a grid, after a registration point (or the last instant taken), without those in `gaps`."""
+    """The instants of a grid after a registration point (or the last evaluated instant), without those in `gaps`."""
 
     def __init__(self, grid: Grid, last: int, gaps: Iterable[Gap] = ()) -> None:
         self.grid = grid
@@ -48,7 +48,7 @@ class GridTrigger:
         self.next: int = self._following(last)
 
     def take(self) -> int:
-        """Take the next instant."""
+        """Advance past the next instant."""
         self.last, self.next = self.next, self._following(self.next)
         return self.last
 
@@ -56,13 +56,13 @@ class GridTrigger:
         following = self.grid.next_after(time)
         if self._gaps:
             self._gaps = [gap for gap in self._gaps if gap.until > time]
-            for gap in self._gaps:  # in order of time
+            for gap in self._gaps:  # in time order
                 if gap.after < following <= gap.until:
                     following = self.grid.next_after(gap.until)
         return following
 
     def count(self, until: int) -> int:
-        """Return how many instants lie after the last one taken, up to and including `until`."""
+        """Return the number of instants after the last evaluated one, up to and including `until`."""
         found = self.grid.count(self.last, until)
         return found - sum(self.grid.count(max(gap.after, self.last), min(gap.until, until)) for gap in self._gaps)
 
@@ -71,14 +71,14 @@ class GridTrigger:
         return until - self.last > most and self.count(until) > most
 
     def skip(self, until: int) -> int:
-        """Jump over every instant up to and including `until`; returns how many."""
+        """Skip every instant up to and including `until`. Returns the number."""
         skipped = self.count(until)
         if skipped:
             self.last, self.next = until, self._following(until)
         return skipped
 
     def omit(self, gap: Gap) -> None:
-        """Leave out the instants of a gap. Gaps come in order of time; one that is known already changes nothing."""
+        """Omit the instants of a gap. Gaps arrive in time order; a known one has no effect."""
         if not self._gaps or gap.until > self._gaps[-1].until:
             self._gaps.append(gap)
             self.next = self._following(self.last)
@@ -86,7 +86,7 @@ class GridTrigger:
 
 @dataclass(slots=True)
 class CountSource:
-    """A count window of one stream after a registration point; the native window is made when first used."""
+    """A count window of a stream after a registration point. The native window is created on first use."""
 
     stream: LiveStream
     size: int
@@ -103,10 +103,10 @@ class CountSource:
 
 
 class CountTrigger:
-    """Reports of count windows, each known once its batch has closed (docs/semantics.md §3).
+    """The reports of count windows, each known once its batch has closed (docs/semantics.md §3).
 
-    One queue of (time, position) a window; the next instant is the earliest head. It may be taken only when every
-    stream has closed its batch, by then no earlier report can come.
+    Each window has a queue of (time, position). The next instant is the earliest head. It may be evaluated only when
+    every stream has closed its batch, because no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -117,7 +117,7 @@ class CountTrigger:
         self.next: int | None = None
 
     def closed(self, stream: LiveStream) -> None:
-        """Take in what the stream has closed."""
+        """Process what the stream has closed."""
         assert stream.closed_ms is not None
         batch = stream.closed_ms // stream.batch_ms - 1
         for source, reports in zip(self.sources, self._reports, strict=True):
@@ -126,7 +126,7 @@ class CountTrigger:
         self._find_next()
 
     def take(self) -> int:
-        """Take the next instant: its reports, of whichever windows, are the latest from now on."""
+        """Advance to the next instant: its reports become the latest ones of their windows."""
         assert self.next is not None
         self.last = self.next
         for i, reports in enumerate(self._reports):
@@ -137,8 +137,8 @@ class CountTrigger:
         return self.last
 
     def reached(self, window: int, time: int) -> tuple[int, int] | None:
-        """Return (time, position) of a window's latest report not after `time`, which is the next instant or the
-        last.
+        """Return (time, position) of a window's latest report at or before `time`, which is the next or last
+        instant.
         """
         latest = self._reached[window]
         for report in self._reports[window]:
@@ -148,16 +148,16 @@ class CountTrigger:
         return latest
 
     def exceeds(self, most: int, until: int) -> bool:
-        """Return whether more than `most` reports are known; `until` is not looked at."""
+        """Return whether more than `most` reports are known, regardless of `until`."""
         del until
         return sum(map(len, self._reports)) > most
 
     def count(self, until: int) -> int:
-        """Return how many known instants lie up to and including `until`."""
+        """Return the number of known instants up to and including `until`."""
         return len({time for reports in self._reports for time, _ in reports if time <= until})
 
     def save(self) -> dict[str, Any]:
-        """Return what a restart needs, as JSON's data model with bytes in hexadecimal."""
+        """Return the state for a restart, in JSON's data model with bytes in hexadecimal."""
         return {
             "last": self.last,
             "reports": [list(reports) for reports in self._reports],
@@ -166,7 +166,7 @@ class CountTrigger:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Take over what `save` returned, into a new pace over the restored streams."""
+        """Restore the result of `save` in a new trigger over the restored streams."""
         self.last = saved["last"]
         self._reports = [deque((time, position) for time, position in reports) for reports in saved["reports"]]
         self._reached = [None if report is None else (report[0], report[1]) for report in saved["reached"]]
@@ -180,11 +180,11 @@ class CountTrigger:
 
 
 def grid_of(query: ContinuousQuery) -> Grid | None:
-    """Return the grid of a resolved query's time windows; None where its windows count tuples."""
+    """Return the grid of a resolved query's time windows; None for count windows."""
     ranges = [clause.range for clause in query.windows]
     counted = [r for r in ranges if isinstance(r, CountRange)]
     if counted and len(counted) < len(ranges):
-        raise QueryError("count windows and time windows cannot stand in one query", 1, 1, text=query.text)
+        raise QueryError("count windows and time windows cannot be combined in a query", 1, 1, text=query.text)
     if counted:
         if query.computed_every_ms is not None or query.starting_at_ms is not None:
             raise QueryError("COMPUTED EVERY and STARTING AT need time windows", 1, 1, text=query.text)
@@ -194,5 +194,5 @@ def grid_of(query: ContinuousQuery) -> Grid | None:
 
 
 def step_of(query: ContinuousQuery, window: TimeRange) -> int:
-    """Return the step of a window in its query: COMPUTED EVERY replaces every window's own."""
+    """Return the step of a window in its query. COMPUTED EVERY overrides the steps of all windows."""
     return query.computed_every_ms or window.step_ms

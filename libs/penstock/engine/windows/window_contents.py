@@ -1,8 +1,8 @@
-"""Windows of standing queries: which tuples each holds at an instant, and the pool of those that cohorts share.
+"""Windows of standing queries: the tuples of each at an instant, and the pool of windows shared by cohorts.
 
-Cohorts of one pace (the same streams, hence the same progress) share a window with the same range, step and start of
-grid: it moves forward once an instant, whoever asks first. A registration point that still cuts a window keeps it
-apart. Windows that differ in nothing but pace share what they hold, until one has to stay behind.
+Cohorts with the same trigger (the same streams, and therefore the same progress) share windows with the same range,
+step and grid start: the first user moves a window once per instant. A registration point that cuts a window keeps it
+separate. Windows that differ only in their trigger share content until one falls behind.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WindowKey:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Content:
-    """What windows hold that have come to the same instants: the tuples of (start, end], once both are known."""
+    """The content of windows at the same instant: the tuples of (start, end], once both are known."""
 
     made: native.TimeWindow | None = None
     start: int | None = None
@@ -52,7 +52,7 @@ class Content:
 
 
 class SlidingWindow:
-    """A time window of one stream as an evaluation's source."""
+    """A time window of a stream, as a source of evaluations."""
 
     def __init__(self, key: WindowKey, stream: LiveStream, grid: Grid, content: Content) -> None:
         self.key = key
@@ -63,17 +63,17 @@ class SlidingWindow:
 
     @property
     def made(self) -> native.TimeWindow | None:
-        """The native window, where it was used."""
+        """The native window, if it was used."""
         return self.content.made
 
     @property
     def start(self) -> int | None:
-        """The exclusive start of what it holds."""
+        """The exclusive start of the content."""
         return self.content.start
 
     @property
     def source(self) -> native.TimeWindow:
-        """The native window, made when first used: until then the stream may still get another batch interval."""
+        """The native window, created on first use: until then the stream's batch interval may still change."""
         if self.content.made is None:
             self.content.made = native.TimeWindow(self.stream.core)
         return self.content.made
@@ -84,9 +84,7 @@ class SlidingWindow:
         return (None if self.key.range_ms is None else end - self.key.range_ms), end
 
     def held_from(self, time: int) -> int:
-        """Return the exclusive start of what the window holds at an instant: its nominal one, or P where that cuts
-        it.
-        """
+        """Return the exclusive start of the content at an instant: the nominal one, or P if that cuts the window."""
         return self._held_from(self.bounds(time)[0])
 
     def _held_from(self, start: int | None) -> int:
@@ -97,13 +95,13 @@ class SlidingWindow:
         return cut if start is None else max(start, cut)
 
     def move(self, time: int) -> Bounds:
-        """Bring the content to an instant. Returns the nominal bounds."""
+        """Move the content to an instant. Returns the nominal bounds."""
         nominal = self.bounds(time)
         start = self._held_from(nominal[0])
         end = max(nominal[1], start)
         content = self.content
         if content.end is not None and end < content.end:
-            content = self.content = Content()  # whoever shared it has gone on
+            content = self.content = Content()  # another sharing window has moved on
         if end != content.end or start != content.start:
             self.source.advance(start, end)
             content.start, content.end = start, end
@@ -111,7 +109,7 @@ class SlidingWindow:
 
 
 class CountedWindow:
-    """A count window of one stream, of one cohort: where it stands depends on the registration point for ever."""
+    """A count window of a stream, for one cohort: its position depends permanently on the registration point."""
 
     def __init__(self, index: int, trigger: CountTrigger) -> None:
         self.stream = trigger.sources[index].stream
@@ -121,7 +119,7 @@ class CountedWindow:
 
     @property
     def made(self) -> native.CountWindow | None:
-        """The native window, where it was used."""
+        """The native window, if it was used."""
         return self._trigger.sources[self._index].made
 
     @property
@@ -130,9 +128,7 @@ class CountedWindow:
         return self._trigger.sources[self._index].core
 
     def move(self, time: int) -> Bounds:
-        """Bring the content to the latest report that the pace has taken. Returns (τ of the oldest held - 1,
-        report's t].
-        """
+        """Move the content to the latest report of the trigger. Returns (τ of the oldest tuple - 1, report's t]."""
         report = self._trigger.reached(self._index, time)
         if report is None:
             return None, time
@@ -147,22 +143,22 @@ Window: TypeAlias = SlidingWindow | CountedWindow
 
 
 class WindowPool:
-    """The time windows in use, each made once; those of different paces begin with one content."""
+    """The time windows in use, without duplicates. Windows with different triggers start with shared content."""
 
     def __init__(self) -> None:
         self._windows: dict[WindowKey, SlidingWindow] = {}
-        self._contents: WeakValueDictionary[WindowKey, Content] = WeakValueDictionary()  # by key without pace
+        self._contents: WeakValueDictionary[WindowKey, Content] = WeakValueDictionary()  # by key without trigger
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def bytes(self) -> int:
-        """Memory that the windows hold."""
+        """Memory of the windows in bytes."""
         contents = {window.content for window in self._windows.values()}
         return sum(content.made.bytes() for content in contents if content.made is not None)
 
     def acquire(self, key: WindowKey, stream: LiveStream, grid: Grid) -> SlidingWindow:
-        """Return the window of that key, made where no one uses it yet."""
+        """Return the window for a key. Creates it on first use."""
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = SlidingWindow(key, stream, grid, self._content(key))
@@ -177,15 +173,13 @@ class WindowPool:
         return content
 
     def release(self, window: SlidingWindow) -> None:
-        """Note that one user less needs the window; the last one takes it away."""
+        """Release a use of the window. The last release removes it."""
         window.users -= 1
         if window.users == 0:
             del self._windows[window.key]
 
     def uncut(self, window: SlidingWindow) -> SlidingWindow:
-        """Return the shared window for one whose registration point cuts it no longer (the same object where it can
-        be).
-        """
+        """Return the shared window for one that its registration point no longer cuts (the same object if possible)."""
         if window.key.cut is None:
             return window
         key = replace(window.key, cut=None)
@@ -200,7 +194,7 @@ class WindowPool:
         return shared
 
     def _join(self, window: SlidingWindow) -> None:
-        """Let a window have the content of others that have come as far, or offer them its own."""
+        """Make a window share content with others at the same instant, or offer its own."""
         key = replace(window.key, trigger=_ANY)
         content = self._contents.setdefault(key, window.content)
         if (content.start, content.end) == (window.content.start, window.content.end):
@@ -210,9 +204,9 @@ class WindowPool:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, era: int = 0
 ) -> WindowKey:
-    """Return the key of a clause's window. `[ALL]` holds what the stream's retention covers, or everything since P.
+    """Return the key of a clause's window. `[ALL]` covers the stream's retention, or everything since P.
 
-    `retention_ms` is 0 for streams without timing predicates: they forget nothing.
+    `retention_ms` is 0 for streams without timing predicates, which retain everything.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms
@@ -225,7 +219,7 @@ def window_key(
 def counted_windows(
     query: ContinuousQuery, streams: dict[str, LiveStream], point: int
 ) -> tuple[CountTrigger, tuple[CountedWindow, ...]]:
-    """Return the pace and the windows of a query that counts tuples after `point`."""
+    """Return the trigger and windows of a query that counts tuples after `point`."""
     sources: list[CountSource] = []
     for clause in query.windows:
         assert isinstance(clause.range, CountRange), clause
@@ -235,7 +229,7 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Whether a registration point still cuts any of the windows at an instant."""
+    """Return whether a registration point cuts any of the windows at an instant."""
     for window in windows:
         if isinstance(window, CountedWindow):
             return True

@@ -1,4 +1,4 @@
-#include "exec/remembered.hpp"
+#include "exec/lookup_memo.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace penstock::exec {
 
-bool Remembered::same_seed(const Table& seed) {
-    if (seed.rows != 1) {  // a group's look-ups are not few, and the next member's are others
+bool LookupMemo::same_seed(const Table& seed) {
+    if (seed.rows != 1) {  // a group has many look-ups, which differ per member
         labels_ = 0;
         seed_.clear();
         return false;
@@ -22,25 +22,25 @@ bool Remembered::same_seed(const Table& seed) {
     return false;
 }
 
-bool Remembered::begin() {
+bool LookupMemo::begin() {
     labels_ = 0;
     if (pause_ != 0) {
         --pause_;
         return false;
     }
     next_ = 0;
-    noting_ = true;
+    recording_ = true;
     return true;
 }
 
 template <class Rows, class Found>
-void Remembered::add(Kind kind, std::uint32_t source, std::uint64_t version, Label label, Dir dir,
+void LookupMemo::add(Kind kind, std::uint32_t source, std::uint64_t version, Label label, Dir dir,
                      std::span<const TermId> keys, const Rows& rows, const Found& found) {
-    if (!noting_) return;
-    const bool known = asked_next(kind, source, label, dir, keys);
-    if (!known) cut();
+    if (!recording_) return;
+    const bool known = is_next(kind, source, label, dir, keys);
+    if (!known) truncate();
     if (next_ == kSteps || keys_.size() + (known ? 0 : keys.size()) + found.size() > kIds || source > 0xFFFF) {
-        noting_ = false;
+        recording_ = false;
         return;
     }
     if (!known) {
@@ -59,55 +59,55 @@ void Remembered::add(Kind kind, std::uint32_t source, std::uint64_t version, Lab
     ++next_;
 }
 
-/// Whether the next step of the run before was the same look-up.
-bool Remembered::asked_next(Kind kind, std::uint32_t source, Label label, Dir dir, std::span<const TermId> keys) const {
+/// Returns whether the next step of the previous run was the same look-up.
+bool LookupMemo::is_next(Kind kind, std::uint32_t source, Label label, Dir dir, std::span<const TermId> keys) const {
     if (next_ >= count_) return false;
     const Step& step = steps_[next_];
     return step.kind == kind && step.source == source && step.label == label && step.dir == dir &&
            std::ranges::equal(this->keys(step), keys);
 }
 
-/// Forgets the steps of the run before from the next one on.
-void Remembered::cut() {
+/// Drops the steps of the previous run from the next one on.
+void LookupMemo::truncate() {
     if (next_ == count_) return;
     keys_.resize(steps_[next_].at);
     count_ = next_;
 }
 
-void Remembered::expanded(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, const Matches& found) {
+void LookupMemo::expanded(const EdgeSet& edges, Dir dir, std::span<const TermId> keys, const Matches& found) {
     add(Kind::Expand, edges.source_number, edges.source->version(), edges.label, dir, keys, found.rows, found.values);
 }
 
-void Remembered::tested(const EdgeSet& edges, std::span<const TermId> subjects, std::span<const TermId> objects,
+void LookupMemo::tested(const EdgeSet& edges, std::span<const TermId> subjects, std::span<const TermId> objects,
                         std::span<const std::uint8_t> found) {
     add(Kind::Contains, edges.source_number, 0, edges.label, Dir::Out, subjects, found, objects);
 }
 
-void Remembered::probed(std::uint32_t source, Dir dir, std::span<const TermId> keys,
+void LookupMemo::probed(std::uint32_t source, Dir dir, std::span<const TermId> keys,
                         std::span<const std::uint32_t> rows, std::span<const Label> labels) {
     add(Kind::Labels, source, 0, 0, dir, keys, rows, labels);
 }
 
-void Remembered::end(const Answer& answer, std::uint64_t labels) {
-    if (!noting_ || answer->rows * answer->columns.size() > kCells) {
+void LookupMemo::end(const Answer& answer, std::uint64_t labels) {
+    if (!recording_ || answer->rows * answer->columns.size() > kCells) {
         pause_ = 1u << kLongestPauseBits;
         for (Matches& found : found_) found = Matches();
         matches_ = Matches();
     } else {
-        cut();
+        truncate();
         answer_ = answer;
         labels_ = labels;
     }
-    noting_ = false;
+    recording_ = false;
 }
 
-bool Remembered::holds(std::span<const Source* const> sources, std::uint64_t labels) {
-    recalls_ = labels_ != 0 && labels_ == labels;
-    if (!recalls_) return false;
-    labels_ = 0;  // until all is known to be the same: what throws leaves notes behind that the answer is not of
+bool LookupMemo::still_valid(std::span<const Source* const> sources, std::uint64_t labels) {
+    reuses_ = labels_ != 0 && labels_ == labels;
+    if (!reuses_) return false;
+    labels_ = 0;  // until all checks pass: an exception would leave steps that do not belong to the answer
     for (same_ = 0; same_ < count_; ++same_) {
         const Step& step = steps_[same_];
-        if (step.source >= sources.size() || !again(same_, *sources[step.source])) break;
+        if (step.source >= sources.size() || !recheck(same_, *sources[step.source])) break;
     }
     const bool same = same_ == count_;
     misses_ = same ? 0 : std::min(misses_ + 1, kHabit + kLongestPauseBits);
@@ -116,12 +116,12 @@ bool Remembered::holds(std::span<const Source* const> sources, std::uint64_t lab
     return same;
 }
 
-bool Remembered::again(std::size_t number, const Source& source) {
+bool LookupMemo::recheck(std::size_t number, const Source& source) {
     const Step& step = steps_[number];
     const Matches& found = found_[number];
     switch (step.kind) {
         case Kind::Expand:
-            return bring_up(number, source);
+            return update(number, source);
         case Kind::Labels:
             matches_.clear();
             found_labels_.clear();
@@ -135,8 +135,8 @@ bool Remembered::again(std::size_t number, const Source& source) {
     return false;
 }
 
-/// Notes what an expansion gives now. Whether that is what it gave.
-bool Remembered::bring_up(std::size_t number, const Source& source) {
+/// Records an expansion's current result. Returns whether it is unchanged.
+bool LookupMemo::update(std::size_t number, const Source& source) {
     Step& step = steps_[number];
     changed_.clear();
     bool same = true;
@@ -148,13 +148,13 @@ bool Remembered::bring_up(std::size_t number, const Source& source) {
             same &= patch(found_[number], key);
         }
     } else {
-        same = look_up_again(number, source);
+        same = repeat_lookup(number, source);
     }
     step.version = source.version();
     return same;
 }
 
-bool Remembered::look_up_again(std::size_t number, const Source& source) {
+bool LookupMemo::repeat_lookup(std::size_t number, const Source& source) {
     const Step& step = steps_[number];
     Matches& found = found_[number];
     matches_.clear();
@@ -164,30 +164,30 @@ bool Remembered::look_up_again(std::size_t number, const Source& source) {
     return false;
 }
 
-/// Puts what one key has now, matches_, in place of what it had. Whether that is the same.
-bool Remembered::patch(Matches& found, std::uint32_t key) {
+/// Replaces one key's result by its current one, matches_. Returns whether it is unchanged.
+bool LookupMemo::patch(Matches& found, std::uint32_t key) {
     const auto [first, last] = std::equal_range(found.rows.begin(), found.rows.end(), key);
     const auto at = first - found.rows.begin();
-    const auto had = last - first, has = std::ssize(matches_.values);
+    const auto old_count = last - first, new_count = std::ssize(matches_.values);
     const auto values = found.values.begin() + at;
-    if (had == has && std::equal(matches_.values.begin(), matches_.values.end(), values)) return true;
-    const auto kept = std::min(had, has);
-    std::copy_n(matches_.values.begin(), kept, values);
-    if (had > has) {
-        found.rows.erase(first + kept, last);
-        found.values.erase(values + kept, values + had);
+    if (old_count == new_count && std::equal(matches_.values.begin(), matches_.values.end(), values)) return true;
+    const auto common = std::min(old_count, new_count);
+    std::copy_n(matches_.values.begin(), common, values);
+    if (old_count > new_count) {
+        found.rows.erase(first + common, last);
+        found.values.erase(values + common, values + old_count);
     } else {
-        found.rows.insert(last, static_cast<std::size_t>(has - had), key);
-        found.values.insert(values + had, matches_.values.begin() + kept, matches_.values.end());
+        found.rows.insert(last, static_cast<std::size_t>(new_count - old_count), key);
+        found.values.insert(values + old_count, matches_.values.begin() + common, matches_.values.end());
     }
     return false;
 }
 
-const Matches* Remembered::recall(const EdgeSet& edges, Dir dir, std::span<const TermId> keys) {
-    if (!noting_ || !recalls_ || !asked_next(Kind::Expand, edges.source_number, edges.label, dir, keys)) return nullptr;
-    if (next_ > same_) bring_up(next_, *edges.source);
+const Matches* LookupMemo::cached_neighbours(const EdgeSet& edges, Dir dir, std::span<const TermId> keys) {
+    if (!recording_ || !reuses_ || !is_next(Kind::Expand, edges.source_number, edges.label, dir, keys)) return nullptr;
+    if (next_ > same_) update(next_, *edges.source);
     const Matches& found = found_[next_];
-    if (keys_.size() + found.values.size() > kIds) noting_ = false;
+    if (keys_.size() + found.values.size() > kIds) recording_ = false;
     ++next_;
     return &found;
 }

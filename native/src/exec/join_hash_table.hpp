@@ -1,4 +1,4 @@
-// Compatible solution mappings (SPARQL 1.1 §18.3): the hash side of join, leftjoin and minus.
+// Hash table of compatible solution mappings (SPARQL 1.1 §18.3), for join, leftjoin and minus.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace penstock::exec {
 
-/// A chained hash over some columns of a table's rows.
+/// A chained hash index over some columns of a table's rows.
 class RowIndex {
 public:
     void build(const Table& table, std::span<const std::uint32_t> rows, std::vector<int> columns, Budget& budget,
@@ -32,17 +32,18 @@ private:
     std::vector<std::uint32_t> heads_, next_;
 };
 
-/// The right side of a join, indexed by the slots that it shares with the left.
+/// The right side of a join, indexed by the slots shared with the left side.
 ///
-/// Two mappings are compatible where the shared variables that both bind are equal. Rows are classed by which of their
-/// shared cells are bound; for a left row of class m and the right rows of class b the key is m & b. Nearly always
-/// there is one class on each side, all bound, and this is an ordinary hash join.
-class CompatibleRows {
+/// Two mappings are compatible if the shared variables bound in both are equal. Rows are classified by which of their
+/// shared cells are bound. For a left row of class m and right rows of class b, the key is m & b. In the common case
+/// each side has one class with all cells bound, and this is an ordinary hash join.
+class JoinHashTable {
 public:
     struct Shared {
         int left, right;  // columns
         bool nullable;    // on either side
-        bool exact;       // equal as plain values, also where unbound; no shared variable by SPARQL (minus' `ignore`)
+        bool exact;       // compared as plain values, even if unbound; not a shared variable in SPARQL's sense (minus'
+                          // `ignore`)
     };
     void configure(std::vector<Shared> shared);
 
@@ -53,10 +54,12 @@ public:
     Collected& rows() { return rows_; }
     const Table& table() const { return rows_.table(); }
 
-    /// Calls flush(left rows, right rows) with up to kMorsel compatible pairs at a time, which says whether to go on.
+    /// Calls flush(left rows, right rows) with up to kMorsel compatible pairs at a time; it returns whether to
+    /// continue.
     template <class Flush>
     bool join(Run& run, const Table& left, Flush&& flush);
-    /// found[i] = 1 where left row i has a compatible right row that shares a bound variable with it (SPARQL's Minus).
+    /// Sets found[i] = 1 if left row i has a compatible right row that shares a bound variable with it (SPARQL's
+    /// Minus).
     void mark(Run& run, const Table& left, std::vector<std::uint8_t>& found);
 
     void release(Run& run);
@@ -80,7 +83,7 @@ private:
 
     std::vector<Shared> shared_;
     std::vector<std::size_t> certain_, nullable_;  // indices into shared_
-    bool shares_certain_ = false;                  // some certain column is a shared variable by SPARQL
+    bool shares_certain_ = false;                  // some certain column is a shared variable in SPARQL's sense
     Collected rows_;
     std::vector<Class> classes_;
     bool classified_ = false;
@@ -93,7 +96,7 @@ private:
 };
 
 template <class Visit>
-bool CompatibleRows::each_class(Run& run, const Table& left, Visit&& visit) {
+bool JoinHashTable::each_class(Run& run, const Table& left, Visit&& visit) {
     if (!classified_) classify(run);
     if (classes_.empty() || left.rows == 0) return true;
     classify_left(left);
@@ -106,7 +109,7 @@ bool CompatibleRows::each_class(Run& run, const Table& left, Visit&& visit) {
 }
 
 template <class Flush>
-bool CompatibleRows::join(Run& run, const Table& left, Flush&& flush) {
+bool JoinHashTable::join(Run& run, const Table& left, Flush&& flush) {
     pair_left_.clear();
     pair_right_.clear();
     auto add = [&](std::uint32_t l, std::uint32_t r) {

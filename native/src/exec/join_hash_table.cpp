@@ -1,4 +1,4 @@
-#include "exec/compatible.hpp"
+#include "exec/join_hash_table.hpp"
 
 #include <numeric>
 
@@ -24,7 +24,7 @@ void RowIndex::build(const Table& table, std::span<const std::uint32_t> rows, st
     }
 }
 
-void CompatibleRows::configure(std::vector<Shared> shared) {
+void JoinHashTable::configure(std::vector<Shared> shared) {
     shared_ = std::move(shared);
     for (std::size_t i = 0; i < shared_.size(); ++i) {
         bool nullable = shared_[i].nullable && !shared_[i].exact;
@@ -34,19 +34,19 @@ void CompatibleRows::configure(std::vector<Shared> shared) {
     if (nullable_.size() > 64) throw LimitError("a join shares more than 64 variables that may be unbound");
 }
 
-void CompatibleRows::clear() {
+void JoinHashTable::clear() {
     classes_.clear();
     classified_ = false;
 }
 
-void CompatibleRows::release(Run& run) {
+void JoinHashTable::release(Run& run) {
     clear();
     rows_.release(run.budget());
     charged_ = 0;
     charge_.release(run.budget());
 }
 
-void CompatibleRows::classify(Run& run) {
+void JoinHashTable::classify(Run& run) {
     classified_ = true;
     const Table& table = rows_.table();
     if (table.rows == 0) return;
@@ -69,7 +69,7 @@ void CompatibleRows::classify(Run& run) {
     }
 }
 
-void CompatibleRows::classify_left(const Table& left) {
+void JoinHashTable::classify_left(const Table& left) {
     for (auto& [bound, rows] : left_classes_) rows.clear();
     if (nullable_.empty()) {
         if (left_classes_.empty()) left_classes_.push_back({0, {}});
@@ -93,7 +93,7 @@ void CompatibleRows::classify_left(const Table& left) {
     }
 }
 
-RowIndex& CompatibleRows::index(Run& run, Class& rows, std::uint64_t key) {
+RowIndex& JoinHashTable::index(Run& run, Class& rows, std::uint64_t key) {
     auto [at, is_new] = rows.by_key.try_emplace(key);
     if (is_new) {
         std::vector<int> columns;
@@ -105,8 +105,8 @@ RowIndex& CompatibleRows::index(Run& run, Class& rows, std::uint64_t key) {
     return at->second;
 }
 
-void CompatibleRows::hash_left(const Table& left, const RowIndex&, std::uint64_t key,
-                               std::span<const std::uint32_t> rows) {
+void JoinHashTable::hash_left(const Table& left, const RowIndex&, std::uint64_t key,
+                              std::span<const std::uint32_t> rows) {
     left_columns_.clear();
     for (std::size_t i : certain_) left_columns_.push_back(shared_[i].left);
     for (std::size_t k = 0; k < nullable_.size(); ++k)
@@ -118,7 +118,7 @@ void CompatibleRows::hash_left(const Table& left, const RowIndex&, std::uint64_t
     }
 }
 
-bool CompatibleRows::equal(const Table& left, std::uint32_t l, const RowIndex& index, std::uint32_t r) const {
+bool JoinHashTable::equal(const Table& left, std::uint32_t l, const RowIndex& index, std::uint32_t r) const {
     const Table& right = rows_.table();
     for (std::size_t i = 0; i < left_columns_.size(); ++i)
         if (left.columns[static_cast<std::size_t>(left_columns_[i])][l] !=
@@ -127,7 +127,7 @@ bool CompatibleRows::equal(const Table& left, std::uint32_t l, const RowIndex& i
     return true;
 }
 
-void CompatibleRows::mark(Run& run, const Table& left, std::vector<std::uint8_t>& found) {
+void JoinHashTable::mark(Run& run, const Table& left, std::vector<std::uint8_t>& found) {
     found.assign(left.rows, 0);
     each_class(run, left, [&](std::span<const std::uint32_t> rows, Class& right, std::uint64_t key) {
         if (key == 0 && !shares_certain_) return true;  // disjoint domains

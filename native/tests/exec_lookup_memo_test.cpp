@@ -9,13 +9,13 @@
 #include <tuple>
 
 #include "exec/dataset.hpp"
-#include "exec/remembered.hpp"
+#include "exec/lookup_memo.hpp"
 #include "exec_fixture.hpp"
 
 namespace penstock::test {
 namespace {
 
-using exec::Remembered;
+using exec::LookupMemo;
 
 using Triple = std::tuple<TermId, TermId, TermId>;
 
@@ -95,7 +95,7 @@ TEST_F(StandingAnswer, is_none_before_a_label_has_come_into_being) {
 }
 
 TEST_F(StandingAnswer, is_kept_where_every_look_up_gives_the_same) {
-    Remembered remembered;
+    LookupMemo lookup_memo;
     const Table seed = seed_table({0}, {{1}}), answer = seed_table({0, 1}, {{1, 2}});
     const Label label = labels.intern(0, 20);
     MemorySource source(labels);
@@ -105,19 +105,19 @@ TEST_F(StandingAnswer, is_kept_where_every_look_up_gives_the_same) {
     Matches found;
     source.expand(keys, label, Dir::Out, found);
 
-    EXPECT_FALSE(remembered.same_seed(seed));
-    EXPECT_TRUE(remembered.same_seed(seed));
-    EXPECT_FALSE(remembered.holds(sources, 1));
-    ASSERT_TRUE(remembered.begin());
-    remembered.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
-    remembered.end(std::make_shared<Table>(answer), 1);
-    EXPECT_TRUE(remembered.holds(sources, 1));
-    EXPECT_FALSE(remembered.holds(sources, 2)) << "labels of another table";
-    EXPECT_EQ(rows_of(*remembered.answer()), rows_of(answer));
+    EXPECT_FALSE(lookup_memo.same_seed(seed));
+    EXPECT_TRUE(lookup_memo.same_seed(seed));
+    EXPECT_FALSE(lookup_memo.still_valid(sources, 1));
+    ASSERT_TRUE(lookup_memo.begin());
+    lookup_memo.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
+    lookup_memo.end(std::make_shared<Table>(answer), 1);
+    EXPECT_TRUE(lookup_memo.still_valid(sources, 1));
+    EXPECT_FALSE(lookup_memo.still_valid(sources, 2)) << "labels of another table";
+    EXPECT_EQ(rows_of(*lookup_memo.answer()), rows_of(answer));
     source.add(5, 20, 6);
-    EXPECT_TRUE(remembered.holds(sources, 1)) << "of what is not looked up";
+    EXPECT_TRUE(lookup_memo.still_valid(sources, 1)) << "of what is not looked up";
     source.add(1, 20, 3);
-    EXPECT_FALSE(remembered.holds(sources, 1));
+    EXPECT_FALSE(lookup_memo.still_valid(sources, 1));
 }
 
 /// A source that has been told what is new in it since its last version.
@@ -273,7 +273,7 @@ TEST_F(StandingAnswer, is_patched_where_a_source_knows_what_has_changed) {
 }
 
 TEST_F(StandingAnswer, is_not_tried_for_while_look_ups_change_each_time) {
-    Remembered remembered;
+    LookupMemo lookup_memo;
     const Table seed = seed_table({0}, {{1}});
     const Label label = labels.intern(0, 20);
     const std::array<TermId, 1> keys{1};
@@ -282,14 +282,14 @@ TEST_F(StandingAnswer, is_not_tried_for_while_look_ups_change_each_time) {
         MemorySource source(labels);
         source.add(1, 20, 2 + run % 100);
         const std::vector<const Source*> sources{&source};
-        ASSERT_EQ(remembered.same_seed(seed), run > 0);
-        EXPECT_FALSE(remembered.holds(sources, 1));
-        if (run == 0 || !remembered.begin()) continue;
+        ASSERT_EQ(lookup_memo.same_seed(seed), run > 0);
+        EXPECT_FALSE(lookup_memo.still_valid(sources, 1));
+        if (run == 0 || !lookup_memo.begin()) continue;
         ++noted;
         Matches found;
         source.expand(keys, label, Dir::Out, found);
-        remembered.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
-        remembered.end(std::make_shared<Table>(seed), 1);
+        lookup_memo.expanded({&source, label, 0, 20, 0}, Dir::Out, keys, found);
+        lookup_memo.end(std::make_shared<Table>(seed), 1);
     }
     EXPECT_LT(noted, 20);
 }
