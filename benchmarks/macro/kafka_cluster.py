@@ -131,13 +131,18 @@ class Paced:
     step_ms: int = STEP_MS
     passed: dict[int, float] = field(default_factory=dict)
     sent: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def play(self, seconds: float) -> None:
-        """Produce for so long; falls behind where the machine does, and then sends what is due at once."""
+        """Produce for so long, or until `stopping`; falls behind where the machine does, and then sends what is due at
+        once.
+        """
         writer = self.log.writer()
         step_ms = self.step_ms
         start_ms = (int(time.time() * 1000) // step_ms + 2) * step_ms
         for tick in range(int(seconds * 1000 * CHUNKS / step_ms)):
+            if self.stopping.is_set():
+                break
             step, chunk = divmod(tick, CHUNKS)
             begin_ms = start_ms + tick * step_ms // CHUNKS
             if (left := begin_ms / 1000 - time.time()) > 0:

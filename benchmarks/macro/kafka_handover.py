@@ -79,6 +79,8 @@ def _play(made: Running, triples: int, period_s: float, victims: tuple[str, ...]
         process.wait(END_S)
         made.cluster.watch()
         _worst(found, f"{kind} joins", _silence(results, period_s))
+    paced.stopping.set()
+    playing.join()
     for each in results:
         each.close()
     return found

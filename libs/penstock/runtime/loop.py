@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 LEAVE_S = 5.0
-"""Seconds after the stop request within which a service hands over its work."""
+"""Seconds after the stop request within which a service hands over its work, unless its settings say otherwise."""
 
 
 class OverdueError(Exception):
-    """The stop was requested more than `LEAVE_S` ago."""
+    """A service that was asked to stop has no more time to hand over its work."""
 
 
 class EngineCore(Protocol):
@@ -55,10 +55,12 @@ class Leaving(Protocol):
 class Stopping:
     """The stop flag, set by SIGTERM or SIGINT: the current step finishes, then the service shuts down.
 
-    A long step ends early if the flag is set, and calls `check` between its parts.
+    A long step ends early if the flag is set, and calls `check` between its parts. `leave_s`: seconds after the request
+    within which the service hands over its work.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, leave_s: float = LEAVE_S) -> None:
+        self.leave_s = leave_s
         self._event = threading.Event()
         self._now = now
         self._asked_s = 0.0
@@ -81,8 +83,8 @@ class Stopping:
 
     @property
     def overdue(self) -> bool:
-        """Whether the stop was requested more than `LEAVE_S` ago."""
-        return bool(self) and self._now() >= self._asked_s + LEAVE_S
+        """Whether the stop was requested more than `leave_s` ago."""
+        return bool(self) and self._now() >= self._asked_s + self.leave_s
 
     def check(self) -> None:
         """Raise OverdueError if the stop is overdue. The interrupted step must not be continued."""
@@ -125,7 +127,9 @@ class Loop:
             if isinstance(core, Leaving):
                 self._leave(core, core.step, timeout_s)
         except OverdueError:
-            self._logger.warning("stopped without a handover", reason=f"it takes longer than {LEAVE_S:g} s")
+            self._logger.warning(
+                "stopped without a handover", reason=f"it takes longer than {self._stopping.leave_s:g} s"
+            )
 
     def _run(self, core: EngineCore, timeout_s: float) -> None:
         failing_since: float | None = None
@@ -150,7 +154,7 @@ class Loop:
                 self._metrics.step.observe(self._now() - began)
 
     def _leave(self, leaving: Leaving, step: Callable[[float], bool], timeout_s: float) -> None:
-        """Keep serving until other processes have taken over, for at most `LEAVE_S`. Transient errors are retried."""
+        """Keep serving until other processes have taken over, for at most `leave_s`. Transient errors are retried."""
         leaving.leave()
         while True:
             self._stopping.check()

@@ -62,7 +62,7 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
         sys.stderr.write(f"penstock {service}: {error}\n")
         return USAGE
     logger = set_up(service, settings.instance, settings.log_level, settings.log_format)
-    stopping = Stopping()
+    stopping = Stopping(leave_s=settings.leave_s)
     stopping.listen()
     try:
         _serve(service, settings, open_core, logger, stopping)

@@ -26,6 +26,7 @@ from pydantic_settings import (
 from penstock.errors import PenstockError
 from penstock.http.web_access import Access
 from penstock.http.web_limits import WebLimits
+from penstock.runtime.loop import LEAVE_S
 
 _PREFIX = "PENSTOCK_"
 _KAFKA = f"{_PREFIX}KAFKA_"
@@ -83,6 +84,9 @@ class ServiceSettings(BaseSettings):
     poll_ms: int = Field(50, ge=1, le=10_000, description="longest time that a step waits for input")
     give_up_s: float = Field(
         300.0, gt=0, description="how long transient failures are retried before the service ends with exit code 1"
+    )
+    leave_s: float = Field(
+        LEAVE_S, gt=0, le=3_600, description="how long after SIGTERM a query engine or store hands over its work"
     )
     kafka: dict[str, str] = Field(
         default_factory=dict,

@@ -214,6 +214,14 @@ def test_a_service_that_is_not_replaced_ends_in_time():
     assert not core.left
 
 
+def test_the_time_for_a_handover_is_a_setting():
+    clock = [100.0]
+    stopping = Stopping(lambda: clock[0], leave_s=9.0)
+    core = LeavingCore(clock, 0.5, 1_000, stopping)
+    loop(stopping, now=lambda: clock[0]).run(core, 0)
+    assert 9.0 <= clock[0] - 100.0 <= 9.5
+
+
 def test_a_step_that_takes_too_long_is_broken_off_where_it_looks_at_the_time():
     """Ten slices of three seconds each: the end comes with the slice in which the time is over."""
     _, took = leave(30.0, 1_000, checks=True)
