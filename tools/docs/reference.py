@@ -58,20 +58,21 @@ OpenAPI documents describe the three HTTP interfaces. A service without routes o
 """
 _ERRORS = """# Errors
 
-Every error that Penstock raises on purpose is a `PenstockError`. Over HTTP an error is a JSON object with `error` (the
-class), `message` and, for the text of a query, `line` and `column`.
+`PenstockError` is the base class of all errors of Penstock. Over HTTP an error is a JSON object with `error` (the
+class), `message` and, for an error in a query text, `line` and `column`.
 """
 _GRAMMAR = """# Grammar
 
-This page has the whole grammar in the EBNF of the W3C. It is generated from the parser's grammar (`sparql.lark`).
+This page contains the complete grammar in the EBNF of the W3C. It is generated from the parser's grammar
+(`sparql.lark`).
 Keywords are case-insensitive. `IRIREF`, `PNAME_LN`, `INTEGER` and the other tokens are those of
 [SPARQL 1.1 §19.8](https://www.w3.org/TR/sparql11-query/#rQueryUnit). `NAME` is a bare name, a function or a unit.
 Built-in functions are calls of a `NAME`; their names and argument counts are checked after parsing."""
 _TOPICS = """# Topics and records
 
-Clients use the topics of [the Kafka contract](../kafka.md); the others are internal. Beside these, each stream has
-`penstock.events.STREAM` (written by clients) and `penstock.tuples.STREAM` (written by adaptors), and the dispatcher
-has `penstock.dispatcher`.
+Clients use the topics of [the Kafka contract](../kafka.md); the others are internal. In addition to this table, each
+stream has `penstock.events.STREAM` (written by clients) and `penstock.tuples.STREAM` (written by adaptors), and the
+dispatcher has `penstock.dispatcher`.
 """
 
 
@@ -165,7 +166,7 @@ def http() -> str:
 
 def errors() -> str:
     """Return the page of the error classes, with the status that HTTP interfaces give them."""
-    lines = [_ERRORS, "| class | kind of | HTTP status |", "| --- | --- | --- |"]
+    lines = [_ERRORS, "| class | base class | HTTP status |", "| --- | --- | --- |"]
     found = [getattr(error_classes, name) for name in sorted(error_classes.__all__)]
     for each in found:
         bases = ", ".join(f"`{base.__name__}`" for base in each.__bases__)

@@ -28,7 +28,7 @@ class Metrics:
         self.skipped = self._counter("skipped_instants", "instants in gaps")
         self.refused = self._counter("refused_evaluations", "answers that a topic rejected, committed as errors")
         self.forks = self._counter("forks", "steps that stores ran for this engine (ADR 18)")
-        self.forked_rows = self._counter("forked_rows", "rows sent to stores for these steps")
+        self.forked_rows = self._counter("forked_rows", "rows sent to stores with forked steps (ADR 18)")
         self.retries = self._counter("transient_failures", "steps that failed transiently and were retried")
         self.lag = self._gauge("lag_records", "input records that this service has not read yet", "topic")
         self.batch_age = self._gauge("batch_age_seconds", "wall clock minus the end of the last closed batch", "stream")
