@@ -23,11 +23,13 @@ from penstock.log.sizes import MAX_RECORD_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+GIVE_UP_S: Final = 300.0
 _ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
 _RETRY_S: Final = 0.05
 _QUIET_S: Final = 10.0  # minimum interval between log lines about the same kind of error
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 _PASSING: Final = {
+    KafkaError._NOENT,  # "no leaders found": brokers that have just started
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -53,9 +55,14 @@ _log = logging.getLogger("penstock.log.kafka")
 
 
 class KafkaLog:
-    """A log whose topics are those of a Kafka cluster."""
+    """A log whose topics are those of a Kafka cluster. `give_up_s`: how long a transaction may take while no broker
+    answers.
+    """
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, give_up_s: float = GIVE_UP_S
+    ) -> None:
+        self.give_up_s = give_up_s
         self._client = {
             "log_level": 2,  # important events arrive through error_cb
             **(properties or {}),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from penstock.log.appending import Appending
+from penstock.log.callbacks import unmasked
 from penstock.log.errors import (
     Backpressure,
     FencedError,
@@ -23,7 +25,7 @@ from penstock.log.port import Partition, Record
 from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes, wire_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import confluent_kafka
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _FLUSH_S: Final = 30.0
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
+_LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
 _LOOK_S: Final = 2.0  # after which records that are not written may be on their way to a topic that was deleted
@@ -79,17 +82,27 @@ class KafkaWriter:
         """Queue a record for sending."""
         check_sizes([record])
         self._log.check(Partition(record.topic, record.partition))
-        self._producer.poll(0)
         try:
-            produce(self._producer, record, self._on_delivery)
+            with self._refusing():
+                self._producer.poll(0)
+                produce(self._producer, record, self._on_delivery)
         except BufferError as error:
             raise Backpressure("too many records are in flight to the brokers") from error
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Raise LogError, with the reason of the first refused record, where the client fails: then it is over."""
+        try:
+            with unmasked():
+                yield
         except KafkaException as exception:
-            raise LogError(f"a record was refused: {exception.args[0].str()}") from exception
+            reason = self._failure or exception.args[0]
+            raise LogError(f"a record was refused: {reason.str()}") from exception
 
     def flush(self) -> None:
         """Wait until all submitted records are durable."""
-        left = self._producer.flush(_FLUSH_S)
+        with self._refusing():
+            left = self._producer.flush(_FLUSH_S)
         if self._failure is not None:
             raise LogError(f"a record was refused: {self._failure.str()}")
         if left:
@@ -109,8 +122,9 @@ class KafkaWriter:
 
     def close(self) -> None:
         """Close the producer and drop records that are not flushed."""
-        self._producer.purge()
-        self._producer.flush(0)
+        with suppress(KafkaException), unmasked():
+            self._producer.purge()
+            self._producer.flush(0)
         self._log.forget(self)
 
 
@@ -127,10 +141,11 @@ class KafkaTransactionalWriter:
         self._groups: dict[str, Consumer] = {}
         self._offsets: dict[int, int] = {}
         self._over: LogError | None = None
+        self._give_up_at = time.monotonic() + _TRANSACTION_S
         self._refused: tuple[str, KafkaError] | None = None  # topic of the first refused record
         self._refused_before = False
         try:
-            self._until_done(lambda: self._producer.init_transactions(_TRANSACTION_S))
+            self._until_done(self._producer.init_transactions)
         except KafkaException as exception:
             error, text = exception.args[0], f"opening {transactional_id}: {exception.args[0].str()}"
             if error.code() in _FENCED:
@@ -140,7 +155,9 @@ class KafkaTransactionalWriter:
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""
     ) -> list[int]:
-        """Write all records or none."""
+        """Write all records or none. Blocks while no broker answers, for at most the log's `give_up_s`: the outcome of
+        a transaction that was interrupted is unknown until a broker answers.
+        """
         assert not consumed or group, "progress is stored for a group"
         if self._over is not None:
             raise self._over
@@ -149,6 +166,7 @@ class KafkaTransactionalWriter:
             self._log.check(Partition(record.topic, record.partition))
         if consumed:
             self._meet(group, next(iter(consumed)))
+        self._give_up_at = time.monotonic() + self._log.give_up_s
         try:
             return self._attempt(records, consumed or {}, group)
         except TransientError:
@@ -160,11 +178,12 @@ class KafkaTransactionalWriter:
 
     def _attempt(self, records: Sequence[Record], consumed: Mapping[Partition, int], group: str) -> list[int]:
         try:
-            self._send(records)
-            self._await_delivery(records)
+            with unmasked():
+                self._send(records)
+                self._await_delivery(records)
             if consumed:
                 self._send_progress(consumed, group)
-            self._until_done(lambda: self._producer.commit_transaction(_TRANSACTION_S))
+            self._until_done(self._producer.commit_transaction)
         except KafkaException as exception:
             error = exception.args[0]
             failure = self._failure(error)
@@ -255,11 +274,12 @@ class KafkaTransactionalWriter:
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": f"{self._id}.try-{uuid.uuid4().hex}"}
         producer = Producer(self._log.client(**settings))
         try:
-            producer.init_transactions(_FLUSH_S)
-            producer.begin_transaction()
-            produce(producer, Record(topic, b"", b"", 0), lambda error, _: refused.append(error) if error else None)
-            producer.flush(_FLUSH_S)
-            producer.abort_transaction(_FLUSH_S)
+            with unmasked():
+                producer.init_transactions(_FLUSH_S)
+                producer.begin_transaction()
+                produce(producer, Record(topic, b"", b"", 0), lambda error, _: refused.append(error) if error else None)
+                producer.flush(_FLUSH_S)
+                producer.abort_transaction(_FLUSH_S)
         except KafkaException as exception:
             return bool(refused) or exception.args[0].code() in {*_REFUSED, KafkaError.INVALID_TXN_STATE}
         return bool(refused)
@@ -267,7 +287,7 @@ class KafkaTransactionalWriter:
     def _send_progress(self, consumed: Mapping[Partition, int], group: str) -> None:
         offsets = [TopicPartition(name.topic, name.number, at) for name, at in consumed.items()]
         metadata = self._groups[group].consumer_group_metadata()
-        self._until_done(lambda: self._producer.send_offsets_to_transaction(offsets, metadata, _TRANSACTION_S))
+        self._until_done(partial(self._producer.send_offsets_to_transaction, offsets, metadata))
 
     def _meet(self, group: str, name: Partition) -> None:
         """Ensure that the group has a coordinator.
@@ -291,15 +311,17 @@ class KafkaTransactionalWriter:
             else:
                 return
 
-    def _until_done(self, call: Callable[[], object]) -> None:
-        """Retry a call while a retry may help, at most for the duration of a transaction."""
-        deadline = time.monotonic() + _TRANSACTION_S
+    def _until_done(self, call: Callable[[float], object]) -> None:
+        """Repeat a call, which takes a timeout, while that may help and the time of the whole is not over."""
         while True:
+            left_s = self._give_up_at - time.monotonic()
             try:
-                call()
+                with unmasked():
+                    call(min(_TRANSACTION_S, max(left_s, _LEAST_S)))
             except KafkaException as exception:
                 error = exception.args[0]
-                if not error.retriable() or error.txn_requires_abort() or time.monotonic() > deadline:
+                over = time.monotonic() > self._give_up_at
+                if not error.retriable() or error.txn_requires_abort() or over:
                     raise
             else:
                 return
@@ -314,7 +336,7 @@ class KafkaTransactionalWriter:
         if not error.txn_requires_abort() and self._refused is None and not settles:
             return LogError(text)
         try:
-            self._until_done(lambda: self._producer.abort_transaction(_TRANSACTION_S))
+            self._until_done(self._producer.abort_transaction)
         except KafkaException as exception:
             fenced = exception.args[0].code() in _FENCED
             return FencedError(text) if fenced else LogError(f"{text}; abort: {exception.args[0].str()}")
@@ -325,7 +347,7 @@ class KafkaTransactionalWriter:
         for consumer in self._groups.values():
             consumer.close()
         self._groups.clear()
-        with suppress(KafkaException):  # the writer was fenced
+        with suppress(KafkaException), unmasked():  # the writer was fenced
             self._producer.purge()
             self._producer.flush(0)
         self._log.forget(self)

@@ -95,7 +95,7 @@ def _serve(
     logger: FilteringBoundLogger,
     stopping: Stopping,
 ) -> None:
-    log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties())
+    log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties(), settings.give_up_s)
     metrics, health = Metrics(service), Health(settings.give_up_s)
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)

@@ -1,0 +1,28 @@
+"""Exceptions of librdkafka's callbacks, as the caller of the client should see them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def unmasked() -> Iterator[None]:
+    """Raise the exception of the first callback that failed.
+
+    A fatal error of the client, or a signal, raises an exception in a callback. librdkafka may call further callbacks
+    before it returns; Python then replaces the exception by a SystemError ("returned a result with an exception set")
+    whose cause is the exception.
+    """
+    try:
+        yield
+    except SystemError as error:
+        first: BaseException = error
+        while isinstance(first, SystemError) and first.__cause__ is not None:
+            first = first.__cause__
+        if first is error:
+            raise
+        raise first from None

@@ -1,0 +1,118 @@
+"""Writers on a real broker: what a fatal error of the client, or brokers that are away, mean to a caller."""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from penstock.broker import Broker
+from penstock.log import START, LogError, Partition, Record, Topic, TransientError, kafka_writers
+from penstock.log.kafka import KafkaLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.xdist_group("broker")
+_LOST = "a record was refused: .*Message size too large"
+
+
+def many(topic: str) -> list[Record]:
+    """Records in one request to the broker, of which one is too large: the client loses all of them."""
+    rng = random.Random(1)
+    return [Record(topic, rng.randbytes(100_000 if i == 25 else 10)) for i in range(100)]
+
+
+def test_a_writer_that_has_lost_a_record_says_why_and_its_successor_writes(broker, topic_prefix):
+    """librdkafka calls the callbacks of the other lost records with the fatal error pending: Python's SystemError."""
+    with closing(KafkaLog(broker.bootstrap_servers)) as log:
+        log.create([Topic(topic_prefix, 1, max_bytes=2_000)])
+        writer = log.writer()
+        for record in many(topic_prefix):
+            writer.submit(record)
+        for call in (writer.flush, writer.flush, lambda: writer.append([Record(topic_prefix, b"a")])):
+            with pytest.raises(LogError, match=_LOST) as found:
+                call()
+            assert not isinstance(found.value, TransientError)
+        writer.close()
+        log.writer().append([Record(topic_prefix, b"b")])
+
+
+def test_a_fatal_error_that_a_writer_meets_while_it_submits_is_no_bare_exception_of_the_client(broker, topic_prefix):
+    with closing(KafkaLog(broker.bootstrap_servers)) as log:
+        log.create([Topic(topic_prefix, 1, max_bytes=2_000)])
+        writer = log.writer()
+        deadline = time.monotonic() + 30.0
+
+        def submit() -> None:
+            while time.monotonic() < deadline:
+                for record in many(topic_prefix):
+                    writer.submit(record)
+
+        with pytest.raises(LogError, match=_LOST):
+            submit()
+        writer.close()
+
+
+def committed(log: KafkaLog, topic: str) -> list[bytes | None]:
+    reader, read = log.reader({Partition(topic, 0): START}), []
+    while not reader.caught_up():
+        read += [message.value for message in reader.poll(100, 0.1)]
+    return read
+
+
+@pytest.fixture
+def own(broker, tmp_path: Path):
+    """A broker of this test's own, which may be killed."""
+    del broker  # only for its means
+    with Broker(tmp_path / "node") as started:
+        yield started
+
+
+def patiently(call: Callable[[], object]) -> None:
+    """Call as the loop of a service does."""
+    deadline = time.monotonic() + 90.0
+    while True:
+        try:
+            call()
+        except TransientError:
+            assert time.monotonic() < deadline
+        else:
+            return
+
+
+def test_a_transaction_outlives_brokers_that_are_away_for_longer_than_a_request(own, monkeypatch):
+    """A service with results to write ended after 60 s, whatever its `give_up_s` was."""
+    monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 2.0)
+    with closing(KafkaLog(own.bootstrap_servers, give_up_s=90.0)) as log:
+        log.create([Topic("t")])
+        writer = log.transactional("id")
+        writer.commit([Record("t", b"before")])
+        own.kill()
+        with ThreadPoolExecutor(1) as pool:
+            commit = pool.submit(patiently, lambda: writer.commit([Record("t", b"during")]))
+            time.sleep(7.0)
+            assert not commit.done()
+            own.start()
+            commit.result()
+        assert committed(log, "t") == [b"before", b"during"]
+
+
+def test_a_transaction_without_brokers_does_not_block_beyond_the_time_to_give_up(own, monkeypatch):
+    monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 2.0)
+    with closing(KafkaLog(own.bootstrap_servers, give_up_s=6.0)) as log:
+        log.create([Topic("t")])
+        writer = log.transactional("id")
+        writer.commit([Record("t", b"before")])
+        own.kill()
+        began = time.monotonic()
+        with pytest.raises(LogError):
+            writer.commit([Record("t", b"during")])
+        assert time.monotonic() - began < 20.0
