@@ -78,7 +78,7 @@ def own(broker, tmp_path: Path):
 
 def patiently(call: Callable[[], object]) -> None:
     """Call as the loop of a service does."""
-    deadline = time.monotonic() + 90.0
+    deadline = time.monotonic() + 120.0
     while True:
         try:
             call()
@@ -90,15 +90,15 @@ def patiently(call: Callable[[], object]) -> None:
 
 def test_a_transaction_outlives_brokers_that_are_away_for_longer_than_a_request(own, monkeypatch):
     """A service with results to write ended after 60 s, whatever its `give_up_s` was."""
-    monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 2.0)
-    with closing(KafkaLog(own.bootstrap_servers, give_up_s=90.0)) as log:
+    with closing(KafkaLog(own.bootstrap_servers, give_up_s=120.0)) as log:
         log.create([Topic("t")])
         writer = log.transactional("id")
         writer.commit([Record("t", b"before")])
+        monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 5.0)
         own.kill()
         with ThreadPoolExecutor(1) as pool:
             commit = pool.submit(patiently, lambda: writer.commit([Record("t", b"during")]))
-            time.sleep(7.0)
+            time.sleep(12.0)
             assert not commit.done()
             own.start()
             commit.result()
@@ -106,13 +106,13 @@ def test_a_transaction_outlives_brokers_that_are_away_for_longer_than_a_request(
 
 
 def test_a_transaction_without_brokers_does_not_block_beyond_the_time_to_give_up(own, monkeypatch):
-    monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 2.0)
     with closing(KafkaLog(own.bootstrap_servers, give_up_s=6.0)) as log:
         log.create([Topic("t")])
         writer = log.transactional("id")
         writer.commit([Record("t", b"before")])
+        monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 2.0)
         own.kill()
         began = time.monotonic()
         with pytest.raises(LogError):
             writer.commit([Record("t", b"during")])
-        assert time.monotonic() - began < 20.0
+        assert time.monotonic() - began < 60.0  # a request for topics may take 30 s
