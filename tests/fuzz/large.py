@@ -33,7 +33,7 @@ REFUSAL_S = 0.5
 the position of the refusal is found in the text."""
 HANG_S = 600.0  # of wall time: the machine may be busy
 TEXTS_OF_A_WORKER = 5_000
-_LIMIT = re.compile(r"\((max_\w+|planning_\w+)\)")
+_LIMIT = re.compile(r"\((max_\w+|planning_\w+|MAX_\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,8 @@ def plan(seed: int, target: Any) -> Outcome:
     began = time.process_time()
     refusal, fault = _refusal(text, target)
     seconds, mb = time.process_time() - began, memory.growth_mb()
-    if not fault and seconds > TIME_S + bool(refusal) * REFUSAL_S:
+    timed = "INSERT DATA" not in text  # data is not planned: its size is bounded, its time is not (ADR 59)
+    if not fault and timed and seconds > TIME_S + bool(refusal) * REFUSAL_S:
         fault = f"takes {seconds:.2f} s"
     if not fault and mb > MEMORY_MB:
         fault = f"takes {mb:.0f} MB"

@@ -83,9 +83,13 @@ class Budget:
             self.at = at
         self._spent += work
         if self._spent >= _LOOK_EVERY:
-            self._spent = 0
-            if self._deadline is not None and thread_time() > self._deadline:
-                self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
+            self.look()
+
+    def look(self) -> None:
+        """Compare the clock with the limit; LimitFault where the time is over."""
+        self._spent = 0
+        if self._deadline is not None and thread_time() > self._deadline:
+            self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
 
     def defer(self, seconds: float) -> None:
         """Allow more time: so much went into work that is not the text's."""

@@ -45,7 +45,9 @@ def parse(
         translation = Translation(text, base, budget, any_function=any_function)
         if isinstance(syntax, UpdateText):
             return translation.insert_data(syntax)
-        return translation.query(syntax)
+        query = translation.query(syntax)
+        budget.look()
+        return query
 
 
 def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateText:
@@ -68,6 +70,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
             state.feed_token(token)
             fed += 1
         syntax: QueryText | UpdateText = parsing.feed_eof()
+        budget.look()
     except UnexpectedCharacters as error:
         raise unexpected_character(source, error.pos_in_stream or 0) from None
     except UnexpectedToken as error:

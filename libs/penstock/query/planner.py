@@ -129,6 +129,7 @@ def _planned(
     body = join(context, algebra, context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
     roots = _factors(context, query, body)
+    budget.look()
     shown = frozenset(slot for _, slot in outputs).union(seed[:1] if grouped else ())
     if query.form in (Form.SELECT, Form.ASK):
         root, *roots = (narrowed(each, shown) for each in (root, *roots))

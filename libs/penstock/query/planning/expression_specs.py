@@ -51,6 +51,7 @@ def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists],
         case Exists():
             return exists(expr)
         case Call():
+            context.budget.spend()
             spec: Spec = {
                 "call": expr.name,
                 "args": [expression_spec(argument, context, exists) for argument in expr.args],

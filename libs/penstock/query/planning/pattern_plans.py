@@ -142,7 +142,10 @@ def _taken_away(context: PlanContext, node: Node, scope: Scope) -> Relation:
 
 
 def _values(context: PlanContext, node: Values, left: Relation) -> Relation:
-    table = [[0 if cell is None else context.catalogue.term_id(cell) for cell in row] for row in node.rows]
+    table = []
+    for row in node.rows:
+        context.budget.spend(work=len(row))
+        table.append([0 if cell is None else context.catalogue.term_id(cell) for cell in row])
     rows = float(len(table))
     slots = [context.slot(variable.name) for variable in node.variables]
     spec = context.node("values", f"{len(table)} rows", rows, slots=slots, rows=table)

@@ -87,6 +87,7 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
         return constant(value, context.names)
 
     for row in syntax.rows:
+        context.budget.spend(work=len(row))
         if len(row) != len(variables):
             at = position(row[0]) if row else syntax.at
             raise Fault(f"a row of VALUES has {len(row)} values for {len(variables)} variables", at)

@@ -49,6 +49,7 @@ class TripleReader:
     def _properties(self, subject: Term, properties: tuple[VerbObjects, ...]) -> None:
         for verb_objects in properties:
             for target in verb_objects.objects:
+                self.context.budget.spend()
                 self._triple(subject, verb_objects.verb, self._node(target), position(target))
 
     def _triple(self, subject: Term, verb: VerbSyntax, target: Term, at: int) -> None:
@@ -87,6 +88,7 @@ class TripleReader:
         head = node = self._fresh(syntax.at)
         for index, item in enumerate(syntax.items):
             at = position(item)
+            self.context.budget.spend(at)
             self.triples.append(Triple(node, Iri(RDF + "first", at), self._node(item), at))
             last = index + 1 == len(syntax.items)
             rest = Iri(RDF + "nil", at) if last else self._fresh(at)
