@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.client import Client
+from penstock.runtime.loop import LEAVE_S
 from support.cluster_load import INTEGER, IRI, Load, small
 from support.silences import Arrivals, Pushing
 
@@ -26,11 +27,18 @@ QUERIES = {
     "WHERE { ?s <http://x/p> ?v . ?s <http://x/says> ?t }"
     for i in (1, 2)
 }
+PAIRS = (
+    f"REGISTER QUERY pairs AS SELECT ?s ?u FROM STREAM <{IRI}> [RANGE 20s STEP 100ms] "
+    "WHERE { ?s <http://x/p> ?v . ?u <http://x/p> ?w . FILTER(?v + ?w < 10) }"
+)
+AHEAD = 3_000
+"""Events of the overload, of 21 s: as many squared are the pairs of one evaluation."""
 PERIOD_S = 8.0
 """Longer than a silence may be, and than a process takes to start."""
 BOUND_S = 1.0
 """Silence that a handover may add to the longest one of undisturbed periods of the same run and length."""
-END_S = 10.0
+END_S = LEAVE_S + 5.0
+"""Within which a process ends: the time for its handover, one evaluation, and what closing takes on a busy machine."""
 
 
 def own_thing(time_ms: int) -> bytes:
@@ -63,6 +71,28 @@ def test_results_go_on_within_a_second_of_sigterm_and_of_a_return(broker, topic_
             print("undisturbed, s:", [round(each, 2) for each in calm])
         load.check(cluster)
     assert max(found.values()) <= BOUND_S + max(calm)
+
+
+def test_an_engine_that_cannot_keep_up_ends_in_time(broker, topic_prefix, tmp_path):
+    """Each evaluation is of millions of pairs, and ten are due each second: steps would never end."""
+    servers = broker.bootstrap_servers
+    load = Load(servers, topic_prefix, queries={"pairs": PAIRS}, event=own_thing)
+    with (
+        small(servers, topic_prefix, tmp_path, engines=1, stores=0) as cluster,
+        Client(servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client,
+    ):
+        load.prepare(client)
+        load.push(AHEAD)
+        load.beat(load.now)
+        with Arrivals(load) as arrivals:
+            load.wait(lambda: bool(arrivals.moments["pairs"]), "an answer")
+            began = time.monotonic()
+            terminate(cluster, "engine-0")
+            ended(cluster, "engine-0")
+            took = time.monotonic() - began
+            due = load.now // 100 - len(arrivals.moments["pairs"])
+        print(f"SIGTERM of an engine with {due} evaluations due: it ends after {took:.1f} s")
+    assert due > 20, "it could not keep up"
 
 
 def silence(arrivals: Arrivals) -> float:
