@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.limits import Limits
+    from penstock.engine.stored_graph import StoredGraph
     from penstock.remote.store_links import StoreLinks
     from penstock.replication.replica_state import Saved
     from penstock.term_ids.cluster_terms import TermService
@@ -73,26 +74,33 @@ class ReplicaFactory:
         are bad.
         """
         folder = None if self._directory is None else self._directory.current()
+        state = None if folder is None else self._checked(folder / "replica.json")
         dictionary = native.Dictionary()
         terms = TermCache(dictionary, self._terms)
-        replica = EngineReplica(Runtime(self._core(dictionary, terms, folder)), terms, self._partitions)
-        if folder is None:
+        replica = EngineReplica(Runtime(self._core(dictionary, terms, folder, state)), terms, self._partitions)
+        if folder is None or state is None:
             return replica, [0] * self._partitions
-        path = folder / "replica.json"
-        state = read_json(path)
+        return replica, _restore(replica, folder, state)
+
+    def _checked(self, path: Path) -> Saved:
+        """Return a checkpoint's state. StorageError where it is of another version or setting."""
+        state: Saved = read_json(path)
         check(state, VERSION, self._partitions, path)
         if state["in_stores"] != (self._links is not None):
             where = "stores" if state["in_stores"] else "the engine"
             raise StorageError(
                 f"{path}: the stored graph was kept by {where} (PENSTOCK_GRAPH): remove it to change that"
             )
-        return replica, _restore(replica, folder, state)
+        return state
 
-    def _core(self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None) -> ClusterCore:
+    def _core(
+        self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None, state: Saved | None
+    ) -> ClusterCore:
         saved = "" if folder is None else str(folder / STORE)
-        store: LocalGraph | StoresGraph
+        store: StoredGraph
         if self._links is not None:
-            store = StoresGraph(self._partitions, self._links, self._patience_s, saved)
+            snapshot = 0 if state is None else int(state["snapshot"])
+            store = StoresGraph(self._partitions, self._links, self._patience_s, saved, snapshot)
         else:  # without files it is memory of this process (ADR 13)
             store = LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
         return ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
@@ -103,20 +111,20 @@ class ReplicaFactory:
             return False
         try:
             folder = self._directory.begin()
-            _write(replica, folder, self._directory.in_force())
+            _write(replica, folder, self._directory.in_force(), in_stores=self._links is not None)
             self._directory.publish(folder)
         except OSError as error:
             raise StorageError(f"{self._directory.path}: the checkpoint cannot be written: {error}") from error
         return True
 
 
-def _write(replica: EngineReplica, folder: Path, previous: Path | None) -> None:
+def _write(replica: EngineReplica, folder: Path, previous: Path | None, *, in_stores: bool) -> None:
     runtime = replica.runtime
     replica.forget_names()
     for stream in runtime.streams:
         (folder / stream_file(stream.number)).write_bytes(stream.core.save())
     dictionary = runtime.core.dictionary
-    graph = {"in_stores": isinstance(runtime.core.store, StoresGraph), "snapshot": runtime.core.store.latest()}
+    graph = {"in_stores": in_stores, "snapshot": runtime.core.store.latest()}
     extra = {**graph, "named": replica.named, "blanks": dictionary.blank_count(), "tick": dictionary.tick()}
     state = ReplicaState.of(replica, VERSION, extra, lambda stream: {"watermark": stream.watermark})
     (folder / "replica.json").write_text(json.dumps(state.as_json()), encoding="utf-8")
@@ -128,8 +136,6 @@ def _restore(replica: EngineReplica, folder: Path, state: Saved) -> Sequence[int
     dictionary = runtime.core.dictionary
 
     def restore_state_machine() -> None:
-        if isinstance(runtime.core.store, StoresGraph):
-            runtime.core.store.snapshot = state["snapshot"]
         dictionary.set_tick(max(dictionary.tick(), state["tick"]))
         dictionary.reserve_blanks(state["blanks"])
         replica.named = state["named"]

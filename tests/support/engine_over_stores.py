@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from support.store_processes import StoreProcesses
 
 _RETRY_S = 0.02
-_EMULATED = {"timeout_s": 60.0, "limits": PlaneLimits(20_000, 60_000)}  # soft-RoCE runs in an emulated machine
+_TIMEOUT_S = 60.0  # machines are busy, and soft-RoCE runs in an emulated one
+_LIMITS = PlaneLimits(20_000, 60_000)
 _EMULATED_LEASE_MS = 60_000
 
 
@@ -108,9 +109,10 @@ class FedGraph(StoresGraph):
         super().__init__(shards, links, wait_s)
         self.feed = feed
         self.fed: dict[int, FedStream] = {}
+        self.released: dict[int, int] = {}  # by stream: no view will bound it before that batch
 
     def send(self, kind: str, columns: Columns, **fields: Any) -> None:
-        self.feed.send({"kind": kind, "released": self.releases(), **fields}, columns)
+        self.feed.send({"kind": kind, "released": list(self.released.items()), **fields}, columns)
 
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
         self.drain()
@@ -138,6 +140,10 @@ class FedGraph(StoresGraph):
         self.send("declare", {}, declaration=declaration.as_json(), **asked)
         self.fed[number] = FedStream(self, declaration, number, dictionary, absorption)
         return self.fed[number]
+
+    def release(self, stream: int, batch: int) -> None:
+        super().release(stream, batch)
+        self.released[stream] = max(batch, self.released.get(stream, batch))
 
     def drain(self) -> None:
         """Send the batches that are closed by now."""
@@ -239,13 +245,12 @@ class EngineOverStores(penstock.Engine):
         count = len(stores.processes)
         transports = [transport] * count if isinstance(transport, str) else transport
         by_address: dict[str, Any] = {str(p.address): t for p, t in zip(stores.processes, transports, strict=True)}
-        emulated = "rdma" in transports
 
         def reach(node: int, address: str) -> ControlLink:
-            options: dict[str, Any] = _EMULATED if emulated else {}
-            return ControlLink(node, address, SECRET, by_address[address], RDMA_DEVICES[-1], **options)
+            asked = node, address, SECRET, by_address[address], RDMA_DEVICES[-1]
+            return ControlLink(*asked, timeout_s=_TIMEOUT_S, limits=_LIMITS)
 
-        lease_ms = _EMULATED_LEASE_MS if emulated else lease_ms
+        lease_ms = _EMULATED_LEASE_MS if "rdma" in transports else lease_ms
         self.links = StoreLinks("engine", stores.shards, reach, lease_ms=lease_ms, secret=SECRET, execution=execution)
         owners = {str(shard): str(n) for n, process in enumerate(stores.processes) for shard in process.own}
         self.links.place(Placement(1, owners, {}, {str(n): str(p.address) for n, p in enumerate(stores.processes)}))

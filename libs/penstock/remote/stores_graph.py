@@ -38,11 +38,11 @@ class StoresGraph(native.RemoteStore):
     `patience_s`: how long a read waits in place. Then it raises UnavailableError, and may be made again.
     """
 
-    def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "") -> None:
+    def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "", snapshot: int = 0) -> None:
         super().__init__(shards)
         self.shards = shards
         self.links = links
-        self.snapshot = 0
+        self.snapshot = snapshot
         self.beside = native.Store.open(labels, "") if labels else native.Store("", 1)
         self._patience_s = patience_s
         graphs, predicates = self.beside.label_pairs()
