@@ -23,7 +23,7 @@ from penstock.services.coordinator.predicate_demand import (
     KnownVersions,
     PredicatePushdown,
     grown,
-    needs_of,
+    predicates_read,
     timing_of,
     version_of,
 )
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.services.coordinator.insertion import Insertion
-    from penstock.services.coordinator.registrar import Change, Wanted
+    from penstock.services.coordinator.registrar import Change, StreamRequest
     from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import Heartbeat
     from penstock.wire.codec import Wire
 
 _STATE = b"state"
 _PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
-DONE_KEPT = 4_096
+RETAINED_DONE = 4_096
 """Insertions that the control topic remembers by their request."""
 MAX_DECLARED = 10_000
 """Streams that one request may declare: it is one transaction."""
@@ -136,7 +136,7 @@ class Active:
             if isinstance(record, StreamWanted):
                 self.wanted[record.stream] = record
             if isinstance(record, NamedGraph):
-                self.registrar.note_graph(record.iri)
+                self.registrar.record_graph(record.iri)
             if isinstance(record, CoordinatorState):
                 self._said, self._insertions = record, record.insertions
                 self.registrar.commands = record.commands
@@ -153,7 +153,7 @@ class Active:
         return self._said.requests
 
     # ---- verbs
-    def declare(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
+    def declare(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
         """Declare streams, all or none, and make their topics: they are there before anybody hears of a stream.
 
         Of a stream whose IRI another one had before, nothing is discarded at first: its timing predicates may differ.
@@ -162,20 +162,20 @@ class Active:
             raise LimitError(f"{len(wanted)} streams declared at once (MAX_DECLARED is {MAX_DECLARED})")
         for iri, name, _ in wanted:
             _check_size("a stream's name", iri if name is None else name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
-        all_wanted = {
+        all_filters = {
             iri: grown(iri, before, None) for iri, _, _ in wanted if (before := self.wanted.get(iri)) is not None
         }
-        versions = {iri: record.version for iri, record in all_wanted.items()}
+        versions = {iri: record.version for iri, record in all_filters.items()}
         topics = self._log.topics()
         change = self.registrar.declare_all(wanted, self._beginnings(wanted, versions, topics))
         declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
         if declared:
             self._create(self._topics_of(declared, topics))
-        self._command(change, [all_wanted[each.iri] for each in declared if each.iri in all_wanted])
+        self._command(change, [all_filters[each.iri] for each in declared if each.iri in all_filters])
         return [self.registrar.streams[iri] for iri, _, _ in wanted]
 
     def _beginnings(
-        self, wanted: Sequence[Wanted], versions: Mapping[str, int], topics: Mapping[str, int]
+        self, wanted: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
     ) -> dict[str, Beginning]:
         """Say from where on what streams' topics hold cannot be an earlier stream's: what is sent once a stream was
         declared must not be taken for the one before by who has not heard of it yet.
@@ -255,7 +255,7 @@ class Active:
         if not self.wanted:
             return None
         more, waits, ends = [], [], []
-        for iri, every in needs_of(statement).items():
+        for iri, every in predicates_read(statement).items():
             stream, wanted = self.registrar.streams.get(iri), self.wanted.get(iri)
             if stream is None or wanted is None or not stream.may_discard:
                 continue
@@ -285,8 +285,8 @@ class Active:
         if self.registrar.commands == self._narrowed and now_ms < self._pushdown.next_ms:
             return False
         by_stream: dict[str, set[frozenset[str] | None]] = {}
-        for needs in self.registrar.needs.values():
-            for iri, needed in needs.items():
+        for reads in self.registrar.reads.values():
+            for iri, needed in reads.items():
                 by_stream.setdefault(iri, set()).add(needed)
         self._narrowed = self.registrar.commands
         less = self._pushdown.due(self.registrar.streams.values(), self.wanted, by_stream, now_ms)
@@ -317,7 +317,7 @@ class Active:
         if rows == 0:
             return 0
         for graph in insertion.graphs:
-            self.registrar.note_graph(graph)
+            self.registrar.record_graph(graph)
         s, p, o, g = insertion.columns
         number = self._insertions + 1
         starts = range(0, rows, _PART_ROWS)
@@ -340,16 +340,16 @@ class Active:
         if request is None:
             return []
         done = self._done[request] = InsertionDone(number, request, rows)
-        while len(self._done) > DONE_KEPT:
+        while len(self._done) > RETAINED_DONE:
             del self._done[next(iter(self._done))]
-        return [Record(self._topics.names.control, encode(done), f"done:{number % DONE_KEPT}".encode())]
+        return [Record(self._topics.names.control, encode(done), f"done:{number % RETAINED_DONE}".encode())]
 
     def load(self, manifest: Manifest, terms: TermService) -> int:
         """Store what lies in files, as one snapshot; returns how many triples they have."""
         manifest.check(self._topics.shards)
         graphs = np.unique(manifest.graphs)
         for term in terms.decode(graphs[(graphs != 0) & (graphs >> TAG_SHIFT == TAG_IRI)]):
-            self.registrar.note_graph(term[1])
+            self.registrar.record_graph(term[1])
         number, shards = self._insertions + 1, self._topics.shards
         parts = enumerate(manifest.records(number, shards))
         records = [Record(self._topics.names.shards, encode(part), None, shard) for shard, part in parts]
@@ -417,14 +417,14 @@ class Active:
         names = self._topics.names
         values = [encode(command) for command in change.commands]
         records = [Record(names.shards, value, None, shard) for value in values for shard in range(self._topics.shards)]
-        kept = [
+        compacted = [
             Record(names.control, None if record is None else encode(record), key.encode())
-            for key, record in change.kept.items()
+            for key, record in change.compacted.items()
         ]
         gone = [stopped_record(names, record.name, record.number) for record in change.stopped]
         told = [Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in wanted]
         # In the control topic before the declaration: who reads that the stream is there knows what is wanted of it.
-        self._commit([*records, *told, *kept, *gone])
+        self._commit([*records, *told, *compacted, *gone])
         self.wanted |= {record.stream: record for record in wanted}
 
     def _state(self, consumed: Mapping[str, int]) -> CoordinatorState:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.load_files import Manifest
     from penstock.replication.status_topic import Standing
-    from penstock.services.coordinator.registrar import Registrar, Wanted
+    from penstock.services.coordinator.registrar import Registrar, StreamRequest
     from penstock.term_ids.cluster_terms import TermService
     from penstock.wire import QueryRegistration, StreamDeclaration
 
@@ -143,7 +143,7 @@ class Coordinator:
         """Declare a stream; the same again changes nothing. DataError where it cannot be."""
         return self.declare_all([(iri, name, settings)])[0]
 
-    def declare_all(self, wanted: Sequence[Wanted]) -> list[StreamDeclaration]:
+    def declare_all(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
         """Declare many streams at once (IRI, name, settings of each): all of them, or none. DataError."""
         return self._do(lambda active: active.declare(wanted))
 

@@ -112,7 +112,7 @@ class _Handler:
     # ---- queries
     async def queries(self, _: Request) -> Response:
         found = await self._do(lambda c: [(record, c.standing(name)) for name, record in c.queries.items()])
-        return JSONResponse({record.name: _told(record, standing) for record, standing in found})
+        return JSONResponse({record.name: _query_document(record, standing) for record, standing in found})
 
     async def query(self, request: Request) -> Response:
         name, asked = request.path_params["name"], request.query_params
@@ -122,12 +122,12 @@ class _Handler:
             record = await self._registered(
                 lambda c: c.register(name, text, base, topic, most), max(wait_s, ADAPTORS_WAIT_S)
             )
-            return JSONResponse(_told(record, await self._standing(name, wait_s)))
+            return JSONResponse(_query_document(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
             return Response(status_code=204) if stopped else _missing(name)
         record = (await self._do(lambda c: c.queries)).get(name)
-        return _missing(name) if record is None else JSONResponse(_told(record, await self._standing(name)))
+        return _missing(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
         """Register, waiting for adaptors; NotYetError (503), and no query, where they take longer."""
@@ -201,7 +201,7 @@ def _seconds(text: str | None) -> float:
     return found
 
 
-def _told(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
+def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
     """A registration as JSON. `point`: P in ms, null where it is not known yet; `gaps`: instants that leaps of event
     time have passed over; `error`: why its topic refuses its answers.
     """

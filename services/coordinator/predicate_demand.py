@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.query.ir import Statement
     from penstock.wire import DispatcherState, StreamDeclaration
 
-Needs = dict[str, frozenset[str] | None]
+PredicatesRead = dict[str, frozenset[str] | None]
 """Predicates by stream; None = all."""
 
 
@@ -37,7 +37,7 @@ ASKED_MS = 60_000
 """How long adaptors let through what somebody who is not registered yet has asked for."""
 
 
-def needs_of(statement: Statement) -> Needs:
+def predicates_read(statement: Statement) -> PredicatesRead:
     """Return what a standing query looks at in each stream that it names."""
     if not isinstance(statement, ContinuousQuery):
         return {}
@@ -149,7 +149,7 @@ class PredicatePushdown:
         self,
         streams: Iterable[StreamDeclaration],
         wanted: Mapping[str, StreamWanted],
-        needs: Mapping[str, Iterable[frozenset[str] | None]],
+        reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamWanted]:
         """Return the next versions of streams that have let through more than is needed, the same, for so long."""
@@ -158,7 +158,7 @@ class PredicatePushdown:
         self.next_ms = min((at + ASKED_MS for at in self._asked.values() if at is not None), default=_NEVER_MS)
         since: dict[str, tuple[frozenset[str], int]] = {}
         for stream in (each for each in streams if each.may_discard):
-            sets = [*needs.get(stream.iri, ()), *(needed for iri, needed in self._asked if iri == stream.iri)]
+            sets = [*reads.get(stream.iri, ()), *(needed for iri, needed in self._asked if iri == stream.iri)]
             every = None if None in sets else frozenset().union(*(each for each in sets if each is not None))
             needed = timing_of(stream, every)
             if needed is None or (not stream.timing_all and needed.issuperset(stream.timing)):

@@ -25,7 +25,7 @@ from penstock.query.ir import ContinuousQuery
 from penstock.query.parser import parse
 from penstock.rdf.terms import IRI
 from penstock.replication.replica import declaration_of
-from penstock.services.coordinator.predicate_demand import needs_of
+from penstock.services.coordinator.predicate_demand import predicates_read
 from penstock.wire import QueryRegistration, QueryStop, StreamDeclaration, StreamDrop
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from penstock.engine.standing.member import Member
     from penstock.query.budget import Budget
     from penstock.query.ir import Statement
-    from penstock.services.coordinator.predicate_demand import Needs
+    from penstock.services.coordinator.predicate_demand import PredicatesRead
 
 Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryStop
-Wanted: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
+StreamRequest: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
 """A stream's IRI, name, settings."""
-Kept: TypeAlias = StreamDeclaration | QueryRegistration | None
+Compacted: TypeAlias = StreamDeclaration | QueryRegistration | None
 
 
 class Beginning(NamedTuple):
@@ -63,16 +63,16 @@ class Parsed(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """What a verb changes: `commands` for the spine, in their order; `kept`, by key, for the control topic."""
+    """What a verb changes: `commands` for the spine, in their order; `compacted`, by key, for the control topic."""
 
     commands: list[Command] = field(default_factory=list)
-    kept: dict[str, Kept] = field(default_factory=dict)
+    compacted: dict[str, Compacted] = field(default_factory=dict)
     stopped: list[QueryRegistration] = field(default_factory=list)
 
     def add(self, other: Change) -> None:
         """Let another change follow."""
         self.commands += other.commands
-        self.kept |= other.kept
+        self.compacted |= other.compacted
         self.stopped += other.stopped
 
 
@@ -96,7 +96,7 @@ class Registrar:
         self.commands = 0
         self.streams: dict[str, StreamDeclaration] = {}
         self.queries: dict[str, QueryRegistration] = {}
-        self.needs: dict[str, Needs] = {}  # of queries, by name
+        self.reads: dict[str, PredicatesRead] = {}  # of queries, by name
         self.graphs: set[str] = set()
         self.new_graphs: list[str] = []  # noted since the control topic was last written
 
@@ -120,7 +120,7 @@ class Registrar:
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
 
-    def declare_all(self, wanted: Iterable[Wanted], begins: Mapping[str, Beginning]) -> Change:
+    def declare_all(self, wanted: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
         """Declare streams; all of them, or none where one cannot be. `begins`: from where on what the topics of streams
         hold is their own, by IRI.
         """
@@ -143,7 +143,7 @@ class Registrar:
         self._runtime.drop_stream(iri)
         del self.streams[iri]
         if absorb_into is not None:
-            self.note_graph(absorb_into)
+            self.record_graph(absorb_into)
         return Change([StreamDrop(self._number(), iri)], {f"stream:{iri}": None})
 
     # ---- queries
@@ -204,7 +204,7 @@ class Registrar:
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
             max_catch_up=self._max_catch_up if max_catch_up is None else max_catch_up,
         )
-        self.queries[name], self.needs[name] = record, needs_of(statement)
+        self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
         return change
 
@@ -261,14 +261,14 @@ class Registrar:
         group = member.group
         self._runtime.stop(member)
         stopped = self.queries.pop(name)
-        del self.needs[name]
+        del self.reads[name]
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
         gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
         for iri in gone:
             del self.streams[iri]
-        kept: dict[str, Kept] = {f"stream:{iri}": None for iri in gone}
-        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **kept}, [stopped])
+        compacted: dict[str, Compacted] = {f"stream:{iri}": None for iri in gone}
+        return Change([QueryStop(self._number(), name)], {f"query:{name}": None, **compacted}, [stopped])
 
     def stands(
         self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
@@ -283,7 +283,7 @@ class Registrar:
         self.commands += 1
         return self.commands
 
-    def note_graph(self, iri: str) -> None:
+    def record_graph(self, iri: str) -> None:
         """Note that something is stored in a named graph."""
         if iri in self.graphs:
             return
@@ -305,7 +305,7 @@ class Registrar:
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
         member = self._runtime.registry.register(statement, record.name, record.base, stands=True)
         self._groups[member.group] = record.group
-        self.queries[record.name], self.needs[record.name] = record, needs_of(statement)
+        self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
     def restored(self) -> None:
         """End the derived streams whose queries were stopped before. Call once all commands are restored."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.status_topic import StatusView
     from penstock.services.coordinator.active_state import Active
-    from penstock.services.coordinator.registrar import Wanted
+    from penstock.services.coordinator.registrar import StreamRequest
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
 """What is the asker's fault."""
@@ -42,7 +42,7 @@ def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
     return _declaration(parse_json(body, "the declaration"))
 
 
-def declarations_of_json(body: bytes) -> list[Wanted]:
+def declarations_of_json(body: bytes) -> list[StreamRequest]:
     """Return the declarations of an object that has them by streams' names; DataError where the text is none."""
     found = parse_json(body, "the declaration")
     if not isinstance(found, dict):

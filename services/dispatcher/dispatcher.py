@@ -116,9 +116,9 @@ class Dispatcher:
             self._unread.popleft()
         if not self._unread:  # else a partition is not silent, though its topic has been read to its end
             for stream in self._idle_partitions.look(self._streams, self._reader, wall_ms):
-                self._note(stream)
+                self._record_state(stream)
         for stream in self._idle_partitions.heartbeats(self._highest_ms, wall_ms):
-            self._note(stream)
+            self._record_state(stream)
         self._write()
         return worked
 
@@ -145,14 +145,14 @@ class Dispatcher:
             self._look_for_growth(wall_ms)
         refused = stream.take(message.partition, tuples, message.offset, wall_ms)
         self._idle_partitions.over(stream)
-        self._note(stream)
+        self._record_state(stream)
         if refused:
             self._refused.append((stream.declaration, refused))
             self._refused_bytes += tuples.event_bytes
         if stream.open.bytes > (stream.declaration.slice_mb << 20 if stream.declaration.slice_mb else OPEN_BYTES):
             self._reader.pause(self._partitions(stream, stream.leading()))
 
-    def _note(self, stream: StreamTime) -> None:
+    def _record_state(self, stream: StreamTime) -> None:
         """Take note that a stream has come further, or might have."""
         self._touched[stream.declaration.iri] = stream
         self._highest_ms = max(self._highest_ms, stream.watermark_ms)
@@ -277,7 +277,7 @@ class Dispatcher:
         self._saved.pop(_key(declaration), None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream
-        self._note(stream)
+        self._record_state(stream)
         names = self._partitions(stream)
         self._fresh |= {name: part.position for name, part in zip(names, stream.partitions, strict=True)}
 

@@ -51,7 +51,7 @@ class RefusedRuns:
     def __len__(self) -> int:
         return len(self._runs)
 
-    def note(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
+    def record(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
         """Note the events of the record at `position`, in order, and which of them are refused."""
         done = 0
         for place in np.flatnonzero(refused).tolist():
@@ -103,5 +103,5 @@ class RefusedRuns:
         return found
 
     def replayed(self) -> None:
-        """Forget the runs that were saved: `note` has made them anew."""
+        """Forget the runs that were saved: `record` has made them anew."""
         self._saved = np.empty((0, 2), np.int64)

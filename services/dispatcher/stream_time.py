@@ -154,7 +154,7 @@ class StreamTime:
         full = self._overfull(events, outcomes == _ACCEPTED)
         crowded = len(part.refused) >= max(1, refused_runs.MAX_RUNS // len(self.partitions))
         accepted = (outcomes == _ACCEPTED) & ~full & (not crowded)
-        part.refused.note(events.offsets, events.times, ~accepted, origin.position)
+        part.refused.record(events.offsets, events.times, ~accepted, origin.position)
         if accepted.any():
             times = events.times[accepted]
             self._begin(batch_start(int(times[0]), set_.batch_ms))
@@ -357,7 +357,7 @@ class StreamTime:
         part.next_offset = int(events.offsets[-1]) + 1
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         refused = part.refused.known(events.offsets)
-        part.refused.note(events.offsets, events.times, refused, position)
+        part.refused.record(events.offsets, events.times, refused, position)
         self.open.add(events.rows((events.times > closed_ms) & ~refused), origin)
 
 

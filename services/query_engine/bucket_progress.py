@@ -35,22 +35,22 @@ def progress_of(number: int, group: Group, last_ms: int | None, dictionary: nati
     return GroupState(
         number,
         last_ms,
-        needs_of(group),
+        retention_floors(group),
         json.dumps(counted) if counted else None,
         json.dumps(before, ensure_ascii=False) if before else None,
     )
 
 
-def needs_of(group: Group) -> dict[str, int]:
+def retention_floors(group: Group) -> dict[str, int]:
     """Return, per stream, from where on the group's windows still look at tuples."""
-    needs: dict[str, int] = {}
+    floors: dict[str, int] = {}
     for cohort in group.cohorts:
         for window in cohort.windows:
             closed = window.stream.closed_ms
             if closed is not None:
                 start = held_from(window, cohort, closed)
-                needs[window.stream.iri] = min(needs.get(window.stream.iri, start), start)
-    return needs
+                floors[window.stream.iri] = min(floors.get(window.stream.iri, start), start)
+    return floors
 
 
 def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:

@@ -48,9 +48,9 @@ class Bucket:
     queries come in once it has applied the step `waits_for` of the spine.
     """
 
-    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketState | None, era: int) -> None:
+    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketState | None, incarnation: int) -> None:
         self.number = number
-        self.era = era
+        self.incarnation = incarnation
         self.epoch = 1 if saved is None else saved.epoch + 1
         self.writer = writer
         self.saved = saved
@@ -68,8 +68,8 @@ class Bucket:
         self.finished: set[int] = set()  # stopped queries that were evaluated to their end
         self.dirty = False
         self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
-        self._errors_at = self._told_members = -1  # changes and members when they were last told
-        self._told_derived: dict[int, str] = {}
+        self._errors_at = self._published_members = -1  # changes and members when they were last told
+        self._published_derived: dict[int, str] = {}
         self.opened = 0  # the placement under which this was done
 
     @property
@@ -97,7 +97,7 @@ class Bucket:
         record, point = registration.record, registration.point
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
-        runtime.registry.era = self.era
+        runtime.registry.incarnation = self.incarnation
         member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
         member.point = point
         member.gaps.extend(registration.gaps)
@@ -192,9 +192,9 @@ class Bucket:
         """
         derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
         now = sinks.changes, len(self.members), derived
-        if (self._errors_at, self._told_members, self._told_derived) == now:
+        if (self._errors_at, self._published_members, self._published_derived) == now:
             return
-        self._errors_at, self._told_members, self._told_derived = now
+        self._errors_at, self._published_members, self._published_derived = now
         for _, registration in self.members.values():
             record = registration.record
             error = derived.get(record.group) or sinks.error_of(record)

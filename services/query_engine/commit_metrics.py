@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.log.topics import TopicNames
 
-_KEPT = 10_000
+_MAX_LATENCIES = 10_000
 """Latencies that nobody has asked for yet: a scrape takes them."""
 
 
@@ -27,7 +27,7 @@ class CommitMetrics:
         self.gaps = self.skipped = 0
         self._leaps: dict[tuple[int, int], list[str]] = {}  # queries by the span that they do not evaluate
         self._oldest_ms: int | None = None  # record whose results are not committed yet
-        self._latencies: deque[tuple[float, int]] = deque(maxlen=_KEPT)
+        self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
 
     def read(self, messages: Sequence[Message]) -> None:
         """Records of the log are taken in: what they make due is measured from the first of them."""

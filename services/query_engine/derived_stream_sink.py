@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.term_ids.cluster_terms import TermService
 
-_NOBODY, _NEVER = np.empty(0, np.uint64), np.empty(0, np.int64)
+_NO_IDS, _NEVER = np.empty(0, np.uint64), np.empty(0, np.int64)
 _Tuples = tuple["Ids", "Ids", "Ids"]
 
 
@@ -111,7 +111,7 @@ class DerivedStreamSink:
     def _batch(self, topics: ClusterTopics, number: int) -> list[Record]:
         parts = self._open.pop(number, [])
         times = np.concatenate([np.full(len(s), time, np.int64) for time, (s, _, _) in parts] or [_NEVER])
-        s, p, o = (np.concatenate([columns[i] for _, columns in parts] or [_NOBODY]) for i in range(3))
+        s, p, o = (np.concatenate([columns[i] for _, columns in parts] or [_NO_IDS]) for i in range(3))
         first, begin = (number, self._begin) if self._closed is None else (self._closed + 1, None)
         self._closed = number
         shards = native.shard_numbers(s, topics.shards)

@@ -93,12 +93,12 @@ class QueryEngine:
         self.buckets: dict[int, Bucket] = {}
         self._log = log
         self._instance = instance
-        self.told = CommitMetrics(topics.names, clock)
+        self.commit_metrics = CommitMetrics(topics.names, clock)
         self.sinks = ResultSinks(log, topics, clock)
         self._fired: dict[Group, int] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
-        replica.runtime.firing.listener = self._note_fired
-        replica.runtime.firing.derived_sink = self._note_published
+        replica.runtime.firing.listener = self._record_fired
+        replica.runtime.firing.derived_sink = self._record_published
         replica.runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
         replica.omit = self._omit
         self._catch_up = CatchUp(replica.runtime, clock)
@@ -120,14 +120,14 @@ class QueryEngine:
         self._progress: dict[int, ProgressWriter] = {}  # of the buckets
         self._readiness = Readiness(self._reader, clock, self.graph)
         self._preparation = Preparation(clock, lambda record: self._learn_constants([record]))
-        self._eras = count(1)
+        self._incarnations = count(1)
         self.last_error: str | None = None  # why the last step came to nothing
         self.leaving = False
         self.progress: Callable[[], None] = lambda: None  # called for each evaluation; what it raises ends the engine
         self.interrupted: Callable[[], bool] = lambda: False  # whether steps are to be short
         self._cut = False  # the last step has left steps of the log undone
-        replica.hold = self._hold_back
-        self._hold_back()
+        replica.hold = self._apply_retention_floor
+        self._apply_retention_floor()
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
@@ -147,7 +147,7 @@ class QueryEngine:
             moved |= self._go_on_late()
             self._commit()
             if self.replica.held is None and not self._catch_up:
-                self.told.idle()
+                self.commit_metrics.idle()
         except UnavailableError as error:
             self.last_error = str(error)
             return self._confirm()
@@ -156,7 +156,7 @@ class QueryEngine:
     def close(self) -> None:
         """Let go; what is not committed is done again by whoever has the buckets next."""
         for number in [*self.buckets, *self._opening]:
-            self._let_go(number)
+            self._release_bucket(number)
         self._heartbeat_sender.close()
         self._reader.close()
         self._commitments.close()
@@ -200,7 +200,7 @@ class QueryEngine:
         if mine is None:
             return False
         for number in self._opening.keys() - mine:
-            self._let_go(number)
+            self._release_bucket(number)
         moved = self._wait_to_be_fenced(self.buckets.keys() - mine)
         gained = [] if self.leaving else sorted(mine - self.buckets.keys() - self._opening.keys())
         self._preparation.keep(gained)
@@ -215,7 +215,7 @@ class QueryEngine:
         self._heartbeat_sender.leave()
         self._beat()
         for number in list(self._opening):
-            self._let_go(number)
+            self._release_bucket(number)
 
     @property
     def left(self) -> bool:
@@ -255,12 +255,12 @@ class QueryEngine:
             del self._opening[number]
             opening.reader.close()
             saved = opening.view.whole()
-            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._eras))
+            bucket = self.buckets[number] = Bucket(number, opening.writer, saved, next(self._incarnations))
             self._progress[number] = ProgressWriter(self.topics.progress, number, opening.view.parts())
             bucket.opened = opening.epoch
             core = self.replica.runtime.core
             core.attempt = max(core.attempt, bucket.epoch)
-            self._note(number, bucket.committed, bucket.waits_for)
+            self._record_progress(number, bucket.committed, bucket.waits_for)
             self._enrol_all(bucket)
             return True
         return False
@@ -288,27 +288,27 @@ class QueryEngine:
         """
         if registration.record.number in bucket.finished:
             return
-        ghost = Bucket(bucket.number, bucket.writer, bucket.saved, next(self._eras))
-        ghost.enrol([registration], self.replica.runtime, self._texts)
-        member = ghost.members[str(registration.record.number)][0]
+        draining = Bucket(bucket.number, bucket.writer, bucket.saved, next(self._incarnations))
+        draining.enrol([registration], self.replica.runtime, self._texts)
+        member = draining.members[str(registration.record.number)][0]
         try:
-            self._run(ghost)
+            self._run(draining)
             self._catch_up.finish(member.group, over)
         except UnavailableError:  # nothing of it counts: it is done from its beginning later
             self._published.pop(member.group, None)
             self._fired.pop(member.group, None)
-            ghost.dismiss(member.name, self.replica.runtime)
+            draining.dismiss(member.name, self.replica.runtime)
             raise
         bucket.finished.add(registration.record.number)
         for given in self._published.pop(member.group, ()):
-            ghost.derived_sinks[registration.record.group].take(*given)
+            draining.derived_sinks[registration.record.group].take(*given)
         bucket.pending += self._results(registration, member)
         bucket.dirty = True
         self._fired.clear()
-        ghost.end(member.name, self.replica.runtime)
-        bucket.ending += ghost.ending
+        draining.end(member.name, self.replica.runtime)
+        bucket.ending += draining.ending
 
-    def _let_go(self, number: int) -> None:
+    def _release_bucket(self, number: int) -> None:
         opening = self._opening.pop(number, None)
         if opening is not None:
             opening.reader.close()
@@ -318,8 +318,8 @@ class QueryEngine:
         for name in list(bucket.members):
             bucket.dismiss(name, self.replica.runtime)
         bucket.writer.close()
-        self._commitments.let_go(number)
-        self._hold_back()
+        self._commitments.release(number)
+        self._apply_retention_floor()
 
     def _bucket_of(self, record: QueryRegistration) -> int:
         return record.group % self.topics.buckets
@@ -340,7 +340,7 @@ class QueryEngine:
     def _read(self, timeout_s: float) -> bool:
         waits = self.replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
-        self.told.read(messages)
+        self.commit_metrics.read(messages)
         for message in messages:
             part = self._records.read(message, SHARDS)
             if part is not None:
@@ -412,9 +412,9 @@ class QueryEngine:
                 self._catch_up.finish(bucket.members[name][0].group, self._catch_up.patience())
                 self._collect()
                 bucket.end(name, self.replica.runtime)
-        for away in applying:
-            if away is not None:
-                raise away
+        for error in applying:
+            if error is not None:
+                raise error
             self._tell()
             self._collect()
             if isinstance(first, ShardLoad):
@@ -443,15 +443,15 @@ class QueryEngine:
         bucket = self.buckets.get(self._bucket_of(registration.record))
         if bucket is not None and (name := str(registration.record.number)) in bucket.members:
             bucket.omit(name, gap, self.replica.runtime)
-            self.told.omitted(registration.record.name, gap)
+            self.commit_metrics.omitted(registration.record.name, gap)
 
     # ---- results
-    def _note_fired(self, group: Group, time: int) -> None:
+    def _record_fired(self, group: Group, time: int) -> None:
         self._heartbeat_sender.progress()
         self.progress()
         self._fired[group] = max(time, self._fired.get(group, time))
 
-    def _note_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
+    def _record_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
@@ -500,18 +500,18 @@ class QueryEngine:
             records = self._progress[number].records(progress, bucket.fired)
             try:
                 if not self._write(bucket, records):
-                    self._let_go(number)  # what was not committed is evaluated again once it is open again
+                    self._release_bucket(number)  # what was not committed is evaluated again once it is open again
                     continue
             except FencedError:
-                self._let_go(number)
+                self._release_bucket(number)
                 self._placement.lost(number, bucket.opened)
                 continue
-            self.told.committed(bucket.pending)
+            self.commit_metrics.committed(bucket.pending)
             self.sinks.committed(bucket.pending)
             self._progress[number].committed()
             bucket.said = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
-            self._note(number, bucket.committed, progress.step)
+            self._record_progress(number, bucket.committed, progress.step)
 
     def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
         """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
@@ -561,7 +561,7 @@ class QueryEngine:
             try:
                 bucket.writer.commit([record])
             except FencedError:
-                self._let_go(number)
+                self._release_bucket(number)
                 self._placement.lost(number, bucket.opened)
             except TransientError:
                 break
@@ -572,20 +572,20 @@ class QueryEngine:
         """Take in what the buckets of other engines have committed."""
         learnt = self._commitments.learn(self.buckets)
         if learnt:
-            self._hold_back()
+            self._apply_retention_floor()
         return learnt
 
-    def _note(self, number: int, committed: Mapping[int, GroupProgress], step: int) -> None:
-        self._commitments.note(number, committed, step)
-        self._hold_back()
+    def _record_progress(self, number: int, committed: Mapping[int, GroupProgress], step: int) -> None:
+        self._commitments.record(number, committed, step)
+        self._apply_retention_floor()
 
-    def _hold_back(self) -> None:
+    def _apply_retention_floor(self) -> None:
         """Keep, for every query of the cluster, what whoever continues it from its last commit will look at."""
         self._commitments.forget_stopped(self.replica)
-        needs, runtime = self._commitments.needs(self.replica), self.replica.runtime
+        floor, runtime = self._commitments.retention_floor(self.replica), self.replica.runtime
         for stream in runtime.streams:
-            stream.kept_from = needs.kept.get(stream.iri)
-            stream.asked_from = needs.asked.get(stream.iri)
-        runtime.core.store.release(INSERTIONS, needs.insertions)
-        for track in self.replica.history.prune(needs.step):
+            stream.retained_from = floor.retained.get(stream.iri)
+            stream.evaluated_from = floor.evaluated.get(stream.iri)
+        runtime.core.store.release(INSERTIONS, floor.insertions)
+        for track in self.replica.history.prune(floor.step):
             runtime.core.store.release(track.number, track.batch(track.closed[-1]))

@@ -98,7 +98,7 @@ class CheckpointedEngine:
         self._every_s = settings.checkpoint_s
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
-        self._told: str | None = None
+        self._logged_error: str | None = None
         self._asked = 0.0
         self.unsaved: str | None = None  # why the last checkpoint could not be written
         self.memory: dict[str, int] = {}  # by region, as this thread found it: others must not look
@@ -107,10 +107,10 @@ class CheckpointedEngine:
     def step(self, timeout_s: float) -> bool:
         """Step, and checkpoint where it is time."""
         worked = self.engine.step(timeout_s)
-        if self.engine.last_error != self._told:
-            self._told = self.engine.last_error
-            self._logger.warning("waiting", reason=self._told or "over")
-        for (after_ms, until_ms), queries in self.engine.told.leaps().items():
+        if self.engine.last_error != self._logged_error:
+            self._logged_error = self.engine.last_error
+            self._logger.warning("waiting", reason=self._logged_error or "over")
+        for (after_ms, until_ms), queries in self.engine.commit_metrics.leaps().items():
             named = ", ".join(sorted(queries)[:_NAMED])
             self._logger.warning(
                 "event time leapt: instants are not evaluated (max_catch_up)",
@@ -119,7 +119,7 @@ class CheckpointedEngine:
                 queries=len(queries),
                 named=named,
             )
-        if not worked and (self._told is not None or self._replica.held is not None):
+        if not worked and (self._logged_error is not None or self._replica.held is not None):
             self._stopping.wait(timeout_s)  # it has not waited for input
         if self._directory is not None and time.monotonic() >= self._due:
             self._checkpoint()
@@ -187,15 +187,15 @@ class EngineGauges:
         runtime = engine.replica.runtime
         metrics.active.set(bool(engine.buckets))
         metrics.buckets.set(len(engine.buckets))
-        self._evaluations.reach(engine.told.evaluations)
-        self._transactions.reach(engine.told.transactions)
-        self._gaps.reach(engine.told.gaps)
-        self._skipped.reach(engine.told.skipped)
+        self._evaluations.reach(engine.commit_metrics.evaluations)
+        self._transactions.reach(engine.commit_metrics.transactions)
+        self._gaps.reach(engine.commit_metrics.gaps)
+        self._skipped.reach(engine.commit_metrics.skipped)
         self._refused.reach(engine.sinks.refused)
         if engine.graph is not None and (forking := engine.graph.links.forking) is not None:
             self._forks.reach(forking.forks)
             self._forked_rows.reach(forking.rows)
-        for seconds, evaluations in engine.told.take():
+        for seconds, evaluations in engine.commit_metrics.take():
             for _ in range(evaluations):
                 metrics.latency.observe(seconds)
         for stream in list(runtime.streams):

@@ -93,7 +93,7 @@ class Follower:
         if self.replica.held is None:
             self._end.look(messages)
         if moved:
-            self.hold_back(commitments)
+            self.apply_retention_floor(commitments)
         return moved
 
     def _next(self, until: int | None) -> Step | None:
@@ -104,9 +104,9 @@ class Follower:
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
         """Apply a step, of a load one file: the heart must beat in between. Returns whether it is done."""
-        for away in applying:
-            if away is not None:
-                raise TransientError(str(away)) from away
+        for error in applying:
+            if error is not None:
+                raise TransientError(str(error)) from error
             if isinstance(step[0], ShardLoad):
                 return False
         return True
@@ -115,13 +115,13 @@ class Follower:
         if isinstance(step[0], StreamDeclaration):
             self.graph.streams.learn(declaration_of(step[0]), self._terms)
 
-    def hold_back(self, commitments: Commitments) -> None:
+    def apply_retention_floor(self, commitments: Commitments) -> None:
         """Keep what whoever continues the cluster's queries will look at, and let the rest go."""
         self.replica.news.clear()  # engines tell registration points
         commitments.forget_stopped(self.replica)
-        needs = commitments.needs(self.replica)
-        self.graph.release(needs, self.step)
-        self.replica.history.prune(needs.step)
+        floor = commitments.retention_floor(self.replica)
+        self.graph.release(floor, self.step)
+        self.replica.history.prune(floor.step)
 
     def take(self, shard: ShardStore) -> None:
         """Follow with that shard too, which is at the same step."""

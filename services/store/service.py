@@ -73,7 +73,7 @@ class ServedStore:
         self._every_s = settings.checkpoint_s
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
-        self._told: str | None = None
+        self._logged_error: str | None = None
         self.unsaved: str | None = None  # why the last checkpoint could not be written
         self._asked = 0.0
         self.leases.start()
@@ -82,10 +82,10 @@ class ServedStore:
     def step(self, timeout_s: float) -> bool:
         """Step, and checkpoint where it is time."""
         worked = self.store.step(timeout_s)
-        if self.store.last_error != self._told:
-            self._told = self.store.last_error
-            self._logger.warning("waiting", reason=self._told or "over")
-        if not worked and (self._told is not None or not self.store.followers()):
+        if self.store.last_error != self._logged_error:
+            self._logged_error = self.store.last_error
+            self._logger.warning("waiting", reason=self._logged_error or "over")
+        if not worked and (self._logged_error is not None or not self.store.followers()):
             self._stopping.wait(timeout_s)  # it has not waited for input
         if self._saving is not None:
             self._save(self._saving)

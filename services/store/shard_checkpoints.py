@@ -85,12 +85,12 @@ class ShardCheckpoints:
         """Return this store's folder of a shard, made anew where a store that is ahead has removed it."""
         known = self._open.get(shard)
         if known is not None and not (known.path / "LOCK").exists():
-            self.let_go(shard)
+            self.release(shard)
         if shard not in self._open:
             self._open[shard] = DataDirectory(self._root / f"shard-{shard}" / self._instance, read_only=False)
         return self._open[shard]
 
-    def let_go(self, shard: int) -> None:
+    def release(self, shard: int) -> None:
         """The shard is another store's: what is here stays until that one has made its own."""
         with self._finishing:
             directory = self._open.pop(shard, None)
@@ -100,7 +100,7 @@ class ShardCheckpoints:
     def close(self) -> None:
         """Let go of all."""
         for shard in list(self._open):
-            self.let_go(shard)
+            self.release(shard)
 
     def last(self, shard: int) -> tuple[Path, Replica[StoredGraph], Sequence[int]] | None:
         """Return the newest checkpoint of a shard, whoever made it: its stored part, a replica in that state, and from

@@ -86,7 +86,7 @@ class Store:
             moved = self._placed()
             if self._commitments.learn():
                 for follower in self._followers:
-                    follower.hold_back(self._commitments)
+                    follower.apply_retention_floor(self._commitments)
             return self._follow(timeout_s) or moved
         except TransientError as error:
             self.last_error = str(error)
@@ -128,7 +128,7 @@ class Store:
             return False
         held = self.shards
         for number in sorted(held.keys() - mine):
-            self._let_go(held[number])
+            self._release_shard(held[number])
         gained = sorted(mine - held.keys())
         for number in gained:
             self._gain(number)
@@ -157,7 +157,7 @@ class Store:
                 return shard, Follower(self._log, self.topics, replica, positions, self._terms, self._clock)
         raise AssertionError(number)
 
-    def _let_go(self, shard: ShardStore) -> None:
+    def _release_shard(self, shard: ShardStore) -> None:
         self.leases.remove(shard)
         for follower in list(self._followers):
             if follower.graph.shards.pop(shard.number, None) is not None and not follower.graph.shards:
@@ -165,7 +165,7 @@ class Store:
                 self._followers.remove(follower)
         shard.withdraw()
         if self._checkpoints is not None:
-            self._checkpoints.let_go(shard.number)
+            self._checkpoints.release(shard.number)
 
     def send_heartbeats(self) -> None:
         """Send heartbeats from a thread, whatever there is to do."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError
     from penstock.replication.absorption import TermEncoder
-    from penstock.replication.retention import Needs
+    from penstock.replication.retention import RetentionFloor
     from penstock.services.store.shard_store import ShardStore
     from penstock.wire.records import Numbers
 
@@ -177,19 +177,19 @@ class StoredGraph:
         for shard in self.shards.values():
             shard.batch(self.snapshot if commits else None, stream, waiting.batch, waiting.s, waiting.p, waiting.o)
 
-    def release(self, needs: Needs, step: int) -> None:
+    def release(self, floor: RetentionFloor, step: int) -> None:
         """Let append logs go that no query of the cluster will ask for, `step` being the present one: leases keep what
         is being read. What dropped streams stored is told apart as long as somebody may look at the graph before.
         """
-        bounds = {INSERTIONS: needs.insertions}
+        bounds = {INSERTIONS: floor.insertions}
         for stream in self.streams:
             if stream.closed_ms is not None:
-                asked = min(stream.closed_ms, needs.asked.get(stream.iri, stream.closed_ms))
-                bounds[stream.number] = batch_of(max(asked, _NEVER), stream.batch_ms)
+                evaluated = min(stream.closed_ms, floor.evaluated.get(stream.iri, stream.closed_ms))
+                bounds[stream.number] = batch_of(max(evaluated, _NEVER), stream.batch_ms)
         closed = ((s.number, s.closed_ms // s.batch_ms) for s in self.streams.dropped if s.closed_ms is not None)
         self.gone += [(step, number, batch) for number, batch in closed]
         self.streams.dropped.clear()
-        bounds |= {number: batch for dropped, number, batch in self.gone if dropped <= needs.step}
-        self.gone = [found for found in self.gone if found[0] > needs.step]
+        bounds |= {number: batch for dropped, number, batch in self.gone if dropped <= floor.step}
+        self.gone = [found for found in self.gone if found[0] > floor.step]
         for shard in self.shards.values():
             shard.release(bounds)

@@ -13,7 +13,7 @@ from penstock.errors import UnknownStreamError
 from penstock.event_time.gaps import Gap
 from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
-from penstock.replication.status_topic import MAX_TOLD_GAPS
+from penstock.replication.status_topic import MAX_REPORTED_GAPS
 from penstock.wire import Tuples, decode
 from property import cases, profiles
 from property.bodies import LINKS, VALUE
@@ -259,7 +259,7 @@ class Driver:
                 name = key.removeprefix("query ").rpartition(" ")[0]
                 told[name] = [Gap(gap["after"], gap["until"], gap["count"]) for gap in found.get("gaps", ())]
         for name, wanted in gaps.standing().items():
-            if (here := gaps.as_omitted(name, told.get(name, ()))) != wanted[-MAX_TOLD_GAPS:]:
+            if (here := gaps.as_omitted(name, told.get(name, ()))) != wanted[-MAX_REPORTED_GAPS:]:
                 yield f"{name}: the status tells of gaps {here}, and not {wanted}"
 
     def messages(self, topic: str, partitions: int = 1) -> list[Message]:

@@ -125,9 +125,9 @@ class FedGraph(StoresGraph):
     def number(self, absorption: Absorption, predicates: Ids) -> None:
         """Number the labels of tuples that have arrived, here and in the stores. A cluster does it batch by batch."""
         batch_labels(self, absorption, predicates)
-        known, self._labels = getattr(self, "_labels", 0), len(self.beside.label_pairs()[0])
+        known, self._labels = getattr(self, "_labels", 0), len(self.labels_only.label_pairs()[0])
         if self._labels > known:
-            graphs, names = self.beside.label_pairs()
+            graphs, names = self.labels_only.label_pairs()
             self.send("labels", {"graphs": graphs[known:], "predicates": names[known:]})
 
     def stream(
@@ -176,7 +176,12 @@ class FedStream(native.Stream):
     ) -> None:
         memory = (declaration.slice_mb or 0) << 20
         super().__init__(
-            graph.beside, dictionary, number=number, batch_ms=declaration.batch_ms, timing=None, memory_bytes=memory
+            graph.labels_only,
+            dictionary,
+            number=number,
+            batch_ms=declaration.batch_ms,
+            timing=None,
+            memory_bytes=memory,
         )
         self._graph, self._dictionary, self._absorption = graph, dictionary, absorption
         self._iri, self._batch_ms = declaration.iri, declaration.batch_ms

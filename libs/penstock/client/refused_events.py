@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.intake import rejected_events as embedded
 from penstock.errors import DataError
-from penstock.ingest import refused_records as told
+from penstock.ingest import refused_records as records
 from penstock.log import START
 from penstock.log.view import partitions_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 _POLL, _WAIT_S = 1_000, 0.2
-T = TypeVar("T", told.LateEvent, told.DeadLetter)
+T = TypeVar("T", records.LateEvent, records.DeadLetter)
 
 
 class Refused:
@@ -33,21 +33,21 @@ class Refused:
 
     def late(self, stream: str) -> list[embedded.LateEvent]:
         """Return the new late events of a stream."""
-        for event in self._refused(self._topics[0], told.LateEvent):
+        for event in self._refused(self._topics[0], records.LateEvent):
             late = embedded.LateEvent(event.stream, event.time_ms, event.watermark_ms, event.data)
             self._late[event.stream].append(late)
         return self._late.pop(stream, [])
 
     def dead_letters(self) -> list[embedded.DeadLetter]:
         """Return the new dead letters."""
-        letters = self._refused(self._topics[1], told.DeadLetter)
+        letters = self._refused(self._topics[1], records.DeadLetter)
         return [embedded.DeadLetter(each.stream, each.time_ms, _reason(each), each.data) for each in letters]
 
     def _refused(self, topic: str, kind: type[T]) -> Iterator[T]:
         """Yield the events that the cluster refused since the last call. Foreign records in the topic are ignored."""
         for message in self._new(topic):
             with suppress(DataError):
-                refused = told.read_refused(message)
+                refused = records.read_refused(message)
                 if isinstance(refused, kind):
                     yield refused
 
@@ -66,7 +66,7 @@ class Refused:
             reader.close()
 
 
-def _reason(letter: told.DeadLetter) -> str:
+def _reason(letter: records.DeadLetter) -> str:
     if letter.truncated is None:
         return letter.reason
     return f"{letter.reason} (truncated: the original has {letter.truncated} bytes)"

@@ -37,7 +37,7 @@ class DeclaredStreams:
         self._mapped = 0
         self._keys: dict[bytes, str] = {}
         for key, message in self._view.catch_up(timeout_s).items():
-            self._note(key, message)
+            self._apply(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
         """Return the streams by events topic. The mapping is the same object until a declaration changes."""
@@ -51,7 +51,7 @@ class DeclaredStreams:
         before = self.changes
         for message in self._view.refresh(timeout_s):
             if message.key is not None:
-                self._note(message.key, message)
+                self._apply(message.key, message)
         return self.changes > before
 
     def catch_up(self) -> None:
@@ -64,7 +64,7 @@ class DeclaredStreams:
             if time.monotonic() > deadline and self._view.positions()[partition] < end:
                 raise TransientError("the coordinator's log did not reach its end in time")
 
-    def _note(self, key: bytes, message: Message) -> None:
+    def _apply(self, key: bytes, message: Message) -> None:
         record = None if message.value is None else self._records.read(message, CONTROL)
         known = self._keys.pop(key, None)
         if known is not None:

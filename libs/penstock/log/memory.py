@@ -170,7 +170,7 @@ class MemoryLog:
             message = partition.append(record, self.clock.now_ms())
             delay_ms = self.faults.delay_ms(message)
             if delay_ms:
-                partition.hold_back(self.clock.now_ms() + delay_ms)
+                partition.delay_visibility(self.clock.now_ms() + delay_ms)
             self._bytes += record_bytes(record)
             self.changed.notify_all()
             return message.offset

@@ -48,7 +48,7 @@ class PartitionLog:
         self.end += 1
         return message
 
-    def hold_back(self, until_ms: int) -> None:
+    def delay_visibility(self, until_ms: int) -> None:
         """Make the last record, and therefore all later ones, readable only from a given time on."""
         self._readable_at[-1] = max(self._readable_at[-1], until_ms)
 

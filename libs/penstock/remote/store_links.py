@@ -190,7 +190,7 @@ class StoreLinks:
 
     def _renew_all(self, graph: StoresGraph) -> str | None:
         try:
-            wanted = self._wanted()
+            wanted = self._required_stores()
         except DataPlaneError as error:
             return str(error)
         for name in self._held.keys() - wanted.keys():
@@ -209,7 +209,7 @@ class StoreLinks:
             graph.lease(max(held.granted for held in self._held.values()), time.monotonic() + left)
         return last_error
 
-    def _wanted(self) -> dict[str, tuple[str, set[int]]]:
+    def _required_stores(self) -> dict[str, tuple[str, set[int]]]:
         """Return each store's address and shards."""
         found: dict[str, tuple[str, set[int]]] = {}
         for shard in range(self._shards):

@@ -34,7 +34,7 @@ _MEND_AFTER_S = 0.03  # a store that takes longer to come to a snapshot may not 
 class StoresGraph(native.RemoteStore):
     """Reads of any thread; steps are taken in by one. `snapshot`: the number of the last commit.
 
-    `beside` is what streams' slices need of a store in this process: it knows the labels, and stores nothing.
+    `labels_only` is what streams' slices need of a store in this process: it knows the labels, and stores nothing.
     `patience_s`: how long a read waits in place. Then it raises UnavailableError, and may be made again.
     """
 
@@ -43,15 +43,15 @@ class StoresGraph(native.RemoteStore):
         self.shards = shards
         self.links = links
         self.snapshot = snapshot
-        self.beside = native.Store.open(labels, "") if labels else native.Store("", 1)
+        self.labels_only = native.Store.open(labels, "") if labels else native.Store("", 1)
         self._patience_s = patience_s
-        graphs, predicates = self.beside.label_pairs()
+        graphs, predicates = self.labels_only.label_pairs()
         self.define_labels(1, graphs, predicates)
 
     # ---- what the log says
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
         """Return the labels' numbers: the same as in stores, as whoever follows the log numbers them alike."""
-        self.beside.number_labels(graphs, predicates)
+        self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)
 
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
@@ -74,7 +74,7 @@ class StoresGraph(native.RemoteStore):
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
         """Copy the labels: the graph is in the stores."""
-        return self.beside.capture(directory, previous)
+        return self.labels_only.capture(directory, previous)
 
     # ---- `StoredGraph`
     @property
@@ -123,7 +123,7 @@ class StoresGraph(native.RemoteStore):
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
         """Return what stands for the graph where nobody looks into it: nothing that could be away."""
         del bounds
-        return self.beside.view()
+        return self.labels_only.view()
 
     def give_up(self, error: DataPlaneError) -> None:
         """Let an evaluation wait that was interrupted too often."""
@@ -173,7 +173,7 @@ class WindowStream(native.Stream):
     def __init__(
         self, graph: StoresGraph, dictionary: native.Dictionary, absorption: Absorption, number: int, batch_ms: int
     ) -> None:
-        super().__init__(graph.beside, dictionary, number=number, batch_ms=batch_ms, timing=None)
+        super().__init__(graph.labels_only, dictionary, number=number, batch_ms=batch_ms, timing=None)
         self._count = graph.batch
         self._absorption = absorption
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
 
 BEAT_MS = 500
-SILENT_MS = 3_000
+FORGET_AFTER_MS = 3_000
 """A process that was not heard of for so long is taken for dead."""
 STALL_S = 30.0
 """A process whose loop makes no progress for so long sends no heartbeats: longer than any evaluation may take."""
@@ -151,7 +151,7 @@ class FailureDetector:
                     beat: Heartbeat | None = self.records.read_or_ignore(message, HEARTBEATS)
                     if beat is not None:
                         self._heard[beat.service, beat.instance] = now_ms, beat
-        self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= SILENT_MS}
+        self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= FORGET_AFTER_MS}
 
     def heard(self, service: str) -> dict[str, Heartbeat]:
         """Return the last heartbeat of each living instance of a service, also of those that leave."""

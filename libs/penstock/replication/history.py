@@ -75,7 +75,7 @@ class History:
         if track is not None and track.steps:
             self.gone.append(track)
 
-    def note(self, iri: str, closed: int) -> None:
+    def record(self, iri: str, closed: int) -> None:
         """Note how far a stream has come at the present step."""
         track = self.tracks[iri]
         if track.steps and track.steps[-1] == self.step:

@@ -149,7 +149,7 @@ class Replica(Generic[W]):
                 point = self._point(first)
                 pointed = None if point is None else self.history.step
                 made = Registration(first, point, self.history.step, pointed=pointed)
-                self.note(made)
+                self.record_registration(made)
                 self.news.append(made)
                 self.hold()
             case QueryStop():
@@ -189,7 +189,7 @@ class Replica(Generic[W]):
         self._leap(iri, stream.closed_ms, None)
         self.ended[iri] = stream.closed_ms
         stream.ended = True
-        self.history.note(iri, FOR_EVER)
+        self.history.record(iri, FOR_EVER)
         yield from self._moved(iri)
 
     def tidy(self) -> None:
@@ -213,7 +213,7 @@ class Replica(Generic[W]):
             and batch.declared in (0, self.declared[batch.stream])
         )
 
-    def note(self, registration: Registration) -> None:
+    def record_registration(self, registration: Registration) -> None:
         """Add a query to those that are known."""
         record = registration.record
         self.registrations[record.number] = registration
@@ -252,7 +252,7 @@ class Replica(Generic[W]):
         self._leap(stream.iri, stream.closed_ms, end - stream.batch_ms)  # batches without tuples
         self._leap(stream.iri, end - stream.batch_ms, end)
         stream.move(end)
-        self.history.note(stream.iri, end)
+        self.history.record(stream.iri, end)
         yield from self._moved(stream.iri)
         yield None
 
@@ -305,14 +305,14 @@ class Replica(Generic[W]):
             s, p, o, g = columns
             self.runtime.insert(s, p, o, g, INSERTIONS, first.number)
             self.insertions, self._parts = first.number, []
-            self.history.note("", first.number)
+            self.history.record("", first.number)
 
     def _load(self, first: ShardLoad, parts: list[ShardLoad]) -> Iterator[UnavailableError | None]:
         if first.number != self.insertions + 1 or self._parts:
             raise StorageError(f"the log goes from insertion {self.insertions} to load {first.number}")
         yield from self.runtime.load(LoadFiles(parts), INSERTIONS, first.number)
         self.insertions = first.number
-        self.history.note("", first.number)
+        self.history.record("", first.number)
 
 
 class EngineReplica(Replica[Runtime]):

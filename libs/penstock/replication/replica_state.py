@@ -108,7 +108,7 @@ def restore(
             lists = {name: tuple(saved["record"][name]) for name in ("streams", "steps")}
             record = QueryRegistration(**{**saved["record"], **lists})
             gaps = tuple(Gap(*gap) for gap in saved["gaps"])
-            replica.note(Registration(**{**saved, "record": record, "gaps": gaps}))
+            replica.record_registration(Registration(**{**saved, "record": record, "gaps": gaps}))
         positions: Sequence[int] = state["positions"]
         replica.sequencer.resume(positions)
     except (KeyError, IndexError, TypeError, ValueError, OSError) as error:

@@ -1,7 +1,7 @@
-"""What whoever continues the cluster's queries will look at: from the buckets' progress and the registrations.
+"""Retention floors: what the cluster's queries may still read, from bucket progress and registrations.
 
-Everybody who keeps slices or append logs keeps them for every query of the cluster, from its last commit on: an engine
-that takes queries over finds them, here or in the stores (ADR 28).
+Every process that retains slices or append logs retains them for all queries of the cluster, from their last commits
+on. An engine that takes over a query finds the data locally or in the stores (ADR 28).
 """
 
 from __future__ import annotations
@@ -27,58 +27,64 @@ _POLL = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """By stream: tuples later than `kept` are still looked at (absent: none are), and no instant before `asked` is
-    evaluated. `step` and `insertions`: the oldest graph that is still looked at.
+class RetentionFloor:
+    """What queries of the cluster may still read.
+
+    `retained`: by stream, tuples later than this time (ms) are needed; no tuples of other streams are. `evaluated`: by
+    stream, a lower bound of future evaluation times (ms). `step`, `insertions`: the oldest snapshot that is needed.
     """
 
     step: int
     insertions: int
-    kept: dict[str, int]
-    asked: dict[str, int]
+    retained: dict[str, int]
+    evaluated: dict[str, int]
 
 
 class Commitments:
-    """What every bucket has committed, as this process knows it."""
+    """The committed progress of every bucket, as known to this process."""
 
     def __init__(self, log: Log, topics: ClusterTopics) -> None:
         self._buckets = topics.buckets
         self._reader = log.reader({Partition(topics.progress, i): START for i in range(topics.buckets)})
         self._committed: dict[int, dict[int, GroupProgress]] = {}
-        self._steps: dict[int, int] = {}  # of the last commits
+        self._steps: dict[int, int] = {}  # steps of the last commits
         records = InternalRecords(log, topics.names)
         self._views = {i: ProgressView(records) for i in range(topics.buckets)}
-        self._passed: set[int] = set()  # own buckets with a transaction read: another engine may have them by now
+        self._passed: set[int] = set()  # own buckets with a foreign transaction: another engine may own them
 
     def close(self) -> None:
-        """Let go."""
+        """Close the reader."""
         self._reader.close()
 
     def learn(self, own: Iterable[int] = ()) -> bool:
-        """Take in what others have committed; `own` buckets are noted by whoever has them. True where that is new."""
+        """Read the commits of other processes. Owners record their `own` buckets. Returns whether there was
+        anything new.
+        """
         learnt = False
         for message in self._reader.poll(_POLL):
             if not self._views[message.partition].feed(message):
                 continue
             self._passed.add(message.partition)
             if message.partition not in own:
-                self.let_go(message.partition)
+                self.release(message.partition)
                 learnt = True
         return learnt
 
-    def let_go(self, bucket: int) -> None:
-        """Take in what was read last of a bucket that is not this process's any more: whoever has it may be done."""
+    def release(self, bucket: int) -> None:
+        """Apply the last progress read of a bucket that this process has released: its new owner may not
+        commit again.
+        """
         if bucket in self._passed:
             self._passed.discard(bucket)
-            self.note(bucket, self._views[bucket].groups, self._views[bucket].step)
+            self.record(bucket, self._views[bucket].groups, self._views[bucket].step)
 
-    def note(self, bucket: int, committed: Mapping[int, GroupProgress], step: int) -> None:
-        """Note what a bucket has committed, and at which step."""
+    def record(self, bucket: int, committed: Mapping[int, GroupProgress], step: int) -> None:
+        """Record a bucket's committed progress and its step."""
         self._committed[bucket] = dict(committed)
         self._steps[bucket] = step
 
     def forget_stopped(self, replica: Replica[W]) -> None:
-        """Forget stopped queries whose bucket has committed since: nothing of theirs is left to do."""
+        """Drop stopped queries whose bucket has committed since the stop: they have no evaluations left."""
         known = replica.registrations
         for number, registration in list(known.items()):
             stopped = registration.stopped
@@ -86,16 +92,16 @@ class Commitments:
                 del known[number]
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
-        """Whether a step may be applied. Progress that came before a stop was read counts, too."""
+        """Return whether a step may be applied. Progress that was read before the stop counts, too."""
         if not replica.ready(step):
             self.forget_stopped(replica)
         return replica.ready(step)
 
-    def needs(self, replica: Replica[W]) -> Needs:
-        """Return what is still looked at."""
+    def retention_floor(self, replica: Replica[W]) -> RetentionFloor:
+        """Return the current retention floor."""
         history = replica.history
-        kept: dict[str, int] = {}
-        asked: dict[str, int] = {}
+        retained: dict[str, int] = {}
+        evaluated: dict[str, int] = {}
         oldest = history.step
         for registration in replica.registrations.values():
             record, point = registration.record, registration.point
@@ -105,12 +111,12 @@ class Commitments:
             last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
             oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
             for iri in record.streams:
-                need = point if progress is None else progress.needs.get(iri, point)
-                kept[iri] = min(need, kept.get(iri, need))
-                asked[iri] = min(last, asked.get(iri, last))
-        if kept:
+                earliest = point if progress is None else progress.needs.get(iri, point)
+                retained[iri] = min(earliest, retained.get(iri, earliest))
+                evaluated[iri] = min(last, evaluated.get(iri, last))
+        if retained:
             for iri in replica.declared:
                 then = history.tracks[iri].at(oldest)
                 then = NOTHING if then is None else then
-                asked[iri] = min(then, asked.get(iri, then))
-        return Needs(oldest, history.tracks[""].at(oldest) or 0, kept, asked)
+                evaluated[iri] = min(then, evaluated.get(iri, then))
+        return RetentionFloor(oldest, history.tracks[""].at(oldest) or 0, retained, evaluated)

@@ -33,13 +33,13 @@ MAX_REFUSED = 10_000
 """Refusals that are kept; the oldest goes first."""
 MAX_MESSAGE = 4_096
 """Characters of an error's message."""
-MAX_TOLD_GAPS = 100
+MAX_REPORTED_GAPS = 100
 """Gaps of one query that its status tells, the latest."""
 
 
 class Standing(NamedTuple):
     """A query that an engine has enrolled. `point_ms`: P, None until one of its streams has progress. `gaps`: instants
-    that it does not evaluate, the latest `MAX_TOLD_GAPS`. `error`: why its results topic does not have its answers.
+    that it does not evaluate, the latest `MAX_REPORTED_GAPS`. `error`: why its results topic does not have its answers.
     """
 
     number: int
@@ -58,7 +58,7 @@ def standing_record(
     """Return what an engine says of a query."""
     value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
     if gaps:
-        value["gaps"] = [asdict(gap) for gap in gaps[-MAX_TOLD_GAPS:]]
+        value["gaps"] = [asdict(gap) for gap in gaps[-MAX_REPORTED_GAPS:]]
     if error is not None:
         value |= {"status": "failing", "error": error[:MAX_MESSAGE]}
     return Record(names.status, json.dumps(value).encode(), _standing_key(record.name, record.number))
@@ -71,7 +71,7 @@ def stopped_record(names: TopicNames, name: str, number: int) -> Record:
 
 def refused_record(names: TopicNames, kind: str, name: str, source: str, error: Exception) -> Record:
     """Return why a request was refused. `source`: topic/partition/offset."""
-    told: dict[str, str | int] = {
+    document: dict[str, str | int] = {
         "status": "refused",
         kind: name,
         "source": source,
@@ -79,8 +79,8 @@ def refused_record(names: TopicNames, kind: str, name: str, source: str, error: 
         "message": str(error)[:MAX_MESSAGE],
     }
     if isinstance(error, QueryError):
-        told |= {"message": error.message[:MAX_MESSAGE], "line": error.line, "column": error.column}
-    return Record(names.status, json.dumps(told, ensure_ascii=False).encode(), refused_key(kind, name))
+        document |= {"message": error.message[:MAX_MESSAGE], "line": error.line, "column": error.column}
+    return Record(names.status, json.dumps(document, ensure_ascii=False).encode(), refused_key(kind, name))
 
 
 def accepted_record(names: TopicNames, kind: str, name: str) -> Record:
@@ -120,9 +120,9 @@ class StatusView:
         message = self._view.latest.get(_standing_key(record.name, record.number))
         if message is None or message.value is None:
             return None
-        told = json.loads(message.value)
-        gaps = tuple(Gap(gap["after"], gap["until"], gap["count"]) for gap in told.get("gaps", ()))
-        return Standing(told["number"], told["point"], gaps, told.get("error"))
+        document = json.loads(message.value)
+        gaps = tuple(Gap(gap["after"], gap["until"], gap["count"]) for gap in document.get("gaps", ()))
+        return Standing(document["number"], document["point"], gaps, document.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
         """Whether the last record of that name was refused."""

@@ -39,8 +39,8 @@ class Health:
 
     def alive(self) -> str | None:
         """Return why the process should be restarted, or None."""
-        silent = self._now() - self._beat
-        return f"no iteration of the loop for {silent:.0f} s" if silent > self._stall_s else None
+        idle_s = self._now() - self._beat
+        return f"no iteration of the loop for {idle_s:.0f} s" if idle_s > self._stall_s else None
 
     def ready(self) -> dict[str, str]:
         """Return the failing checks with their reasons; empty if the service is ready."""

@@ -9,7 +9,7 @@ def made() -> History:
     history.add("b", 2, 50)
     for step, (iri, closed) in enumerate([("a", 100), ("b", 400), ("", 1), ("a", 300), ("b", 500)], 1):
         history.step = step
-        history.note(iri, closed)
+        history.record(iri, closed)
     return history
 
 

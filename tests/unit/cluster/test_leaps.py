@@ -72,9 +72,11 @@ def test_a_leap_is_a_gap_and_the_first_answer_behind_it_is_right(cluster):
     [gap] = status(cluster, "q")["gaps"]
     assert (gap.after, gap.until) == (1_700_000_100, NOW_MS)
     assert gap.count == (NOW_MS - 1_700_000_000) // 500
-    assert sum(engine.told.gaps for engine in cluster.engines.values()) == 1
-    assert sum(engine.told.skipped for engine in cluster.engines.values()) == gap.count
-    assert [e.told.leaps() for e in cluster.engines.values() if e.told.gaps] == [{(gap.after, gap.until): ["q"]}]
+    assert sum(engine.commit_metrics.gaps for engine in cluster.engines.values()) == 1
+    assert sum(engine.commit_metrics.skipped for engine in cluster.engines.values()) == gap.count
+    assert [e.commit_metrics.leaps() for e in cluster.engines.values() if e.commit_metrics.gaps] == [
+        {(gap.after, gap.until): ["q"]}
+    ]
 
 
 def test_an_idle_stream_of_old_events_beside_a_live_one_leaps_without_work(cluster):

@@ -156,7 +156,7 @@ def test_a_shard_that_moves_while_it_is_saved_leaves_no_checkpoint_behind(
     follower = store.followers()[0]
     assert store._checkpoints is not None
     captured = store._checkpoints.capture(follower.replica, store.shards[1])
-    store._checkpoints.let_go(1)
+    store._checkpoints.release(1)
     captured.write()
     assert ShardCheckpoints(tmp_path / "checkpoints", "s9", SHARDS).last(1) is None
 

@@ -101,7 +101,7 @@ def test_engines_answer_from_stores_what_one_that_holds_the_graph_answers(made, 
     assert told(cluster) == expected
     for engine in cluster.engines.values():
         assert engine.caught_up()
-        assert engine.graph.beside.edge_count() == 0
+        assert engine.graph.labels_only.edge_count() == 0
         assert engine.graph.edge_count() == cluster_edges(cluster)
 
 

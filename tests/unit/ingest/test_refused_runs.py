@@ -24,7 +24,7 @@ def test_a_restart_knows_every_refused_event_of_an_open_batch_and_no_accepted_on
         events += record
         if record:
             offsets, times, refused, _ = zip(*record, strict=True)
-            runs.note(np.array(offsets), np.array(times), np.array(refused), position)
+            runs.record(np.array(offsets), np.array(times), np.array(refused), position)
         if rng.random() < 0.3:
             closed_ms += rng.randrange(60)
         accepted = [at for _, time, refused, at in events if not refused and time > closed_ms]
@@ -40,7 +40,7 @@ def test_a_restart_knows_every_refused_event_of_an_open_batch_and_no_accepted_on
                 offsets = np.array([event[0] for event in record], np.int64)
                 times = np.array([event[1] for event in record], np.int64)
                 known = again.known(offsets)
-                again.note(offsets, times, known, at)
+                again.record(offsets, times, known, at)
                 for (_, time, refused, _), found in zip(record, known.tolist(), strict=True):
                     assert time <= closed_ms or found == refused
             again.replayed()

@@ -49,8 +49,8 @@ class LiveStream:
         self.depth = 0  # number of queries between the input and this stream
         self.ended = False
         # retention floor of queries in other processes: they still read later tuples;
-        self.kept_from: int | None = None
-        self.asked_from: int | None = None  # and their earliest next evaluation; None = there are none
+        self.retained_from: int | None = None
+        self.evaluated_from: int | None = None  # and their earliest next evaluation; None = there are none
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0

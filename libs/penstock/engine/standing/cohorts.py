@@ -97,7 +97,7 @@ class Cohort:
             retention = stream.declaration.retention_ms if stream.declaration.timing else 0
             windows.append(
                 pool.acquire(
-                    window_key(group.query, clause, group.grid, point, retention, group.era), stream, group.grid
+                    window_key(group.query, clause, group.grid, point, retention, group.incarnation), stream, group.grid
                 )
             )
         self.windows = tuple(windows)

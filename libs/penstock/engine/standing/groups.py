@@ -30,15 +30,15 @@ class Group:
     """Members of one template, in cohorts: the main one, and one for each registration point that still cuts a window.
 
     `query` is the resolved query without its constants. `publishes` is the stream that the group's only member feeds.
-    Groups of one `era` have come to the same instants, so they may share windows.
+    Groups of one `incarnation` have come to the same instants, so they may share windows.
     """
 
     def __init__(
-        self, template: Template, streams: Sequence[LiveStream], era: int = 0, unpolled: Unpolled | None = None
+        self, template: Template, streams: Sequence[LiveStream], incarnation: int = 0, unpolled: Unpolled | None = None
     ) -> None:
         self.unpolled = unpolled if unpolled is not None else Unpolled()
         self.template = template
-        self.era = era
+        self.incarnation = incarnation
         self.query: ContinuousQuery = template.query
         self.streams = tuple(streams)
         self.by_iri = {stream.iri: stream for stream in streams}

@@ -37,7 +37,7 @@ class Registry:
         self._streams = streams
         self._schedule = schedule
         self._groups: dict[tuple[int, Template], Group] = {}
-        self.era = 0  # of groups to come: those of different eras share neither plan nor windows
+        self.incarnation = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
         self.waiting: dict[Group, None] = {}  # groups with a cohort without registration point
@@ -52,7 +52,7 @@ class Registry:
 
     def group_of(self, template: Template) -> Group | None:
         """Return the group of a template, None if it has no members."""
-        return self._groups.get((self.era, template))
+        return self._groups.get((self.incarnation, template))
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
@@ -124,18 +124,18 @@ class Registry:
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)
-        group = self._groups.get((self.era, template))
+        group = self._groups.get((self.incarnation, template))
         if group is None:
             read = dict.fromkeys(clause.stream for clause in resolved.windows)
-            group = Group(template, [self._streams.get(iri) for iri in read], self.era, self._schedule.unpolled)
+            group = Group(template, [self._streams.get(iri) for iri in read], self.incarnation, self._schedule.unpolled)
             group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
-        if (self.era, template) not in self._groups:
+        if (self.incarnation, template) not in self._groups:
             if resolved.publishes:
                 assert resolved.name is not None
                 made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
                 group.publishes = made
-            self._groups[self.era, template] = group
+            self._groups[self.incarnation, template] = group
             self._schedule.add(group)
             set_depths(group)
         member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
@@ -166,7 +166,7 @@ class Registry:
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)
-        del self._groups[group.era, group.template]
+        del self._groups[group.incarnation, group.template]
         published = group.end()
         if published is not None:
             published.ended = True

@@ -51,7 +51,7 @@ class Backlog:
         if most is None or group in self._groups:
             return
         if any(cohort.trigger is not None and cohort.trigger.exceeds(most, until) for cohort in group.cohorts):
-            lane = group.era, frozenset(group.streams)
+            lane = group.incarnation, frozenset(group.streams)
             self._lanes.setdefault(lane, {})[group] = None
             self._groups[group] = lane
 

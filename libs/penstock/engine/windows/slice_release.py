@@ -20,22 +20,22 @@ def release(stream: LiveStream, store: StoredGraph) -> None:
     closed = stream.closed_ms
     if closed is None:
         return
-    kept_from = closed - stream.declaration.retention_ms
-    asked_from = closed
-    if stream.kept_from is not None:
-        kept_from = min(kept_from, stream.kept_from)
-    if stream.asked_from is not None:
-        asked_from = min(asked_from, stream.asked_from)
+    retained_from = closed - stream.declaration.retention_ms
+    evaluated_from = closed
+    if stream.retained_from is not None:
+        retained_from = min(retained_from, stream.retained_from)
+    if stream.evaluated_from is not None:
+        evaluated_from = min(evaluated_from, stream.evaluated_from)
     for group in stream.readers:
         for cohort in group.cohorts:
             if cohort.point is None:
                 continue  # it will not see closed batches
-            asked_from = min(asked_from, _next_read(cohort))
+            evaluated_from = min(evaluated_from, _next_read(cohort))
             for window in cohort.windows:
                 if window.stream is stream:
-                    kept_from = min(kept_from, held_from(window, cohort, closed))
-    stream.core.release(kept_from // stream.batch_ms - 1)
-    store.release(stream.number, batch_of(asked_from, stream.batch_ms))
+                    retained_from = min(retained_from, held_from(window, cohort, closed))
+    stream.core.release(retained_from // stream.batch_ms - 1)
+    store.release(stream.number, batch_of(evaluated_from, stream.batch_ms))
 
 
 def _next_read(cohort: Cohort) -> int:

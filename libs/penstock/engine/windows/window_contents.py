@@ -30,7 +30,7 @@ _ANY: frozenset[str] = frozenset()
 class WindowKey:
     """What makes two time windows the same one.
 
-    `pace` is the set of the query's streams, `era` that of its group, `cut` the point P or None.
+    `pace` is the set of the query's streams, `incarnation` that of its group, `cut` the point P or None.
     """
 
     stream: str
@@ -39,7 +39,7 @@ class WindowKey:
     t0: int
     trigger: frozenset[str]
     cut: int | None
-    era: int = 0
+    incarnation: int = 0
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -202,7 +202,7 @@ class WindowPool:
 
 
 def window_key(
-    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, era: int = 0
+    query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, incarnation: int = 0
 ) -> WindowKey:
     """Return the key of a clause's window. `[ALL]` covers the stream's retention, or everything since P.
 
@@ -213,7 +213,7 @@ def window_key(
     if range_ms is None and retention_ms:
         range_ms = retention_ms
     trigger = frozenset(c.stream for c in query.windows)
-    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, trigger, cut, era)
+    return WindowKey(clause.stream, range_ms, step_of(query, clause.range), grid.t0, trigger, cut, incarnation)
 
 
 def counted_windows(

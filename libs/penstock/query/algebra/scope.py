@@ -47,7 +47,7 @@ T = TypeVar("T")
 _NONE: Names = frozenset()
 
 
-def _remembered(fact: Callable[[N], T]) -> Callable[[N], T]:
+def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
     """A fact about nodes that is found out once for each while a text is planned."""
 
     @wraps(fact)
@@ -89,7 +89,7 @@ def expression_variables(expr: Expr) -> Names:
             return _NONE
 
 
-@_remembered
+@_memoised
 def visible(node: Node) -> Names:
     """In-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
     match node:
@@ -116,7 +116,7 @@ def visible(node: Node) -> Names:
             return frozenset(variable.name for variable in node.variables)
 
 
-@_remembered
+@_memoised
 def certain(node: Node) -> Names:
     """Variables bound in every solution of the pattern (a lower bound)."""
     match node:
@@ -148,7 +148,7 @@ def certain(node: Node) -> Names:
             return visible(node)
 
 
-@_remembered
+@_memoised
 def all_variables(node: Node) -> Names:
     """Every variable that occurs in the pattern, in scope or in an expression (hidden ones of sub-selects left out)."""
     match node:
@@ -171,7 +171,7 @@ def all_variables(node: Node) -> Names:
             return visible(node)
 
 
-@_remembered
+@_memoised
 def binding_variables(node: Node) -> Names:
     """Variables where something binds or is looked up: patterns, BIND, VALUES, graph names; not in expressions."""
     match node:
@@ -246,7 +246,7 @@ def _own_variables(node: Node) -> Names:
             return names
 
 
-@_remembered
+@_memoised
 def size(part: Triple | PathTriple | Node) -> int:
     """Nodes and triples of a pattern, those of EXISTS left out."""
     if isinstance(part, (Triple, PathTriple)):

@@ -31,7 +31,7 @@ _PATTERN_WORDS = (
 )
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _CALLABLE = (*BUILT_INS, *_AGGREGATES)
-_ELSEWHERE = {
+_OTHER_LANGUAGES = {
     "STARTS_WITH": "STRSTARTS", "STARTSWITH": "STRSTARTS", "ENDS_WITH": "STRENDS", "ENDSWITH": "STRENDS",
     "LENGTH": "STRLEN", "LEN": "STRLEN", "UPPER": "UCASE", "LOWER": "LCASE", "TOUPPER": "UCASE", "TOLOWER": "LCASE",
     "SUBSTRING": "SUBSTR", "NVL": "COALESCE", "IFNULL": "COALESCE", "AVERAGE": "AVG", "MEAN": "AVG",
@@ -82,7 +82,7 @@ def hint(stop: Stop) -> Hint | None:
 def known_function(name: str) -> str:
     """A hint about a function that does not exist; empty where no other one is like it."""
     upper = name.upper()
-    meant = _ELSEWHERE.get(upper) or next(iter(get_close_matches(upper, _CALLABLE, 1, 0.75)), "")
+    meant = _OTHER_LANGUAGES.get(upper) or next(iter(get_close_matches(upper, _CALLABLE, 1, 0.75)), "")
     return f": did you mean {meant}?" if meant else ""
 
 
