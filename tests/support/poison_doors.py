@@ -142,10 +142,10 @@ def over_http(inputs: Inputs, url: Callable[[], str]) -> Blow:
         place = urlsplit(url())
         assert place.hostname is not None
         connection = http.client.HTTPConnection(place.hostname, place.port, timeout=5)
-        with suppress(OSError, http.client.HTTPException):  # server-sent events have no end
+        with suppress(OSError, http.client.HTTPException):
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            answer.read(1 << 16)
+            answer.read1(1 << 16)  # live answers have no end
         connection.close()
         return len(body)
 
