@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.core.arrow import TAG_IRI, TAG_SHIFT
-from penstock.engine.intake.streams import NEVER
 from penstock.engine.limits import MAX_CATCH_UP, MOST_CATCH_UP, Limits
 from penstock.errors import DataError, LimitError, NotYetError
+from penstock.event_time.watermark import NEVER
 from penstock.log import START, LogError, Partition, Record, RecordTooLargeError, Topic, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
+from penstock.rdf.id_layout import TAG_IRI, TAG_SHIFT
 from penstock.replication.placement_view import KEY as PLACEMENT
 from penstock.replication.status_topic import stopped_record
 from penstock.services.coordinator.predicate_demand import (

@@ -19,7 +19,7 @@ from penstock.term_ids.reencoding import to_cluster
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.term_ids.cluster_terms import TermService
 
 MAX_INSERTION = 1_000_000

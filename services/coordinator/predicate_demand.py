@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DISPATCHER

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 from penstock.ingest.declared_streams import DeclaredStreams
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.sizes import wire_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 from penstock.log import Partition
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 from penstock.ingest.event_adapter import MAX_TUPLES
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClusterSettings, GroupSettings, topics_of

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.intake.streams import NEVER
 from penstock.event_time.grid import batch_of, batch_start, closed_until
 from penstock.event_time.lateness import watermarks_met
+from penstock.event_time.watermark import NEVER
 from penstock.services.dispatcher import refused_runs
 from penstock.services.dispatcher.open_batches import OpenBatches, Origin, Rows
 from penstock.services.dispatcher.refused_runs import RefusedRuns

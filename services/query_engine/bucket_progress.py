@@ -22,8 +22,7 @@ from penstock.replication.progress_log import GroupState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
 

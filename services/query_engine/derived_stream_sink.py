@@ -25,7 +25,7 @@ from penstock.wire.parts import split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.answers.result_blocks import Block
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.term_ids.cluster_terms import TermService

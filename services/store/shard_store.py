@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.remote import Server
     from penstock.services.store.stored_graph import StoredStream
 

@@ -19,7 +19,7 @@ from penstock.replication.history import INSERTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError

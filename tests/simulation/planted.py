@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine.intake.streams import NEVER
+from penstock.event_time.watermark import NEVER
 from penstock.log import END, START, Partition
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.predicate_demand import KnownVersions

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock.event_time.grid import closed_until
+from penstock.event_time.watermark import NEVER
 from penstock.services.query_engine.result_sinks import result_line
 from penstock.wire import (
     DispatcherState,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _BLANK_JSON, _BLANK_NT = re.compile(r'"bnode", "value": "[^"]*"'), re.compile(r"_:\w+")
 _LENGTH = re.compile(r"the answer has \d+ bytes")  # more of them where snapshots and labels have more digits
-_NEVER = -(1 << 63)
+
 Key = tuple[str, int]
 
 
@@ -303,7 +304,7 @@ class Reference:
 
     def _closed_ms(self, source: Source) -> int:
         closed = self._engine._runtime.streams.get(source.iri).closed_ms
-        return _NEVER if closed is None else closed
+        return NEVER if closed is None else closed
 
     # ---- several, or declared again: which came first, and where it began, is open, so what was accepted is taken from there, and checked for what must hold
     def _feed(self, source: Source, batch: ShardBatch) -> None:
@@ -349,7 +350,7 @@ class Reference:
         """All has been closed that what was surely sent to it allows."""
         since = source.surely or [0] * len(source.partitions)
         sure_ms = min(source.own_ms(number, since=first) for number, first in enumerate(since))
-        if sure_ms > _NEVER and closed_until(sure_ms, source.batch_ms) > self._ends.get(source.iri, _NEVER):
+        if sure_ms > NEVER and closed_until(sure_ms, source.batch_ms) > self._ends.get(source.iri, NEVER):
             self.wrong.append(f"<{source.iri}> should have been closed until {sure_ms} ms")
 
     def _check_late(self) -> None:

@@ -30,7 +30,7 @@ from support.store_host import RDMA_DEVICES, SECRET
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.streams import LiveStream
     from penstock.query.planning.cost.placement import Execution

@@ -14,8 +14,7 @@ from penstock.rdf.terms import BLANK, IRI, LITERAL, RDF_LANG_STRING, XSD_STRING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
 
 
 class TermList:

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids, Texts
 
 IRI, BLANK = 1, 2
-TAG_SHIFT = np.uint64(60)
-PAYLOAD = np.uint64((1 << 60) - 1)
-TAG_IRI, TAG_BLANK, TAG_LITERAL = (np.uint64(tag) for tag in (0, 1, 2))
 
 
 def texts_of(column: Any) -> Texts:

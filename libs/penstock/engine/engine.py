@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     import rdflib
     from numpy.typing import ArrayLike
 
-    from penstock.engine.answers.answer_values import Ids, Solutions
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.rejected_events import LateEvent
     from penstock.engine.intake.streams import LiveStream

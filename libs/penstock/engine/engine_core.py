@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.core import _native as native
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.limits import Limits
     from penstock.engine.stored_graph import StoredGraph
     from penstock.query.algebra.tree import Literal

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.events import BadEvent, Events

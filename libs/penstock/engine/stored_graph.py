@@ -16,7 +16,7 @@ from penstock.engine.intake.bins import appended
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.errors import DataPlaneError, UnavailableError

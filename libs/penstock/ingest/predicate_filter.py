@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core import _native as native
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.wire import StreamDeclaration, StreamWanted
 
 

@@ -10,6 +10,7 @@ from rdflib import BNode, Literal, URIRef
 
 from penstock.core._native import PRIVATE_SLOTS, check_term
 from penstock.errors import DataError
+from penstock.rdf.id_layout import PAYLOAD, TAG_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,6 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 RdflibTerm = URIRef | BNode | Literal
 
-_TAG_SHIFT, _PAYLOAD = 60, (1 << 60) - 1  # native/src/rdf/term.hpp
 _ENTRIES = (0, 2)  # tags of IRIs and of literals that are not inline
 
 MAX_TERM_BYTES = 8 << 20
@@ -54,12 +54,12 @@ def check_iri(iri: str) -> str:
 
 def is_private(term_id: int) -> bool:
     """Return whether an id is valid only in the partial dictionary that assigned it (ADR 37)."""
-    return term_id >> _TAG_SHIFT in _ENTRIES and term_id & _PAYLOAD >= PRIVATE_SLOTS
+    return term_id >> int(TAG_SHIFT) in _ENTRIES and term_id & int(PAYLOAD) >= PRIVATE_SLOTS
 
 
 def private_ids(ids: Ids) -> Ids:
     """Return the private ones among the ids."""
-    tags, payloads = ids >> np.uint64(_TAG_SHIFT), ids & np.uint64(_PAYLOAD)
+    tags, payloads = ids >> TAG_SHIFT, ids & PAYLOAD
     return ids[np.isin(tags, _ENTRIES) & (payloads >= np.uint64(PRIVATE_SLOTS))]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.declaration import Declaration
     from penstock.query.planning.cost.placement import Placement

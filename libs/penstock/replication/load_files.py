@@ -23,7 +23,7 @@ from penstock.wire import ShardLoad
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.bins import BinColumns
 
 MAX_FILES = 100_000

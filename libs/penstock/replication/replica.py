@@ -35,7 +35,7 @@ from penstock.wire import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.event_time.gaps import Gap
     from penstock.replication.sequencer import SequencedRecord, Step
     from penstock.replication.state_machine import FollowedStream

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.core import _native as native
 from penstock.core import arrow as co
+from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_IRI, TAG_LITERAL, TAG_SHIFT
 from penstock.spark.numbering import ids_of_codes
 
 if TYPE_CHECKING:
@@ -91,18 +92,18 @@ class _Table:
         self._blanks = np.zeros(0, np.uint64)
 
     def learn(self, local: Ids, ids: Ids) -> None:
-        blank = (local >> co.TAG_SHIFT) == co.TAG_BLANK
-        self._entries = _filled(self._entries, local[~blank] & co.PAYLOAD, ids[~blank])
-        self._blanks = _filled(self._blanks, local[blank] & co.PAYLOAD, ids[blank])
+        blank = (local >> TAG_SHIFT) == TAG_BLANK
+        self._entries = _filled(self._entries, local[~blank] & PAYLOAD, ids[~blank])
+        self._blanks = _filled(self._blanks, local[blank] & PAYLOAD, ids[blank])
 
     def translate(self, local: Ids) -> Ids:
         """Translate local ids. Inline ids and 0 stay unchanged."""
-        tag = local >> co.TAG_SHIFT
+        tag = local >> TAG_SHIFT
         ids = local.copy()
-        entry = ((tag == co.TAG_IRI) | (tag == co.TAG_LITERAL)) & (local != 0)
-        ids[entry] = self._entries[local[entry] & co.PAYLOAD]
-        blank = tag == co.TAG_BLANK
-        ids[blank] = self._blanks[local[blank] & co.PAYLOAD]
+        entry = ((tag == TAG_IRI) | (tag == TAG_LITERAL)) & (local != 0)
+        ids[entry] = self._entries[local[entry] & PAYLOAD]
+        blank = tag == TAG_BLANK
+        ids[blank] = self._blanks[local[blank] & PAYLOAD]
         return ids
 
 

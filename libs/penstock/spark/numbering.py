@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.core import _native as native
 from penstock.core import arrow as co
 from penstock.engine.intake.bulk_intake import KNOWN_PART
+from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_SHIFT
 from penstock.spark.task import patiently, task_number
 from penstock.term_ids.flight_terms import FlightTerms
 
@@ -61,10 +62,10 @@ def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
     """Return the ids for codes; `first_…` are the first numbers of each task."""
     new = (codes & _NEW) != 0
     task = ((codes >> _TASK_SHIFT) & _TASK).astype(np.int64)
-    tag = (codes >> co.TAG_SHIFT) & _TAG
+    tag = (codes >> TAG_SHIFT) & _TAG
     task[~new] = 0
-    first = np.where(tag == co.TAG_BLANK, first_blanks[task], first_entries[task])
-    return np.where(new, (tag << co.TAG_SHIFT) | (first + (codes & _NUMBER)), codes)
+    first = np.where(tag == TAG_BLANK, first_blanks[task], first_entries[task])
+    return np.where(new, (tag << TAG_SHIFT) | (first + (codes & _NUMBER)), codes)
 
 
 def number_terms(batches: Iterable[Any]) -> Iterator[Any]:
@@ -108,9 +109,9 @@ class _Numbering:
         # A blank node's name contains a space, which an IRI cannot.
         kinds = np.where(kinds == co.BLANK, np.uint8(co.IRI), kinds)
         texts = (co.texts_of(batch.column(name)) for name in ("lexical", "datatype", "lang"))
-        slots = native.intern_columns(self._dictionary, kinds, *texts) & co.PAYLOAD
+        slots = native.intern_columns(self._dictionary, kinds, *texts) & PAYLOAD
         self._reach(native.next_slot(self._dictionary))
-        self._tags[slots] = local >> co.TAG_SHIFT
+        self._tags[slots] = local >> TAG_SHIFT
         known = part == KNOWN_PART  # their local ids are the ids
         self._codes[slots[known]] = local[known]
         self._parts.append(part[~known])
@@ -128,13 +129,13 @@ class _Numbering:
         codes, tags = self._codes[:n].copy(), self._tags[:n]
         new = codes == 0
         new[0] = False
-        blank = tags == co.TAG_BLANK
+        blank = tags == TAG_BLANK
         entries, blanks = new & ~blank, new & blank
         for chosen in (entries, blanks):
             places = np.flatnonzero(chosen)
             numbers = np.arange(len(places), dtype=np.uint64)
             task = np.uint64(self._task) << _TASK_SHIFT
-            codes[places] = _NEW | (tags[places] << co.TAG_SHIFT) | task | numbers
+            codes[places] = _NEW | (tags[places] << TAG_SHIFT) | task | numbers
         yield _rows("count", 1, task=[self._task], entries=[int(entries.sum())], blanks=[int(blanks.sum())])
         yield from self._maps(codes)
         yield from self._terms(codes, entries)
@@ -153,7 +154,7 @@ class _Numbering:
         """Return the rows with the ids that a service assigns."""
         codes = self._codes[: native.next_slot(self._dictionary)].copy()
         for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_REQUEST):
-            blank = self._tags[slots] == co.TAG_BLANK
+            blank = self._tags[slots] == TAG_BLANK
             asked = pa.array(np.where(blank, np.uint8(co.BLANK), kinds)), *texts
             codes[slots] = patiently(partial(service.encode_columns, *asked), give_up_s)
         yield _rows("count", 1, task=[self._task], entries=[len(codes) - 1], blanks=[0])
@@ -173,7 +174,7 @@ class _Numbering:
         slot, end = 1, native.next_slot(self._dictionary)
         while slot < end:
             ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, _BYTES_PER_BATCH)
-            yield ids & co.PAYLOAD, kinds, [co.strings(column) for column in texts]
+            yield ids & PAYLOAD, kinds, [co.strings(column) for column in texts]
 
 
 def _rows(what: str, n: int, **given: Any) -> Any:

@@ -23,6 +23,7 @@ from penstock.core import _native as native
 from penstock.core import arrow as co
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
+from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_SHIFT
 from penstock.rdf.parsing import Quads, parse_other
 from penstock.spark.task import task_number
 
@@ -165,11 +166,11 @@ class _Part:
         labelled = np.zeros(self._dictionary.blank_count(), bool)
         for file, scope in self._scopes.items():
             ids, labels = native.blank_labels(scope)
-            labelled[ids & co.PAYLOAD] = True
+            labelled[ids & PAYLOAD] = True
             yield self._blank_terms(ids, f"{file & (1 << 64) - 1:x}", co.strings(labels))
         numbers = np.flatnonzero(~labelled).astype(np.uint64)  # a document belongs to one task, so numbers suffice
         names = pa.array(numbers).cast(pa.string())
-        yield self._blank_terms(numbers | (co.TAG_BLANK << co.TAG_SHIFT), f"part{self._number}", names)
+        yield self._blank_terms(numbers | (TAG_BLANK << TAG_SHIFT), f"part{self._number}", names)
 
     def _blank_terms(self, ids: native.Ids, prefix: str, labels: Any) -> Any:
         empty = pa.array([""]).take(pa.array(np.zeros(len(ids), np.int32)))

@@ -24,8 +24,7 @@ from penstock.rdf.terms import BLANK, IRI, LITERAL, is_private, term_fits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
     from penstock.query.catalogue import Catalogue
     from penstock.query.ir import Statement
 

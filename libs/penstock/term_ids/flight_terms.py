@@ -23,8 +23,7 @@ from penstock.term_ids.term_tables import DECODE, ENCODE, FIND, IDS, MAX_TERMS, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
 
 _ANSWER_S = 10.0
 _ASKED_BYTES = 16 << 20

@@ -8,15 +8,14 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.errors import DataError
+from penstock.rdf.id_layout import PAYLOAD, TAG_SHIFT
 from penstock.rdf.terms import check_term_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
 
-_TAG_SHIFT, _PAYLOAD = np.uint64(60), np.uint64((1 << 60) - 1)
 # tags (native/src/rdf/term.hpp); higher ones are inline ids, which are the same everywhere
 _IRI, _BLANK, _LITERAL = 0, 1, 2
 MAX_TERMS = 1_000_000
@@ -58,15 +57,15 @@ class OutgoingTerms:
 
     def cluster_ids(self, ids: Ids) -> Ids:
         """Return the global ids of the same terms."""
-        tags = ids >> _TAG_SHIFT
+        tags = ids >> TAG_SHIFT
         entries = ((tags == _IRI) & (ids != 0)) | (tags == _LITERAL)
         blanks = tags == _BLANK
-        slots = (ids[entries] & _PAYLOAD).astype(np.int64)
+        slots = (ids[entries] & PAYLOAD).astype(np.int64)
         self._reach(int(slots.max(initial=0)))
         unknown = np.unique(ids[entries][self._known[slots] == 0])
         nodes, places = np.unique(ids[blanks], return_inverse=True)
         given = self._ask(np.concatenate([unknown, nodes]))
-        self._known[(unknown & _PAYLOAD).astype(np.int64)] = given[: len(unknown)]
+        self._known[(unknown & PAYLOAD).astype(np.int64)] = given[: len(unknown)]
         out = ids.copy()
         out[entries] = self._known[slots]
         out[blanks] = given[len(unknown) :][places]

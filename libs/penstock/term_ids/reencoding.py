@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core import _native as native
+from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.term_ids.cluster_terms import TermService
 
-_TAG_SHIFT, _PAYLOAD, _BLANK = np.uint64(60), np.uint64((1 << 60) - 1), np.uint64(1)
 _REQUEST = 50_000  # terms per request; the service limits a request
 _INLINE_FROM = np.uint64(3)  # tags from Integer upwards encode their term in the id (native/src/rdf/term.hpp)
 
@@ -29,10 +29,10 @@ def to_cluster(
     """
     every = np.concatenate(columns) if columns else np.empty(0, np.uint64)
     distinct, places = np.unique(every, return_inverse=True)
-    requested = ((distinct >> _TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
-    requested &= ((distinct >> _TAG_SHIFT) != _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(own_blanks))
+    requested = ((distinct >> TAG_SHIFT) < _INLINE_FROM) & (distinct != 0)
+    requested &= ((distinct >> TAG_SHIFT) != TAG_BLANK) | ((distinct & PAYLOAD) >= np.uint64(own_blanks))
     if dictionary.partial:
-        requested &= ((distinct >> _TAG_SHIFT) == _BLANK) | ((distinct & _PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
+        requested &= ((distinct >> TAG_SHIFT) == TAG_BLANK) | ((distinct & PAYLOAD) >= np.uint64(native.PRIVATE_SLOTS))
     terms = [term for term in native.LocalTerms(dictionary).decode(distinct[requested]) if term is not None]
     mapped = distinct.copy()
     if terms:

@@ -14,6 +14,7 @@ import rdflib
 
 from penstock.engine.answers import result_formats as formats
 from penstock.engine.answers.pairs import Pairs
+from penstock.rdf.id_layout import TAG_LOCAL, TAG_SHIFT
 from penstock.rdf.terms import BLANK, IRI, from_tuple
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.core._native import TermTuple
+    from penstock.core._native import Ids, TermTuple
     from penstock.rdf.terms import RdflibTerm
 
-    Ids: TypeAlias = NDArray[np.uint64]
     _Places: TypeAlias = range | NDArray[np.intp]
 
-_TAG_SHIFT, _LOCAL = np.uint64(60), np.uint64(11)  # native/src/rdf/term.hpp
 _FEW = 128  # number of ids in a small answer
 
 T = TypeVar("T")
@@ -213,6 +212,6 @@ def publish(columns: Sequence[Ids], decoder: Decoder) -> tuple[Ids, ...]:
 
     All columns are passed in one call, so that a computed blank node becomes one fresh node in all positions.
     """
-    if not any((column >> _TAG_SHIFT == _LOCAL).any() for column in columns):
+    if not any((column >> TAG_SHIFT == TAG_LOCAL).any() for column in columns):
         return tuple(columns)
     return tuple(np.split(decoder.publish(np.concatenate(columns)), len(columns)))

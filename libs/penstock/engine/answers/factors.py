@@ -15,7 +15,8 @@ from penstock.engine.standing.stream_operator import Rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Decoder, Ids
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.answers.pairs import Places
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ids: TypeAlias = NDArray[np.uint64]
+    from penstock.core._native import Ids
+
     Places: TypeAlias = tuple[tuple[int, int], ...]
     """For each variable: its part, and its column there."""
 

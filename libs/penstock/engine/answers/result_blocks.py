@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import rdflib
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Decoder, Ids
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.answers.factors import Product
     from penstock.engine.standing.membership import Membership
     from penstock.errors import PenstockError

@@ -23,7 +23,7 @@ from penstock.query.parser import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.runtime import Runtime
 
 _ERRORS: dict[str, type[PenstockError]] = {"LimitError": LimitError, "DataError": DataError}

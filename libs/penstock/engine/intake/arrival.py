@@ -9,11 +9,11 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
-from penstock.engine.intake.streams import NEVER
 from penstock.errors import DataError
 from penstock.event_time.grid import batch_start, closed_until
 from penstock.event_time.lateness import watermarks_met
 from penstock.event_time.time_units import unit_hint
+from penstock.event_time.watermark import NEVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.core import _native as native
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
 
     BinColumns: TypeAlias = tuple[Ids, Ids, Ids, Ids]
 

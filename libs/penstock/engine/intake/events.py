@@ -23,8 +23,7 @@ from penstock.rdf.parsing import Converted, parse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from penstock.core._native import TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, TermTuple
 
 CONVERTED_BYTES: Final = 256 << 20
 """Limit in bytes of N-Quads per push that are converted outside of the engine's lock. Events beyond it are converted

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from penstock.core import _native as native
-    from penstock.core._native import Lease, TermTuple
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids, Lease, TermTuple
     from penstock.engine.engine_core import EngineCore
     from penstock.query.ir import InsertData, Statement
 

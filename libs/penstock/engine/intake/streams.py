@@ -12,6 +12,7 @@ from penstock.engine.intake.rejected_events import LateEvent, Output
 from penstock.engine.limits import MAX_TIME_MS
 from penstock.errors import DataError, LimitError, UnknownStreamError
 from penstock.event_time.grid import batch_end, batch_of, closed_until
+from penstock.event_time.watermark import NEVER
 from penstock.rdf.terms import IRI
 
 if TYPE_CHECKING:
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.limits import Limits
     from penstock.engine.standing.groups import Group
     from penstock.engine.stored_graph import StoredGraph
-
-NEVER = -(1 << 63)
-"""The watermark of a stream without progress, as in the core (source.hpp, kNever)."""
 
 
 class LiveStream:

@@ -16,7 +16,7 @@ from penstock.query.templates import Template
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
     from penstock.query.algebra.tree import Iri, Literal

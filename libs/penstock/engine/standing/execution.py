@@ -17,7 +17,7 @@ from penstock.errors import DataPlaneError, LimitError, PenstockError, Unavailab
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.oneshot.engine_catalogue import Planned
 

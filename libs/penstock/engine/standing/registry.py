@@ -20,7 +20,7 @@ from penstock.query.templates import parametrise
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.answers.result_queue import ResultQueue
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.engine.answers.answer_values import Decoder, Ids
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.standing.membership import Membership
 
 

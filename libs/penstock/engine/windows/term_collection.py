@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.core import _native as native
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.streams import Streams
 
 _SWEEP_EVERY = 64  # ticks

@@ -1,0 +1,8 @@
+"""The initial watermark."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NEVER: Final = -(1 << 63)
+"""The watermark of a stream without progress, as in the core (source.hpp, kNever)."""
