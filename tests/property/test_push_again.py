@@ -65,6 +65,7 @@ def test_a_restart_with_refused_events_changes_no_answer(given_events: list[tupl
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 @settings(max_examples=2000, deadline=None)
 @given(events, st.integers(0, 24))
 def test_a_restart_with_refused_events_changes_no_answer_in_two_thousand_more(
