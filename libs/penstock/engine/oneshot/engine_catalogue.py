@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.errors import DataPlaneError, UnavailableError
+from penstock.errors import DataPlaneError, LimitError, UnavailableError
 from penstock.query.budget import planning
 from penstock.query.planner import PhysicalPlan, plan
 from penstock.query.templates import Template
+from penstock.query.text_faults import LimitFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,11 +159,14 @@ def make_plan(
     `accepted`: the query was planned before, at its registration.
     """
     asked = query.query if isinstance(query, Template) else query
-    with planning(catalogue.limits, asked.text, accepted=accepted):
+    with planning(catalogue.limits, asked.text, accepted=accepted) as budget:
         physical = plan(query, catalogue, grouped=grouped, sample=sample)
-        factors = tuple(native.Plan(spec) for spec in physical.factors)
         reads_stored = any(map(_reads_stored, (physical.spec, *physical.factors)))
-        compiled = native.Plan(physical.spec)
+        try:
+            factors = tuple(native.Plan(spec) for spec in physical.factors)
+            compiled = native.Plan(physical.spec)
+        except LimitError as error:  # the native core knows no positions
+            raise LimitFault(str(error), budget.at) from None
         return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
 
 
