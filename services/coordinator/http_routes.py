@@ -30,7 +30,7 @@ from penstock.services.coordinator.topic_requests import catch_up_of, declaratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from threading import Lock
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from starlette.requests import Request
@@ -51,7 +51,9 @@ _MAX_NAME = 200
 _LOOK_S = 0.02
 
 
-def routes(coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str] = ()) -> list[BaseRoute]:
+def routes(
+    coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str] = ()
+) -> list[BaseRoute]:
     """Return the routes; `lock` keeps their verbs and the service's own steps apart.
 
     `dictionaries`: where they answer, for those who prepare loads.
@@ -71,7 +73,9 @@ def routes(coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str] = (
 
 
 class _Handler:
-    def __init__(self, coordinator: Coordinator, lock: Lock, dictionaries: Sequence[str]) -> None:
+    def __init__(
+        self, coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str]
+    ) -> None:
         self._coordinator = coordinator
         self._lock = lock
         self._dictionaries = dictionaries

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -14,6 +13,7 @@ from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, topics_of
 from penstock.runtime.metrics import Tally
 from penstock.services.coordinator.coordinator import Coordinator
+from penstock.services.coordinator.fair_lock import FairLock
 from penstock.services.coordinator.http_routes import routes
 from penstock.term_ids.flight_terms import FlightTerms
 
@@ -40,7 +40,7 @@ class CoordinatorSettings(ClientSettings):
 class LockedCoordinator:
     """A coordinator whose steps and verbs keep out of each other's way."""
 
-    def __init__(self, coordinator: Coordinator, lock: Lock) -> None:
+    def __init__(self, coordinator: Coordinator, lock: FairLock) -> None:
         self._coordinator = coordinator
         self._lock = lock
 
@@ -56,7 +56,7 @@ class LockedCoordinator:
 
 def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
     """Open the core: on standby until it is elected."""
-    settings, lock = context.settings, Lock()
+    settings, lock = context.settings, FairLock()
     dictionaries = settings.dictionaries.split(",")
     terms = FlightTerms(dictionaries)
     coordinator = Coordinator(
