@@ -1,7 +1,7 @@
-"""What one text may cost before it runs: reading, checking, planning, compiling (docs/adr/0059).
+"""Limits on the cost of a text before it is executed: parsing, checking, planning, compiling (docs/adr/0059).
 
-Counts refuse a text in the same way on every machine. The clock, the thread's processor time, is a backstop behind
-them. A `planning` block makes its budget the current one of the thread; code inside calls `spend` and `charge`.
+Counts refuse a text identically on every machine. The limit on the thread's processor time is a backstop. A `planning`
+block makes its budget the thread's current one; code inside calls `spend` and `charge`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MOST_NESTING = 100
-"""Planning recurses over patterns: deeper ones would not fit Python's stack."""
+"""Planning recurses over patterns: deeper ones would overflow Python's stack."""
 
-_ACCEPTED_SLACK = 2  # counts depend a little on the order of joins, so on the data of the process that plans
-_LOOK_EVERY = 64  # units of work between looks at the clock; a unit takes some ten microseconds
+_ACCEPTED_SLACK = 2  # counts depend slightly on the join order, and therefore on the data of the planning process
+_LOOK_EVERY = 64  # units of work between clock checks; a unit takes about ten microseconds
 _current: ContextVar[Budget | None] = ContextVar("planning budget", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningLimits:
-    """Bounds on a text and on its plan.
+    """Limits on a text and its plan.
 
-    max_text_bytes: UTF-8 bytes of a text.
-    max_query_tokens, max_update_tokens: words and signs of a query, and of a text of INSERT DATA.
-    max_windows: windows in one query.
-    max_nesting: groups (which count double), expressions, `[ … ]` and paths inside one another; at most 100. Patterns
-    that build on one another, as in a chain of OPTIONAL, may be twice as many.
-    max_plan_nodes, max_plan_depth: operators of a plan, and operators that each read the one below; at most 1,000.
-    planning_timeout_s: processor time for reading and planning one query (0 = no limit). INSERT DATA is not timed.
-    planning_memory_mb: memory of a plan, as estimated while it is made (0 = no limit).
+    max_text_bytes: size of a text in UTF-8.
+    max_query_tokens, max_update_tokens: tokens of a query, and of an INSERT DATA text.
+    max_windows: windows of a query.
+    max_nesting: nesting of groups (which count double), expressions, `[ … ]` and paths; at most 100. Patterns that
+    build on one another, such as a chain of OPTIONAL, may be twice as many.
+    max_plan_nodes, max_plan_depth: operators of a plan, and the longest chain of operators; at most 1,000.
+    planning_timeout_s: processor time for parsing and planning a query (0 = no limit). INSERT DATA is not timed.
+    planning_memory_mb: estimated memory of a plan (0 = no limit).
     """
 
     max_text_bytes: int = 16 << 20
@@ -49,7 +49,7 @@ class PlanningLimits:
     planning_memory_mb: int = 512
 
     def __post_init__(self) -> None:
-        """Refuse limits that the stack could not bear."""
+        """Refuse limits that would overflow the stack."""
         if not 1 <= self.max_nesting <= MOST_NESTING:
             raise ValueError(f"max_nesting must be between 1 and {MOST_NESTING}, not {self.max_nesting}")
         if not 1 <= self.max_plan_depth <= 1_000:
@@ -57,10 +57,10 @@ class PlanningLimits:
 
 
 class Budget:
-    """What is left for one text. `at` is the last place of the text that work was done for; `facts` remembers what
-    planning found out about parts of the algebra, by identity.
+    """The remaining budget of a text. `at` is the latest text position of the work; `facts` caches facts about parts of
+    the algebra, by identity.
 
-    `accepted`: the text was accepted before, perhaps by another process. It is not timed, and its counts have slack.
+    `accepted`: the text was accepted before, possibly by another process. It is not timed, and its counts have slack.
     """
 
     __slots__ = ("_deadline", "_spent", "at", "bytes", "facts", "limits", "nodes", "slack", "text")
@@ -78,7 +78,7 @@ class Budget:
         self._deadline = None if accepted or timeout_s <= 0 else thread_time() + timeout_s
 
     def spend(self, at: int = -1, work: int = 1) -> None:
-        """Note work done for the construct at an offset; LimitFault where the time is over."""
+        """Record work for the construct at an offset. LimitFault if the time is up."""
         if at >= 0:
             self.at = at
         self._spent += work
@@ -86,22 +86,22 @@ class Budget:
             self.look()
 
     def look(self) -> None:
-        """Compare the clock with the limit; LimitFault where the time is over."""
+        """Check the clock. LimitFault if the time is up."""
         self._spent = 0
         if self._deadline is not None and thread_time() > self._deadline:
             self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
 
     def defer(self, seconds: float) -> None:
-        """Allow more time: so much went into work that is not the text's."""
+        """Extend the time by work that is not the text's."""
         if self._deadline is not None:
             self._deadline += seconds
 
     def untimed(self) -> None:
-        """Let the clock be: the text holds data."""
+        """Stop timing: the text contains data."""
         self._deadline = None
 
     def charge(self, size: int, at: int = -1) -> None:
-        """Note bytes that the plan keeps; LimitFault beyond the limit."""
+        """Record bytes of the plan. LimitFault above the limit."""
         if at >= 0:
             self.at = at
         self.bytes += size
@@ -110,7 +110,7 @@ class Budget:
             self.exceeded("planning_memory_mb", f"the plan takes more than {self.limits.planning_memory_mb} MB")
 
     def add_node(self, depth: int, size: int) -> None:
-        """Note one more operator of the plan, with the length of its longest way to a leaf, and its bytes."""
+        """Record an operator of the plan, with the length of its longest path to a leaf, and its bytes."""
         self.nodes += 1
         limits = self.limits
         if self.nodes > limits.max_plan_nodes * self.slack:
@@ -121,15 +121,15 @@ class Budget:
         self.spend()
 
     def exceeded(self, name: str, message: str, at: int | None = None) -> None:
-        """Raise the LimitFault for a limit."""
+        """Raise the LimitFault of a limit."""
         raise LimitFault(f"{message} ({name}): split the query", self.at if at is None else at)
 
 
 class planning:  # noqa: N801 - reads as a statement: with planning(limits, text)
-    """The block in which one text is read, checked or planned. Inside another one, that one's budget goes on; so does
-    `budget`, which is an earlier block's for the same text on the same thread.
+    """The block in which a text is parsed, checked or planned.
 
-    A Fault leaves the block as a QueryError; so do errors of a stack or memory that is too small, as a QueryLimitError.
+    Nested blocks share the budget of the outer one; a `budget` argument continues an earlier block's for the same text
+    and thread. A Fault leaves the block as a QueryError; exhaustion of stack or memory as a QueryLimitError.
     """
 
     __slots__ = ("_budget", "_token")
@@ -162,19 +162,19 @@ class planning:  # noqa: N801 - reads as a statement: with planning(limits, text
 
 
 def current() -> Budget | None:
-    """The budget of the block that this thread is in."""
+    """The budget of the thread's current block."""
     return _current.get()
 
 
 def spend(at: int = -1, work: int = 1) -> None:
-    """Note work done for the construct at an offset, where there is a budget."""
+    """Record work for the construct at an offset, if there is a budget."""
     budget = _current.get()
     if budget is not None:
         budget.spend(at, work)
 
 
 def charge(size: int, at: int = -1) -> None:
-    """Note bytes that the plan keeps, where there is a budget."""
+    """Record bytes of the plan, if there is a budget."""
     budget = _current.get()
     if budget is not None:
         budget.charge(size, at)

@@ -1,6 +1,6 @@
-"""From dataset clauses to the parts that a pattern reads (docs/semantics.md §4).
+"""Datasets: from dataset clauses to the parts that a pattern reads (docs/semantics.md §4).
 
-A *part* is what the physical plan calls one: a set of stored graphs (source 0) or one window (source i = clause i - 1).
+A *part*, as in the physical plan, is a set of stored graphs (source 0) or a window (source i = clause i - 1).
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`graphs` are ids (source 0 only), "named" for every stored named graph; `name` is what a graph variable binds."""
+    """A part of a dataset. `graphs` are ids (source 0 only), or "named" for all stored named graphs; `name` is the
+    value of a graph variable.
+    """
 
     source: int
     graphs: tuple[int, ...] | Literal["named"] = ()
     name: int | None = None
 
     def spec(self, *, named: bool) -> dict[str, Any]:
-        """The part as the plan writes it; `named` where a graph variable ranges over it."""
+        """Return the part in plan format. `named`: a graph variable ranges over it."""
         spec: dict[str, Any] = {"src": self.source}
         if self.source == 0:
             spec["graphs"] = self.graphs if self.graphs == "named" else list(self.graphs)
@@ -39,17 +41,17 @@ Parts = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class QueryDataset:
-    """What the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` mean in one query."""
+    """The meaning of the default graph, `GRAPH <g>`, `GRAPH ?g` and `WINDOW <w>` in a query."""
 
     default: Parts
     named: Parts  # range of GRAPH ?g
     _addressed: dict[str, Parts]  # GRAPH <iri>
     _windows: dict[str, Parts]  # WINDOW <iri>
-    _open: bool  # an unlisted stored graph may be addressed by GRAPH <g>
+    _open: bool  # whether GRAPH <g> may refer to an unlisted stored graph
     _catalogue: Catalogue
 
     def graph(self, iri: str) -> Parts:
-        """Parts of `GRAPH <iri>`; empty where the dataset has no such graph."""
+        """Return the parts of `GRAPH <iri>`; empty if the dataset has no such graph."""
         if iri in self._addressed:
             return self._addressed[iri]
         if self._open:
@@ -57,7 +59,7 @@ class QueryDataset:
         return ()
 
     def lists(self, iri: str) -> bool:
-        """Whether a clause names the graph, so that it exists whatever it holds."""
+        """Return whether a clause names the graph, so that it exists even if it is empty."""
         return iri in self._addressed
 
     def window(self, iri: str) -> Parts:

@@ -1,4 +1,4 @@
-"""EXPLAIN: the plan as a tree of operators, with estimates and what the last run did."""
+"""EXPLAIN: displays a plan as a tree of operators, with estimates and the figures of the last run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render(
     labels: Mapping[int, tuple[str, float]],
     profile: Sequence[tuple[int, int, int]] | None = None,
 ) -> str:
-    """The plan's tree, root first. `profile` rows are (node id, rows produced, own nanoseconds)."""
+    """Return the plan's tree, root first. `profile` rows are (node id, rows produced, own nanoseconds)."""
     actual = {number: (rows, nanos) for number, rows, nanos in profile or ()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))
     for i, subplan in enumerate(spec["subplans"]):

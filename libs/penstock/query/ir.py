@@ -1,4 +1,4 @@
-"""The one form that every dialect becomes: a checked, frozen continuous (or one-shot) query."""
+"""The IR that all dialects are translated to: a checked, frozen continuous (or one-shot) query."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class CountRange:
-    """The last `size` tuples, reported after every `step`-th."""
+    """The last `size` tuples, reported after every `step` tuples."""
 
     size: int
     step: int
@@ -46,10 +46,10 @@ class CountRange:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """One window of the dataset. `name` is the IRI it is addressed by: the stream's or (`named_window`) its own.
+    """A window of the dataset. `name` is the IRI that addresses it: the stream's or (`named_window`) its own.
 
-    `in_default`: merged into the default graph (FROM STREAM); otherwise reachable only by GRAPH (FROM NAMED STREAM) or
-    WINDOW (FROM NAMED WINDOW). `at` is where the text names the stream.
+    `in_default`: merged into the default graph (FROM STREAM); otherwise only accessible by GRAPH (FROM NAMED STREAM) or
+    WINDOW (FROM NAMED WINDOW). `at` is the stream's position in the text.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class ContinuousQuery:
-    """A query without `windows` and without `registered` is one-shot.
+    """A query. Without `windows` and `registered` it is one-shot.
 
-    `computed_every_ms` replaces the windows' steps; `starting_at_ms` sets t0. `variables` are SELECT's, in order (for
-    CONSTRUCT and DESCRIBE: empty). `template` is CONSTRUCT's; `describe` the terms of DESCRIBE. `algebra` has the
-    solution modifiers on top; for SELECT a Project is always there. `at` is where the text's REGISTER stands, or the
-    query form; `name_at` where its name does.
+    `computed_every_ms` overrides the windows' steps; `starting_at_ms` sets t0. `variables` are SELECT's, in order
+    (empty for CONSTRUCT and DESCRIBE). `template` is CONSTRUCT's; `describe` has the terms of DESCRIBE. `algebra` has
+    the solution modifiers on top; SELECT always has a Project. `at` is the position of REGISTER or the query form,
+    `name_at` that of the name.
     """
 
     text: str
@@ -100,13 +100,13 @@ class ContinuousQuery:
 
     @property
     def continuous(self) -> bool:
-        """Whether it stands: it was registered or has windows."""
+        """Whether the query is continuous: registered, or with windows."""
         return self.registered or bool(self.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class InsertData:
-    """SPARQL Update `INSERT DATA`: ground triples by graph (None = default graph); blank nodes are BlankNode."""
+    """SPARQL Update `INSERT DATA`: ground triples by graph (None = default graph). Blank nodes are BlankNode."""
 
     text: str
     quads: tuple[tuple[Iri | None, Triple], ...]

@@ -1,4 +1,4 @@
-"""The way in: from a query's text to the checked IR, or a QueryError that points at what is wrong."""
+"""The parser: from a query's text to the checked IR, or a QueryError that locates the error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from penstock.query.syntax.lexis import Source
 
 _LIMITS = PlanningLimits()
-_STATEMENT = 4  # values on the parser's stack that say what kind of statement it reads
-_LOOK_EVERY = 512  # tokens between looks at the budget, which take a unit of work for each sixteen
+_STATEMENT = 4  # number of stack values that identify the kind of statement
+_LOOK_EVERY = 512  # tokens between budget checks; a unit of work covers sixteen tokens
 
 
 def parse(
@@ -33,12 +33,11 @@ def parse(
     limits: PlanningLimits = _LIMITS,
     accepted: bool = False,
 ) -> Statement:
-    """The checked IR of a text in any dialect of the language: a query, or INSERT DATA.
+    """Return the checked IR of a text in any dialect: a query, or INSERT DATA.
 
-    `base` is what relative IRIs and bare names are read against until the text says BASE. Functions that Penstock does
-    not have are an error, unless `any_function` asks for the grammar's view alone: then they are calls named by their
-    IRI, which nothing can run. Raises QueryError, and QueryLimitError beyond `limits`. A text that was `accepted`
-    before is not timed.
+    `base` resolves relative IRIs and bare names until the text has BASE. Unsupported functions are an error, unless
+    `any_function` is set: then they become calls of their IRI, which cannot be executed. QueryError; QueryLimitError
+    above `limits`. A text that was `accepted` before is not timed.
     """
     with planning(limits, text, accepted=accepted) as budget:
         syntax = parse_syntax(text, budget)
@@ -51,14 +50,14 @@ def parse(
 
 
 def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateText:
-    """The syntax tree of a text; Fault where the grammar does not have it, or the text is beyond the budget."""
+    """Return the syntax tree of a text. Fault for a syntax error, or if the text exceeds the budget."""
     budget = budget or Budget(_LIMITS, text)
     _check_size(text, budget)
     began = thread_time()
-    sparql()  # made at first use
+    sparql()  # created on first use
     budget.defer(thread_time() - began)
     source = read_source(text)
-    parsing: Any = sparql().parse_interactive(source.parsed)  # lark leaves parts of it untyped
+    parsing: Any = sparql().parse_interactive(source.parsed)  # parts of lark are untyped
     state = parsing.parser_state
     fed, look = 0, min(_LOOK_EVERY, budget.limits.max_query_tokens)
     try:
@@ -85,13 +84,13 @@ def _check_size(text: str, budget: Budget) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        return  # the reader says where the surrogate is
+        return  # the lexer reports the surrogate's position
     if size > most:
         budget.exceeded("max_text_bytes", f"the text has {size:,} bytes, of at most {most:,}", 0)
 
 
 def _look(budget: Budget, fed: int, token: Token, state: Any) -> int:
-    """Compare the tokens so far with the budget; return at how many tokens to look again."""
+    """Check the budget after the tokens so far. Returns the token count of the next check."""
     name, what, most = "max_query_tokens", "query", budget.limits.max_query_tokens
     if any(_of_update(part) for part in state.value_stack[:_STATEMENT]):
         name, what, most = "max_update_tokens", "update", budget.limits.max_update_tokens
@@ -104,14 +103,14 @@ def _look(budget: Budget, fed: int, token: Token, state: Any) -> int:
 
 
 def _of_update(part: object) -> bool:
-    """Whether a value on the parser's stack belongs to a text of INSERT DATA."""
+    """Return whether a value on the parser's stack belongs to an INSERT DATA text."""
     return isinstance(part, InsertDataSyntax) or (isinstance(part, Token) and part.type == "INSERT")
 
 
 def _accepted_after(source: Source, count: int) -> set[str]:
-    """What the grammar accepts after the first `count` tokens.
+    """Return what the grammar accepts after the first `count` tokens.
 
-    The parser that met the error cannot say: it may have reduced on a lookahead that another context allows (LALR).
+    The parser with the error cannot tell: it may have reduced on a lookahead that is valid in another context (LALR).
     """
     parsing: Any = sparql().parse_interactive(source.parsed)
     state = parsing.parser_state

@@ -1,4 +1,4 @@
-"""The planner: from a resolved query (or a template) to the physical plan of docs/plan-format.md."""
+"""The planner: from a resolved query (or a template) to a physical plan (docs/plan-format.md)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
 from penstock.query.planning.expression_specs import term_spec
 from penstock.query.planning.joins import join
-from penstock.query.planning.narrowing import narrowed
 from penstock.query.planning.pattern_plans import compile_pattern
 from penstock.query.planning.plan_context import PlanContext
+from penstock.query.planning.projection_pushdown import prune_columns
 from penstock.query.planning.relations import Relation, Scope, Spec
 from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.templates import Template
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 
 MEMBER = "$member"
 _LIMITS = PlanningLimits()
-_STALE_FACTOR = 4  # counts that grew or shrank by more make another order likely
-_STALE_FLOOR = 64  # below that many edges any order will do
+_STALE_FACTOR = 4  # statistics that change by a larger factor may favour another join order
+_STALE_FLOOR = 64  # below this number of edges the join order does not matter
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalPlan:
     """A plan and how to read its answer.
 
-    `outputs`: (name, slot) of SELECT's variables in order; of CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
-    for ASK, which is true where the answer has a row. `member`: slot of the hidden member column of a group's plan.
-    `fragments`: of each fork the plan of its steps, as nodes take it. `factors`: where an answer's rows are all pairs
-    of rows of independent parts, a plan for each part (docs/adr/0047); none otherwise.
+    `outputs`: (name, slot) of SELECT's variables in order; for CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
+    for ASK, which is true if the answer has a row. `member`: slot of the hidden member column of a group's plan.
+    `fragments`: for each fork, the plan of its steps in the nodes' format. `factors`: if the answer is a cross product
+    of independent parts, a plan for each part (docs/adr/0047).
     """
 
     spec: Spec
@@ -69,7 +69,7 @@ class PhysicalPlan:
     factors: tuple[Spec, ...] = ()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Whether counts have left the range for which the plan was chosen (docs/architecture.md, "Queries")."""
+        """Return whether statistics have left the range of the plan (docs/architecture.md, "Queries")."""
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph < 0:
                 continue
@@ -80,7 +80,7 @@ class PhysicalPlan:
         return False
 
     def render(self, profile: Sequence[tuple[int, int, int]] | None = None) -> str:
-        """EXPLAIN: the tree of operators with estimates and, given a profile, actual rows and times."""
+        """Return EXPLAIN's tree of operators with estimates and, given a profile, actual rows and times."""
         return render(self.spec, self.labels, profile)
 
 
@@ -93,7 +93,7 @@ def plan(
 ) -> PhysicalPlan:
     """Plan a resolved query, or a template whose seed will be (member, parameters…).
 
-    `grouped` adds the member column; `sample` are one member's constants, whose exact degrees stand for all.
+    `grouped` adds the member column. `sample`: a member's constants, whose exact degrees are used for all members.
     """
     asked = query.query if isinstance(query, Template) else query
     with planning(_LIMITS, asked.text) as budget:
@@ -125,14 +125,15 @@ def _planned(
     seed = [context.slot(name) for name in hidden]
     scope = Scope(context.dataset.default)
     algebra = _with_unique_names(query.algebra, context.numbers)
-    size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)  # remembered while the stack is short
+    # computed and cached while the stack is shallow
+    size(algebra), visible(algebra), certain(algebra), binding_variables(algebra)
     body = join(context, algebra, context.seed(), scope)
     root, outputs = _answer(context, query, body, scope)
     roots = _factors(context, query, body)
     budget.look()
     shown = frozenset(slot for _, slot in outputs).union(seed[:1] if grouped else ())
     if query.form in (Form.SELECT, Form.ASK):
-        root, *roots = (narrowed(each, shown) for each in (root, *roots))
+        root, *roots = (prune_columns(each, shown) for each in (root, *roots))
     specs = [{"slots": context.slots, "seed": seed, "root": r, "subplans": context.subplans} for r in (root, *roots)]
     return PhysicalPlan(
         specs[0],
@@ -148,7 +149,7 @@ def _planned(
 
 
 def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> list[Spec]:
-    """The factors of a group's answer, where there are several and nothing but their pairs is asked for."""
+    """Return the factors of a group's answer, if it is a cross product of several."""
     if context.member is None or query.form is not Form.SELECT or query.r2s is not RelationToStream.RSTREAM:
         return []
     if len(body.factors) < 2:
@@ -205,8 +206,8 @@ def _template_term(term: Term, context: PlanContext, blanks: dict[str, int]) -> 
 
 
 def _with_unique_names(algebra: Node, numbers: Iterator[int]) -> Node:
-    """Variables that a sub-select does not project get names of their own, so that one name is one slot; so do those
-    that stand inside GRAPH ?g and are named as it is.
+    """Rename variables that a sub-select does not project, so that one name is one slot; likewise variables inside
+    GRAPH ?g that have its name.
     """
 
     def top(node: Node) -> Node:

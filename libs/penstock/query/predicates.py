@@ -1,4 +1,4 @@
-"""Which predicates a query can look at: what adaptors must let through for it (docs/semantics.md §1)."""
+"""The predicates that a query reads, which adaptors must let through for it (docs/semantics.md §1)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class _AnyError(Exception):
-    """The query may look at tuples of any predicate."""
+    """The query may read tuples of any predicate."""
 
 
 def predicates_of(query: ContinuousQuery) -> frozenset[str] | None:
-    """Return the IRIs of the predicates that its answers depend on; None where that may be any.
+    """Return the IRIs of the predicates that the query's answers depend on; None if they may be any.
 
-    Any: variables as predicates, negated property sets, paths of length zero (they begin at every node), DESCRIBE, and
-    windows that count tuples.
+    They may be any for variables as predicates, negated property sets, paths of length zero (which start at every
+    node), DESCRIBE, and count windows.
     """
     if query.form is Form.DESCRIBE or any(isinstance(window.range, CountRange) for window in query.windows):
         return None
@@ -76,7 +76,7 @@ def _of_path(path: Path) -> Iterator[str]:
 
 
 def _of_expression(expr: Expr) -> Iterator[str]:
-    """Predicates named by functions that look tuples up; patterns within EXISTS are nodes of the algebra."""
+    """Return predicates in functions that look up tuples. Patterns within EXISTS are nodes of the algebra."""
     if isinstance(expr, AggregateCall) and expr.expr is not None:
         yield from _of_expression(expr.expr)
     if not isinstance(expr, Call):

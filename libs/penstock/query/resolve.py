@@ -1,4 +1,4 @@
-"""Checks of a parsed query against one engine: streams and graphs that it names must exist (language.md)."""
+"""Checks of a parsed query against an engine: its streams and graphs must exist (language.md)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 
 def error_at(query: ContinuousQuery, at: int, message: str, construct: str = "") -> QueryError:
-    """A QueryError that points at offset `at` of the query's text, at the word there where no construct is given."""
+    """Return a QueryError at offset `at` of the query's text. Without `construct` it refers to the word at that
+    offset.
+    """
     return query_error(Fault(message, at, construct), query.text)
 
 
 def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = False) -> ContinuousQuery:
-    """The query with `[NOW]` filled in; QueryError where it names what the engine does not have.
+    """Return the query with `[NOW]` resolved. QueryError if it names unknown streams or graphs.
 
-    One-shot queries may name graphs that do not exist: they are empty, as SPARQL has it. So may a query that `stands`,
-    registered before: the stream that absorbed into the graph may have been dropped since.
+    One-shot queries may name unknown graphs, which are empty, as in SPARQL. So may a query that `stands`, i.e. was
+    registered before: the stream that absorbed into the graph may have been dropped.
     """
     if not query.continuous:
         return query
@@ -36,7 +38,7 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
 
 
 def stored_graphs(query: ContinuousQuery) -> list[Iri]:
-    """The stored graphs that a query names, where it names them: in its clauses, then in its patterns."""
+    """Yield the stored graphs that a query names, with their positions: in its clauses, then in its patterns."""
     listed = [*query.dataset.default, *query.dataset.named]
     known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}
     named = [node.name for node in nodes(query.algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]

@@ -1,7 +1,7 @@
-"""Templates: queries equal up to the constants at vertices form one group and run as one execution (ADR 6).
+"""Templates: queries that differ only in constants at vertices form a group with one execution (ADR 6).
 
-Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters;
-predicates, graphs, windows, paths and LIMIT stay, so that every member of a group shares one plan.
+Constants in subject and object position of triple patterns, and literals compared in expressions, become parameters.
+Predicates, graphs, windows, paths and LIMIT stay, so that all members of a group share a plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Constant: TypeAlias = Iri | Literal
 
 _COMPARISONS = frozenset(("=", "!=", "<", ">", "<=", ">="))
-_PARAMETER = "$"  # no SPARQL variable's name begins with it
+_PARAMETER = "$"  # not a valid first character of a SPARQL variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Template:
 
 
 def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]:
-    """The template of a query, and its constants in the order of the template's parameters."""
+    """Return a query's template, and its constants in the order of the template's parameters."""
     constants: list[Constant] = []
 
     def parameter(constant: Constant) -> Variable:
@@ -61,7 +61,7 @@ def parametrise(query: ContinuousQuery) -> tuple[Template, tuple[Constant, ...]]
         return rebuild(current, node, expression)
 
     algebra = node(query.algebra)
-    # A query that publishes a stream is a group of its own: its name tells it from others of its shape.
+    # A query that publishes a stream forms a separate group: the key contains its name.
     name = query.name if query.publishes else None
     bare = replace(query, algebra=algebra, text="", name=name, warnings=())
     return Template(bare, tuple(Variable(f"{_PARAMETER}{i}") for i in range(len(constants)))), tuple(constants)

@@ -1,4 +1,4 @@
-"""Errors inside the front end: a message and a place, before line and column are known."""
+"""Errors inside the front end: a message and an offset, before line and column are known."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from penstock.errors import QueryError, QueryLimitError
 
-_SHOWN = 200  # characters of a construct
+_SHOWN = 200  # maximum length of a quoted construct, in characters
 _WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 
 
 class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outside sees it
-    """Something is wrong at offset `at` of the text.
+    """An error at offset `at` of the text.
 
-    `construct` is the piece of text at fault; empty means the word that stands at `at`.
+    `construct` is the invalid piece of text; empty means the word at `at`.
     """
 
     def __init__(self, message: str, at: int, construct: str = "") -> None:
@@ -24,11 +24,11 @@ class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outsi
 
 
 class LimitFault(Fault):
-    """The construct at offset `at` exceeds a limit of planning."""
+    """The construct at offset `at` exceeds a planning limit."""
 
 
 def query_error(fault: Fault, text: str) -> QueryError:
-    """The QueryError for a fault in the text as it was written."""
+    """Return the QueryError for a fault in the original text."""
     offset = min(max(fault.at, 0), len(text))
     lines = text[:offset].splitlines(keepends=True)
     if not lines or lines[-1].splitlines()[0] != lines[-1]:

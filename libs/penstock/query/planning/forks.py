@@ -1,7 +1,4 @@
-"""Scans over the stored graph that nodes own: which run in place, and which are put into forks (docs/plan-format.md).
-
-Steps that follow one another and look up the same variable are one fork: their lists lie on the same node.
-"""
+"""Placement of scans over a stored graph on nodes: which run locally, and which run in forks (docs/plan-format.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def scan_node(
     label: str,
     rows: float,
 ) -> Spec:
-    """The node of a scan: alone, in a fork of its own, or as one more step of the fork on its left."""
+    """Return the node of a scan: separate, in a fork of its own, or as a further step of the fork on its left."""
     terms = [pattern.subject, pattern.predicate, pattern.object]
     if scope.variable is not None:
         terms.append(Variable(scope.variable))
@@ -52,23 +49,24 @@ def scan_node(
 
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
-    """The bound variables that a scan may look up. Where it probes a vertex's labels, it does so at the subject."""
+    """Return the bound variables that a scan may look up. A scan that probes a vertex's labels uses the subject."""
     ends: list[Term] = [pattern.subject, pattern.object]
     found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
     graphs = sum(2 if part.graphs == "named" else len(part.graphs) for part in scope.parts)
-    probes = not isinstance(pattern.predicate, Iri) or graphs > 1  # in many graphs, labels say which of them hold edges
+    # with many graphs, labels tell which of them have edges
+    probes = not isinstance(pattern.predicate, Iri) or graphs > 1
     return found[:1] if probes else found
 
 
 def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[str]) -> str:
-    """The bound variable to look up; of two the one whose lists are shorter. Empty where none is bound."""
+    """Return the bound variable to look up; of two, the one with shorter lists. Empty if none is bound."""
     ends = _ends(pattern, scope, bound)
     fanouts = [context.estimator.fanout(pattern, scope.parts, frozenset((end,))) for end in ends]
     return ends[fanouts.index(min(fanouts))] if ends else ""
 
 
 def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spec | None, str]:
-    """The fork of a chain, or why there is none."""
+    """Return the fork of a chain, or why there is none."""
     each = max(chain.left.rows, 1e-9)
     entering = [chain.left.rows, *(scan.rows for scan in chain.scans[:-1])]
     steps = tuple(Step(rows / each, scan.rows / each) for rows, scan in zip(entering, chain.scans, strict=True))
@@ -80,7 +78,7 @@ def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spe
         return None, "" if placement.execution == "in-place" else ", in place: forks never pay"
     rows = chain.left.rows
     costs = placement.in_place_us(rows, steps), placement.forked_us(rows, steps, *widths)
-    # The rows of a group's plan are estimated for one member, of which there may be any number.
+    # The estimates of a group's plan are per member, and the number of members is unknown.
     if placement.execution == "auto" and context.member is None and rows < least:
         return None, f", in place: {_ms(costs[0])}, by fork-join {_ms(costs[1])}"
     label = f"at ?{chain.key}'s nodes from {least} rows on (in place {_ms(costs[0])}, by fork-join {_ms(costs[1])})"

@@ -1,4 +1,4 @@
-"""Conditions of a group on their way to the place where they are tested: as early as their variables are there."""
+"""Placement of a group's conditions: each is tested as soon as its variables are bound."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Names that may be bound after a position: `last` has the last position that binds each name.
+    """Names that may be bound after a position: `last` has the last binding position of each name.
 
-    `home`, where a group has several parts, has the part of each name. All names of another part come later, and so do
-    those that stand `apart`.
+    `home`: for a group with several parts, the part of each name. All names of other parts are bound later, as are
+    `apart` names.
     """
 
     last: Mapping[str, int]
@@ -37,13 +37,13 @@ class Later:
 
 
 def _reads(condition: Expr, scope: Scope) -> Names:
-    """Names that a condition reads: an EXISTS inside GRAPH ?g looks at the graph, too."""
+    """Return the names that a condition reads, including the graph variable for an EXISTS inside GRAPH ?g."""
     names = expression_variables(condition)
     return names | {scope.variable} if scope.variable is not None and tests_patterns(condition) else names
 
 
 class Pending:
-    """Conditions that wait, found by the names that they read."""
+    """Conditions not yet placed, indexed by the names they read."""
 
     def __init__(self, conditions: Iterable[tuple[Expr, Scope]]) -> None:
         self._waiting = {
@@ -56,9 +56,9 @@ class Pending:
         self._looked = False
 
     def take(self, certain: Names, later: Later, touched: Names | None = None) -> Iterator[tuple[Expr, Scope]]:
-        """Yield the conditions that nothing joined later can change, in their order; they wait no longer.
+        """Yield and remove the conditions that no later join can change, in order.
 
-        `touched`: names that the last step has bound. No other condition's readiness has changed; None = look at all.
+        `touched`: names bound by the last step; the readiness of other conditions is unchanged. None = check all.
         """
         if not self._waiting:
             return

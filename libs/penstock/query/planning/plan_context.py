@@ -1,4 +1,4 @@
-"""What the planner of one query carries around: slots, node numbers, the dataset, estimates, sub-plans."""
+"""State of the planner for a query: slots, node numbers, the dataset, estimates, sub-plans."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.query.planning.substitution import Substitution
 
 _SIDES = ("in", "left", "right", "inner")
-_NODE_BYTES = 3_072  # of an operator, as Python and the core hold it
-_CELL_BYTES = 12  # of each of its columns
+_NODE_BYTES = 3_072  # size of an operator in Python and the core, in bytes
+_CELL_BYTES = 12  # size per column, in bytes
 _MOST_SLOTS = 0xFFFF  # docs/plan-format.md
-_LABEL = 2_000  # characters of what EXPLAIN says of an operator
-_SEARCHED_SIZE = 256  # nodes of the patterns in a group whose orders are all compared
-_MOST_SEARCHES = 256  # groups of one plan that are ordered so
+_LABEL = 2_000  # maximum length of an operator's EXPLAIN label, in characters
+_SEARCHED_SIZE = 256  # maximum number of pattern nodes for an exhaustive search of join orders
+_MOST_SEARCHES = 256  # maximum number of exhaustive searches per plan
 
 
 class PatternCompiler(Protocol):

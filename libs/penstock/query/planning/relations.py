@@ -1,4 +1,4 @@
-"""Values that plans are made of: relations, scopes, and scans that may become forks."""
+"""Building blocks of plans: relations, scopes, and scans that may become forks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from penstock.query.datasets import Parts
 
 Spec = dict[str, Any]
-"""A node of the plan, or a part of one, as docs/plan-format.md has it."""
+"""A node of the plan, or a part of one, in the format of docs/plan-format.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A plan node with what is known of its rows: names bound in every row, names perhaps bound, expected rows.
+    """A plan node with the properties of its rows: names bound in every row, names possibly bound, expected rows.
 
-    `pure_seed`: nothing but the seed so far, so that branches may start from their own copy of it. `factors`: where the
-    rows are all pairs of rows of other relations, those.
+    `pure_seed`: the node is only the seed, so that branches may start from their own copies. `factors`: the relations
+    of which the rows are the cross product.
     """
 
     node: Spec
@@ -36,7 +36,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where triple patterns look: parts of the dataset, and the graph variable that ranges over them."""
+    """Where triple patterns are evaluated: parts of the dataset, and the graph variable that ranges over them."""
 
     parts: Parts
     variable: str | None = None
@@ -44,7 +44,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One scan as the plan writes it (without its input), what it binds, and how many rows come out of it."""
+    """A scan in plan format (without its input), the names it binds, and its expected rows."""
 
     members: dict[str, Any]
     label: str

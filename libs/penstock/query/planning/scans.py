@@ -1,4 +1,4 @@
-"""Single triples and paths as nodes of the plan: what they look up, in which parts of the dataset."""
+"""Plan nodes of single triples and paths: what they look up, and in which parts of the dataset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRAPH_BYTES = 48  # of each graph that a scan's dataset lists
 
 
 def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, scope: Scope) -> Relation:
-    """`left` joined with one triple or path, by looking up what is bound."""
+    """Join `left` with one triple or path, by a look-up of its bound ends."""
     context.budget.spend(pattern.at, len(scope.parts) // 64)
     context.budget.charge(_GRAPH_BYTES * sum(1 + len(part.graphs) for part in scope.parts))
     rows = left.rows * context.estimator.fanout(pattern, scope.parts, left.certain)
@@ -30,8 +30,8 @@ def scan(context: PlanContext, pattern: Triple | PathTriple, left: Relation, sco
     if isinstance(pattern, PathTriple):
         label = f"{subject} path {object_} {where}"
         path = path_spec(pattern.path, context)
-        # Between two variables a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4); what EXISTS
-        # substitutes is a variable no longer.
+        # Between two variables, a path of length zero stays within the graph's nodes (SPARQL 1.1 §18.4). Variables
+        # substituted by EXISTS are constants.
         nodes_only = _is_open(context, pattern.subject) and _is_open(context, pattern.object)
         node = context.node(
             "path",

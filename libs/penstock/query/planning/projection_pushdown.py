@@ -1,4 +1,6 @@
-"""Columns that nobody reads end at the last scan that does: each one that a scan hands on is gathered row by row."""
+"""Projection pushdown: drops each column after its last use, because every scan gathers its output columns row
+by row.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.query.planning.relations import Spec
 
-# Operators that hand all columns on, and whose rows are the same with fewer of those that the answer does not show.
+# Operators that pass all columns on, and whose rows do not depend on unused columns.
 _HANDING_ON = frozenset(("slice", "distinct", "reduced"))
-_MAX_STEPS = 64  # further down everything is handed on: what is read grows with each, and so would their lists
+_MAX_STEPS = 64  # deeper operators keep all columns: the sets of used columns would grow with depth
 
 
-def narrowed(root: Spec, shown: frozenset[int]) -> Spec:
-    """Return a plan's root that gives the slots `shown` only, where it begins with a projection.
+def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
+    """Return a plan's root that yields only the slots `shown`, if it starts with a projection.
 
-    Other columns of that projection are the parameters, which the member says already. Nodes are not changed.
+    The other columns of that projection are parameters, which the member implies. Nodes are not modified.
     """
     if root["op"] in _HANDING_ON:
-        return {**root, "in": narrowed(root["in"], shown)}
+        return {**root, "in": prune_columns(root["in"], shown)}
     if root["op"] != "project":
         return root
     slots = [slot for slot in root["slots"] if slot in shown]
@@ -26,7 +28,7 @@ def narrowed(root: Spec, shown: frozenset[int]) -> Spec:
 
 
 def _keeping(node: Spec, wanted: frozenset[int]) -> Spec:
-    """The same rows with the columns that are wanted; others may be among them."""
+    """Return the same rows with the required columns, possibly among others."""
     steps: list[Spec] = []
     while len(steps) < _MAX_STEPS and (read := _read(node)) is not None:
         steps.append({**node, "keep": sorted(wanted)} if node["op"] == "scan" else node)
@@ -38,7 +40,7 @@ def _keeping(node: Spec, wanted: frozenset[int]) -> Spec:
 
 
 def _read(node: Spec) -> frozenset[int] | None:
-    """The slots that an operator of one input reads or binds; None where that is not plain to see."""
+    """Return the slots that a unary operator reads or binds; None if unknown."""
     match node["op"]:
         case "scan":
             graph = frozenset((node["graph"],)) if "graph" in node else frozenset[int]()
@@ -50,7 +52,7 @@ def _read(node: Spec) -> frozenset[int] | None:
 
 
 def _variables(expression: Spec) -> frozenset[int] | None:
-    """Those of an expression; None where it tests patterns, whose variables are elsewhere."""
+    """Return an expression's variables; None if it tests patterns, whose variables are elsewhere."""
     found, parts = set[int](), [expression]
     while parts:
         part: dict[str, Any] = parts.pop()
