@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -> Spec:
-    """An expression over `rows`, its EXISTS patterns planned as sub-plans."""
+    """Return an expression over `rows`. Its EXISTS patterns become sub-plans."""
 
     def sub_plan(call: Exists) -> Spec:
         inner, row = plan_exists(context, call, rows, scope)
@@ -28,7 +28,7 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """A computed column; an error leaves it unbound. What EXISTS has substituted is compared with the value."""
+    """Add a computed column; an error leaves it unbound. A value substituted by EXISTS is compared with the column."""
     if name in inner.names:
         own = f"{name}#{next(context.numbers)}"
         computed = extend(context, inner, own, expr, scope)
@@ -40,7 +40,7 @@ def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: 
 
 
 def filtered(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
-    """The rows for which the condition is true."""
+    """Return the rows for which the condition is true."""
     kept = rows.rows * FILTER_KEEPS
     if isinstance(condition, Exists):
         inner, row = plan_exists(context, condition, rows, scope)

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 MAX_EXISTS_OPTIONALS = 6
-"""Variables of one EXISTS that may be unbound in its rows and make another plan where they are: 2^6 plans."""
+"""Maximum number of possibly unbound variables of an EXISTS that need separate plans: 2^6 plans."""
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:
-    """Plan an EXISTS for each of `rows`; returns what yields the rows' numbers, and the slot of the number.
+    """Plan an EXISTS for each of `rows`. Returns the plan that yields the numbers of matching rows, and the number's
+    slot.
 
-    Raises QueryLimitError at the EXISTS where too many of its variables need plans of their own.
+    QueryLimitError at the EXISTS if too many of its variables need separate plans.
     """
     pattern, row = call.pattern, context.fresh("row")
     unsure = binding_variables(pattern) & rows.maybe
@@ -47,7 +48,9 @@ def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope
 def _rows_with(
     context: PlanContext, pattern: Node, rows: Relation, scope: Scope, row: int, bound: Names, unbound: Names
 ) -> Relation:
-    """The inner side for those rows that bind `bound` and leave `unbound` open, which are variables of the pattern."""
+    """Plan the inner side for the rows that bind `bound` and leave `unbound` unbound; both are variables of the
+    pattern.
+    """
     tests = [Call("bound", (Variable(name),)) for name in sorted(bound)]
     tests += [Call("not", (Call("bound", (Variable(name),)),)) for name in sorted(unbound)]
     given = Substitution(rows.certain | bound, rows.maybe - bound, row, tuple(tests))
@@ -63,8 +66,8 @@ def _rows_with(
 def _one_case(
     context: PlanContext, pattern: Node, outer: Relation, unsure: Names, given: Substitution, scope: Scope
 ) -> Relation:
-    """The pattern over outer rows. What is `unsure` cannot be looked up: inside it gets a name of its own, and the two
-    are compared. Names that stand only in expressions read the outer cell, bound or not.
+    """Plan the pattern over outer rows. `unsure` names cannot be looked up: inside they get separate names, and the two
+    are compared. Names that only occur in expressions read the outer cell, bound or not.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

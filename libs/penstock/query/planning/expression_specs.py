@@ -1,4 +1,4 @@
-"""Expressions and paths as the plan writes them."""
+"""Expressions and paths in plan format."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
     from penstock.query.planning.relations import Spec
 
-_SHOWN = 200  # characters of a term
+_SHOWN = 200  # maximum length of a displayed term, in characters
 
 
 def term_spec(term: Term, context: PlanContext) -> Spec:
-    """A variable's slot or a constant's id."""
+    """Return a variable's slot or a constant's id."""
     if isinstance(term, Variable):
         return {"var": context.slot(term.name)}
     if isinstance(term, BlankNode):
@@ -44,7 +44,7 @@ def term_spec(term: Term, context: PlanContext) -> Spec:
 
 
 def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists], Spec]) -> Spec:
-    """An expression; `exists` turns an EXISTS into a reference to its sub-plan."""
+    """Return an expression. `exists` turns an EXISTS into a reference to its sub-plan."""
     match expr:
         case Variable() | Iri() | Literal():
             return term_spec(expr, context)
@@ -67,7 +67,7 @@ def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists],
 
 
 def path_spec(path: Path, context: PlanContext) -> Spec:
-    """A property path."""
+    """Return a property path."""
 
     def ids(iris: tuple[Iri, ...] | None) -> list[int] | None:
         return None if iris is None else [context.catalogue.term_id(iri) for iri in iris]
@@ -92,7 +92,7 @@ def path_spec(path: Path, context: PlanContext) -> Spec:
 
 
 def render_term(term: Term) -> str:
-    """A term as EXPLAIN shows it."""
+    """Return a term for EXPLAIN."""
     match term:
         case Variable():
             return term.name if term.name[0] in "$_" else f"?{term.name}"
@@ -110,7 +110,7 @@ def _clipped(text: str) -> str:
 
 
 def render_expression(expr: Expr) -> str:
-    """An expression as EXPLAIN shows it."""
+    """Return an expression for EXPLAIN."""
     if isinstance(expr, Exists):
         return "not exists {…}" if expr.negated else "exists {…}"
     if isinstance(expr, Call):

@@ -1,4 +1,4 @@
-"""Groups: what stands joined in one group graph pattern, taken apart into elements that may be joined in any order."""
+"""Flattening of group graph patterns into elements that may be joined in any order."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A triple, a path, or a pattern that is joined as a whole, with the scope in which it looks."""
+    """A triple, a path, or a pattern that is joined as a whole, with its scope."""
 
     pattern: Triple | PathTriple | Node
     scope: Scope
 
     @property
     def binds(self) -> Names:
-        """Names that joining it binds or may bind."""
+        """Names that joining the element binds or may bind."""
         own = frozenset((self.scope.variable,)) if self.scope.variable is not None else frozenset()
         if isinstance(self.pattern, (Triple, PathTriple)):
             return pattern_variables(self.pattern) | own
@@ -46,7 +46,7 @@ class Element:
 
     @property
     def reads(self) -> Names:
-        """Names that it binds, or that an expression in it reads."""
+        """Names that the element binds, or that its expressions read."""
         if isinstance(self.pattern, (Triple, PathTriple)):
             return self.binds
         return self.binds | all_variables(self.pattern)
@@ -54,14 +54,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class FlatGroup:
-    """Elements joined, and conditions over the whole."""
+    """The joined elements of a group, and its conditions."""
 
     elements: tuple[Element, ...]
     filters: tuple[tuple[Expr, Scope], ...]
 
 
 def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
-    """The scope inside GRAPH or WINDOW."""
+    """Return the scope inside GRAPH or WINDOW."""
     if isinstance(node, WindowGraph):
         return Scope(dataset.window(node.name.value))
     if isinstance(node.name, Iri):
@@ -70,15 +70,15 @@ def graph_scope(node: Graph | WindowGraph, dataset: QueryDataset) -> Scope:
 
 
 def conjuncts(expr: Expr) -> list[Expr]:
-    """`a && b && c` taken apart: a filter keeps a row iff it keeps it for each."""
+    """Split `a && b && c`: a filter keeps a row iff every conjunct does."""
     if isinstance(expr, Call) and expr.name == "and":
         return [part for argument in expr.args for part in conjuncts(argument)]
     return [expr]
 
 
 def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
-    """Take a group apart. A filter of a nested group joins the outer ones where its variables are bound inside anyway;
-    `around` are names that may be bound beside `node`.
+    """Flatten a group. A filter of a nested group moves outwards if its variables are bound inside in any case.
+    `around`: names that may be bound outside of `node`.
     """
     match node:
         case Bgp():
@@ -104,10 +104,11 @@ def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = fro
 def components(
     elements: Sequence[Element], bound: Names, fixed: Names, substituted: Names = frozenset()
 ) -> list[list[Element]]:
-    """The elements by connected parts: what shares a variable, directly or through others, stays together.
+    """Partition the elements into connected parts: elements that share a variable, directly or transitively.
 
-    `bound`: names of the rows on the left; the first part is what is connected with them, and elements without
-    variables. `fixed` names (parameters) connect nothing; `substituted` ones (of an EXISTS) do where they are but read.
+    `bound`: names of the rows on the left. The first part has what is connected with them, and elements without
+    variables. `fixed` names (parameters) connect nothing; `substituted` ones (of an EXISTS) only if they are merely
+    read.
     """
     anchor = bound - fixed
     joined = _Joined(len(elements) + 1)  # number 0 is the left side
@@ -119,7 +120,7 @@ def components(
         for name in names:
             joined.merge(owners.setdefault(name, number), number)
     parts: dict[int, list[Element]] = {joined.part(0): []}
-    for number in range(len(elements), 0, -1):  # a part's place is that of its last element
+    for number in range(len(elements), 0, -1):  # a part's position is that of its last element
         parts.setdefault(joined.part(number), []).append(elements[number - 1])
     first, *others = (list(reversed(part)) for part in parts.values())
     found = [first, *reversed(others)]
@@ -127,18 +128,18 @@ def components(
 
 
 class _Joined:
-    """Disjoint sets of numbers."""
+    """Disjoint sets of numbers (union-find)."""
 
     def __init__(self, count: int) -> None:
         self._above = list(range(count))
 
     def part(self, number: int) -> int:
-        """The number that stands for the set."""
+        """Return the representative of the set."""
         above = self._above
         while above[number] != number:
             above[number] = number = above[above[number]]
         return number
 
     def merge(self, one: int, other: int) -> None:
-        """Make one set of two."""
+        """Merge two sets."""
         self._above[self.part(other)] = self.part(one)

@@ -1,4 +1,4 @@
-"""Groups of triples and patterns: connected parts, the order of joins, conditions as early as possible."""
+"""Plans of groups: connected parts, join order, and early conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Conditions = list[tuple[Expr, Scope]]
 
 
 def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with a group: its elements in the cheapest order, its conditions as early as possible."""
+    """Join `left` with a group: elements in the cheapest order, conditions as early as possible."""
     conditions: Conditions = []
     while isinstance(node, Filter):
         conditions += [(condition, scope) for condition in conjuncts(node.condition)]
@@ -42,8 +42,8 @@ def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
-    """Connected parts of a group, each explored on its own, then crossed: what one part tests is tested once, not once
-    for each row of the others. The first part starts from `left`.
+    """Join the connected parts of a group: each is explored separately, then crossed, so that a part's conditions are
+    tested once and not per row of the others. The first part starts from `left`.
     """
     relations: list[Relation] = []
     waiting = Pending(pending)
@@ -52,7 +52,7 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
         begin = left if i == 0 else context.seed()
         later = Later({}, -1, home, i, left.names - begin.names)
         relations.append(_explored(context, part, waiting, begin, later))
-    if left.pure_seed:  # the largest streams past the others, which are collected
+    if left.pure_seed:  # the largest part streams; the others are materialised
         relations.sort(key=lambda relation: -relation.rows)
     last = {name: i for i, relation in enumerate(relations) for name in relation.names}
     current = relations[0]
@@ -65,8 +65,8 @@ def _joined(context: PlanContext, parts: list[list[Element]], pending: Condition
 def _explored(
     context: PlanContext, elements: list[Element], waiting: Pending, left: Relation, around: Later
 ) -> Relation:
-    """`left` joined with connected elements in the best order; conditions as soon as their variables are there.
-    `around`: what other parts of the group bind.
+    """Join `left` with connected elements in the best order, testing conditions as soon as their variables are bound.
+    `around`: names bound by other parts of the group.
     """
     order = best_order(
         elements,
@@ -88,7 +88,7 @@ def _explored(
 def _filtered(
     context: PlanContext, waiting: Pending, current: Relation, later: Later, touched: Names | None
 ) -> Relation:
-    """Apply the conditions that nothing joined later can change."""
+    """Apply the conditions that no later join can change."""
     for condition, where in waiting.take(current.certain, later, touched):
         current = filtered(context, condition, current, where)
     return current
@@ -98,6 +98,6 @@ def _extend_with(context: PlanContext, element: Element, left: Relation) -> Rela
     pattern, scope = element.pattern, element.scope
     if not isinstance(pattern, (Triple, PathTriple)):
         return join(context, pattern, left, scope)
-    if element.binds & left.maybe:  # a cell may be unbound: the scan could not look it up
+    if element.binds & left.maybe:  # a cell may be unbound, and then the scan could not look it up
         return hash_join(context, left, scan(context, pattern, base(context, Bgp((pattern,))), scope))
     return scan(context, pattern, left, scope)

@@ -1,7 +1,7 @@
 """Joins of a relation with a pattern: correlated with its rows, or computed independently and joined by hash.
 
-A side is *correlated* (starts from the left's rows) wherever that equals the independent join, because then its
-look-ups are bound; otherwise it is computed from the seed on its own and joined by hash.
+A pattern is *correlated* (starts from the left's rows) whenever that equals the independent join, because its look-ups
+are then bound. Otherwise it is computed from the seed and joined by hash.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Join `left` with any pattern: correlated where that is the same, else by hash."""
+    """Join `left` with any pattern: correlated if that gives the same result, else by hash."""
     left = _in_its_graph(context, node, left, scope)
     if left.pure_seed or may_correlate(context, node, left, scope):
         return context.compile(context, node, left, scope)
@@ -30,12 +30,14 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """The pattern on its own, from the seed (or from the rows of an EXISTS, where it must see what they bind)."""
+    """Compile a pattern independently, from the seed (or from the rows of an EXISTS, whose bindings it must see)."""
     return context.compile(context, node, start(context, node, scope), scope)
 
 
 def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = False) -> Relation:
-    """What an independent pattern starts from: the seed, times the graphs where nothing inside binds their variable."""
+    """Return the start of an independent pattern: the seed, crossed with the graphs if nothing inside binds their
+    variable.
+    """
     seed = base(context, node, by_row=by_row)
     if scope.variable is None or scope.variable in seed.names or binds_graph(node):
         return seed
@@ -43,7 +45,9 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """The seed; inside EXISTS, where the pattern's own solutions would not do, what is substituted into it, by row."""
+    """Return the seed; inside EXISTS, the substituted values per row if the pattern's own solutions would not
+    suffice.
+    """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):
         return context.seed()
@@ -62,14 +66,14 @@ def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
 
 
 def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """`left` with the graph variable bound, where the pattern may have a solution that no scan binds it for."""
+    """Bind the graph variable in `left` if the pattern may have a solution for which no scan binds it."""
     if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.NEEDS:
         return left
     return replace(graphs(context, left, scope), pure_seed=left.pure_seed)
 
 
 def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope) -> bool:
-    """Whether the pattern may start from the rows of `left`: that equals the independent join."""
+    """Return whether the pattern may start from the rows of `left`: this equals the independent join."""
     fixed = frozenset(context.hidden) | context.substituted
     outer = left.names - fixed
     touched = binding_variables(node) | (frozenset((scope.variable,)) if scope.variable is not None else frozenset())
@@ -77,7 +81,7 @@ def may_correlate(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def hash_join(context: PlanContext, left: Relation, right: Relation) -> Relation:
-    """The join of two relations on the names they share, or all pairs of their rows."""
+    """Join two relations by hash on their shared names, or cross them."""
     if left.pure_seed and not left.names:  # the unit table (a test of constants has no names either, but may be empty)
         return right
     shared = sorted(left.names & right.names - frozenset(context.hidden))
@@ -94,7 +98,7 @@ def _factors(side: Relation) -> tuple[Relation, ...]:
 
 
 def concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
-    """The rows of all parts."""
+    """Return the rows of all parts."""
     rows = sum(part.rows for part in parts)
     spec = context.node("union", "", rows, inputs=[part.node for part in parts])
     bound = frozenset.intersection(*(part.certain for part in parts))
@@ -103,7 +107,7 @@ def concatenate(context: PlanContext, parts: list[Relation]) -> Relation:
 
 
 def graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
-    """`left` times the graphs that the variable of the GRAPH around ranges over."""
+    """Cross `left` with the graphs that the variable of the enclosing GRAPH ranges over."""
     assert scope.variable is not None
     dataset = [part.spec(named=True) for part in scope.parts]
     rows = left.rows * max(1, len(dataset))
@@ -113,7 +117,7 @@ def graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
 
 
 def tested(context: PlanContext, condition: Call, rows: Relation) -> Relation:
-    """The rows for which a condition without EXISTS is true."""
+    """Return the rows for which a condition without EXISTS is true."""
     kept = rows.rows * FILTER_KEEPS
     expr = expression_spec(condition, context, _no_exists)
     spec = context.node("filter", render_expression(condition), kept, **{"in": rows.node}, expr=expr)

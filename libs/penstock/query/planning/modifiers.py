@@ -1,6 +1,6 @@
 """Solution modifiers and sub-selects: grouping, projection, DISTINCT, ORDER BY, LIMIT.
 
-They look at whole answers, so they are never correlated: each starts from the seed. The hidden columns (member,
+They process whole answers and are therefore never correlated: each starts from the seed. The hidden columns (member,
 parameters, and the graph variable of an enclosing GRAPH) lead every key, so that one execution answers for all members
 of a group.
 """
@@ -39,7 +39,7 @@ _OF_NOTHING = {
 
 
 def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """A modifier over its inner pattern; `left` is the seed (perhaps times graphs)."""
+    """Compile a modifier over its inner pattern. `left` is the seed, possibly crossed with graphs."""
     assert left.pure_seed, "modifiers are never correlated"
     match node:
         case Group():
@@ -57,7 +57,7 @@ def compile_modifier(context: PlanContext, node: Node, left: Relation, scope: Sc
         case Slice():
             inner = _inner(context, node.inner, left, scope)
             limit = "all" if node.limit is None else str(node.limit)
-            # Inside GRAPH ?g the sub-select is evaluated in each graph, which has its own LIMIT.
+            # Inside GRAPH ?g the sub-select is evaluated per graph, with a separate LIMIT.
             graph = None if scope.variable is None else context.slot(scope.variable)
             spec = context.node(
                 "slice",
@@ -92,7 +92,9 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
 
 
 def _kept(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
-    """What a projection keeps of each factor; none where a name is in no factor, or the member is not in each."""
+    """Return the columns of each factor that a projection keeps; none if a name is in no factor, or the member is not
+    in each.
+    """
     shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
     if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):
         return ()
@@ -144,7 +146,7 @@ def _group(context: PlanContext, node: Group, left: Relation, scope: Scope) -> R
 
 
 def _per_graph(context: PlanContext, node: Group, groups: Relation, scope: Scope) -> Relation:
-    """Aggregates without GROUP BY inside GRAPH ?g: each graph gets its row, also one that matches nothing."""
+    """Compile aggregates without GROUP BY inside GRAPH ?g: each graph yields a row, even without matches."""
     base = start(context, node, scope)
     spec = context.node("leftjoin", "", base.rows, left=base.node, right=groups.node)
     outs = frozenset(out.name for out, _ in node.aggregates)

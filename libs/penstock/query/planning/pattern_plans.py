@@ -1,7 +1,7 @@
 """Plans of patterns: OPTIONAL, UNION, MINUS, VALUES, GRAPH and sub-selects.
 
-`compile_pattern` takes the relation on the left of any pattern and gives the join with it. Modules below call it as
-`PlanContext.compile`, since patterns contain patterns.
+`compile_pattern` joins the relation on its left with any pattern. Other modules call it as `PlanContext.compile`,
+because patterns are recursive.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """A sub-select is computed on its own: an EXISTS around it substitutes nothing inside."""
+    """Compile a sub-select independently: an enclosing EXISTS substitutes nothing inside."""
     if not left.pure_seed:
         return hash_join(context, left, independent(context, node, scope))
     before, context.substitution = context.substitution, None
@@ -123,7 +123,7 @@ def _union(context: PlanContext, node: Union, left: Relation, scope: Scope) -> R
 
 def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> Relation:
     left = join(context, node.left, outer, scope)
-    if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains take nothing away
+    if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains remove nothing
         return left
     right = _taken_away(context, node.right, scope)
     ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
@@ -135,7 +135,7 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _taken_away(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """The right side of MINUS. What an EXISTS substitutes is compared cell by cell, so that it is bound here."""
+    """Compile the right side of MINUS. Values substituted by an EXISTS are compared by cell, so they are bound here."""
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)
     return independent(context, node, scope)
@@ -165,14 +165,14 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
 
 
 def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
-    """Whether a stored graph is named that no clause lists, around a pattern that has solutions without a triple."""
+    """Return whether a stored graph without a clause is named around a pattern that has solutions without a triple."""
     if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
         return False
     return not binds_graph(node.inner) and not context.dataset.lists(node.name.value)
 
 
 def _existing_graph(context: PlanContext, left: Relation, name: Iri, scope: Scope) -> Relation:
-    """`left` if the stored graph has a triple, else nothing: what GRAPH <g> {} asks."""
+    """Return `left` if the stored graph has a triple, else nothing: the meaning of GRAPH <g> {}."""
     if not scope.parts:
         node = context.node("empty", "no such graph", 0.0, slots=[context.slot(n) for n in sorted(left.names)])
         return Relation(node, left.certain, left.maybe, 0.0)

@@ -1,7 +1,7 @@
-"""EXISTS substitutes the bindings of each solution into its pattern (SPARQL 1.1 §18.6): what that means for plans.
+"""EXISTS substitutes the bindings of each solution into its pattern (SPARQL 1.1 §18.6): the consequences for plans.
 
-A variable that the solution binds is a constant inside. Where joining the pattern's own solutions with the row gives
-the same, the plan does that; elsewhere what is evaluated starts from the rows themselves.
+A variable bound by the solution is a constant inside. If joining the pattern's own solutions with the row gives the
+same result, the plan does that; otherwise the pattern is evaluated from the rows.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What an EXISTS being planned substitutes: names bound in every row, names perhaps bound, the slot that numbers
-    the rows, and tests that the rows of this plan pass. Of the names perhaps bound nothing inside binds any:
-    expressions read them.
+    """The substitution of an EXISTS: names bound in every row, names possibly bound, the slot that numbers the rows,
+    and tests that this plan's rows pass. Nothing inside binds the possibly bound names; expressions read them.
     """
 
     certain: Names
@@ -68,17 +67,19 @@ class Substitution:
 
     @property
     def names(self) -> Names:
-        """Every name that is substituted."""
+        """All substituted names."""
         return self.certain | self.maybe
 
 
 def is_sub_select(node: Node) -> bool:
-    """Whether the pattern is computed as a whole: a sub-select, which is joined with the row, not substituted into."""
+    """Return whether the pattern is a sub-select, which is computed as a whole and joined with the row."""
     return isinstance(node, Project | Distinct | Reduced | OrderBy | Slice | Group)
 
 
 def joinable(node: Node, name: str) -> bool:
-    """Whether substituting a value for the variable gives the pattern's own solutions that are compatible with it."""
+    """Return whether substituting a value for the variable gives the pattern's own solutions that are compatible with
+    it.
+    """
     spend()
     match node:
         case Bgp():
@@ -92,7 +93,7 @@ def joinable(node: Node, name: str) -> bool:
             if name in right and name not in certain(node.left):
                 return False
             return joinable(node.left, name) and joinable(node.right, name)
-        case Minus():  # what is substituted is no variable that both sides share
+        case Minus():  # a substituted name is not a variable shared by both sides
             return name not in all_variables(node.right) and joinable(node.left, name)
         case Union():
             return all(joinable(branch, name) for branch in node.branches)
@@ -109,7 +110,9 @@ def joinable(node: Node, name: str) -> bool:
 
 
 def _reaches_itself(pattern: object, name: str) -> bool:
-    """A path of length zero between variables stays within the graph's nodes; from a term it begins anywhere."""
+    """Return whether a path of length zero matters: between variables it stays within the graph's nodes, from a term it
+    starts anywhere.
+    """
     return isinstance(pattern, PathTriple) and name in pattern_variables(pattern) and _may_be_empty(pattern.path)
 
 
@@ -129,8 +132,8 @@ def _may_be_empty(path: Path) -> bool:
 
 # ---- GRAPH ?g {… ?g …}
 def with_own_graph_names(node: Node, substituted: Names, numbers: Iterator[int]) -> Node:
-    """Inside GRAPH ?g {… ?g …}, ?g is a variable like any other, and the graph's name is joined with it afterwards;
-    but a name that is substituted is the same constant inside and outside. Patterns of EXISTS are left as they are.
+    """Inside GRAPH ?g {… ?g …}, make ?g an ordinary variable that is joined with the graph's name afterwards. A
+    substituted name is the same constant inside and outside. Patterns of EXISTS stay unchanged.
     """
 
     def below(inner: Node) -> Node:
@@ -154,6 +157,6 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Whether two bindings are compatible: where either is unbound, or both are the same."""
+    """Return whether two bindings are compatible: one of them is unbound, or both are equal."""
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

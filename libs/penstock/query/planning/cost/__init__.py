@@ -1,4 +1,4 @@
-"""What plans cost, and the cheapest order of joins.
+"""Costs of plans, and the cheapest join order.
 
 `cardinality` estimates the rows of single triples, `estimates` those of whole patterns; `join_order` chooses.
 """

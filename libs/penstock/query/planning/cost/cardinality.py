@@ -1,7 +1,7 @@
-"""How many rows a pattern yields for each row on its left, from exact counts (docs/architecture.md, "Queries").
+"""Expected rows of a pattern per row on its left, from exact statistics (docs/architecture.md, "Queries").
 
-Counts come from the stored graph's header and from windows; a window that has not been built yet counts as unknown, and
-the plan is chosen again once real counts are there (Strider's adaptivity with measured cardinalities).
+The statistics come from the stored graph's header and from windows. A window that does not exist yet counts as unknown;
+the plan is replaced once real statistics are available (Strider's adaptivity with measured cardinalities).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from penstock.query.catalogue import Catalogue
     from penstock.query.datasets import Parts
 
-UNKNOWN = (1000.0, 200.0, 200.0)  # edges, subjects, objects of a label nobody has counted
-_PER_VERTEX = 8.0  # edges of one vertex over all labels, where the predicate is a variable
-_ALL_EDGES = 1e6  # edges over all labels
-_CLOSURE = 4.0  # a closure reaches about that many times one step
+UNKNOWN = (1000.0, 200.0, 200.0)  # assumed edges, subjects and objects of a label without statistics
+_PER_VERTEX = 8.0  # assumed edges of a vertex over all labels, for a variable predicate
+_ALL_EDGES = 1e6  # assumed edges over all labels
+_CLOSURE = 4.0  # assumed reach of a closure, as a multiple of one step
 
 Counts = tuple[int, int, int]
 CountKey = tuple[int, int, int]  # source, graph, predicate
 
 
 class Estimator:
-    """Estimates for one plan; remembers which counts it leant on."""
+    """Estimates for a plan. Records the statistics that were used."""
 
     def __init__(self, catalogue: Catalogue, sample: Mapping[str, Iri | Literal]) -> None:
-        """`sample`: constants of one member, by parameter name, to stand for all."""
+        """`sample`: a member's constants by parameter name, used for all members."""
         self._catalogue = catalogue
         self._sample = sample
         self.counts: dict[CountKey, Counts] = {}
         self._degrees: dict[tuple[int, Iri | Literal, int, int, int], float] = {}
 
     def fanout(self, pattern: Triple | PathTriple, parts: Parts, bound: Names) -> float:
-        """Expected matches for one row that binds `bound`."""
+        """Return the expected matches per row that binds `bound`."""
         if isinstance(pattern, PathTriple):
             ends = self._is_bound(pattern.subject, bound) + self._is_bound(pattern.object, bound)
             return (UNKNOWN[0] * _CLOSURE, _PER_VERTEX * _CLOSURE, 0.5)[ends]
@@ -97,7 +97,7 @@ class Estimator:
 
 
 def _graphs(graphs: tuple[int, ...] | str) -> tuple[int, ...]:
-    """Graph ids to ask counts for; -1 stands for "all named graphs" (unknown), a window has the one graph 0."""
+    """Return graph ids for statistics; -1 means "all named graphs" (unknown), a window has the single graph 0."""
     if isinstance(graphs, str):
         return (-1,)
     return graphs or (0,)

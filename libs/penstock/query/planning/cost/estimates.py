@@ -1,4 +1,4 @@
-"""How many rows whole patterns yield (single triples: `cardinality`): what a group's order of joins is chosen by."""
+"""Expected rows of whole patterns, by which the join order of a group is chosen (`cardinality` has single triples)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from penstock.query.planning.relations import Scope
 
 FILTER_KEEPS = 0.4
-"""Share of the rows that a condition is taken to keep."""
+"""Assumed selectivity of a condition."""
 _INDEPENDENT_ROWS = 1000.0
 
 
 def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float, float]:
-    """(rows for each row that binds `bound`, cost paid once) of joining one element of a group."""
+    """Return (rows per row that binds `bound`, one-time cost) of joining an element of a group."""
     pattern = element.pattern
     if isinstance(pattern, (Triple, PathTriple)):
         context.budget.spend(pattern.at, len(element.scope.parts) // 4)
@@ -45,7 +45,7 @@ def fanout(context: PlanContext, element: Element, bound: Names) -> tuple[float,
 
 
 def estimate(context: PlanContext, node: Node, bound: Names, scope: Scope) -> tuple[float, float]:
-    """(matches for each row that binds `bound`, cost paid once) of joining a whole pattern."""
+    """Return (matches per row that binds `bound`, one-time cost) of joining a whole pattern."""
     context.budget.spend()
     shared = bool(visible(node) & bound)
     match node:

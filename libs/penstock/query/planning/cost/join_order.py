@@ -1,4 +1,4 @@
-"""The order of joins: exhaustive over left-deep orders for few elements, greedy beyond.
+"""Join order: exhaustive search of left-deep orders for few elements, greedy for more.
 
 Graph exploration (Wukong §5.1) is a left-deep pipeline, so the cost of an order is the sum of its intermediate rows.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EXHAUSTIVE = 8
-"""Up to that many elements every order is considered (2^8 sets)."""
+"""Maximum number of elements for an exhaustive search (2^8 sets)."""
 
-_STEP = 1.0  # a step that matches nothing still costs its look-ups
+_STEP = 1.0  # a step without matches still has look-up costs
 
 
 def best_order(
@@ -29,10 +29,10 @@ def best_order(
     *,
     search: bool = True,
 ) -> list[int]:
-    """Positions of `elements` in the cheapest order found; a greedy one where not `search`.
+    """Return the positions of `elements` in the cheapest order found; greedy unless `search`.
 
-    `binds` gives the names an element binds; `fanout(element, bound)` gives (matches a row, cost paid once), which
-    depends on those of the bound names only that the element binds.
+    `binds` returns the names an element binds. `fanout(element, bound)` returns (matches per row, one-time cost), which
+    only depends on bound names that the element binds.
     """
     if len(elements) < 2:
         return list(range(len(elements)))
@@ -88,7 +88,7 @@ def _greedy(
     while left:
         cost, chosen = heappop(queue)
         if chosen not in left or cost != costs[chosen]:
-            continue  # an entry from before the last look
+            continue  # an outdated entry
         left.remove(chosen)
         order.append(chosen)
         fresh = names[chosen] - seen

@@ -1,8 +1,8 @@
-"""Where steps over the stored graph are done when nodes own its shards: in place or by fork-join (ADR 18).
+"""Placement of steps over a stored graph on nodes: local reads or fork-join (ADR 18).
 
-In place, the engine reads the lists of a morsel's keys from the nodes, three rounds each: what Wukong (OSDI'16 §5)
-does with few rows. By fork-join the rows go to the nodes which own their keys, and come back extended. The costs are
-measured by `python -m benchmarks stores` (docs/adr/0018).
+For local execution, the engine reads the lists of a morsel's keys from the nodes in three rounds, as Wukong (OSDI'16
+§5) does for few rows. For fork-join, the rows are sent to the nodes that own their keys, and return extended. `python
+-m benchmarks stores` measures the costs (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Literal
 Execution = Literal["auto", "in-place", "fork-join"]
 
 _MORSEL = 1024  # rows of a step that are read together (native/src/exec/operator.hpp)
-_ROUNDS = 3  # of reads for a morsel: buckets, records, lists
+_ROUNDS = 3  # read rounds per morsel: buckets, records, lists
 MOST_ROWS = 1 << 17
-"""Rows that a fork ships at once (native/src/exec/fork.cpp): where it pays from more on only, it never does."""
+"""Maximum number of rows shipped by a fork (native/src/exec/fork.cpp). A fork that only pays off above this
+never does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCosts:
-    """µs of reading in place by one transport: a round of reads, what each key adds, the first ones and those that
-    come after `warm_keys`, when what was remembered and copied has left the processor's caches.
+    """Costs of local reads by a transport, in µs: per round, per key, and per key after `warm_keys`, when cached data
+    no longer fits the processor's caches.
     """
 
     round_us: float
@@ -32,7 +34,7 @@ class ReadCosts:
 
 @dataclass(frozen=True, slots=True)
 class ForkCosts:
-    """µs of a fork: what each part costs whatever it ships, each cell that travels, each row of a step at the node."""
+    """Costs of a fork in µs: per part, per transferred cell, and per row of a step on the node."""
 
     part_us: float
     cell_us: float
@@ -50,7 +52,7 @@ FORK = ForkCosts(part_us=1000.0, cell_us=0.006, step_us=0.045)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a fork, as estimated for one row that enters the fork: rows that enter it, and that leave it."""
+    """A step of a fork, per row that enters the fork: estimated rows that enter and leave the step."""
 
     rows_in: float
     rows_out: float
@@ -58,8 +60,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How steps are executed. `transports`: of reads of each node; nodes are taken to own as many keys each. `parts`:
-    into how many a fork's rows are divided.
+    """How steps are executed. `transports`: for reads from each node; nodes are assumed to own equally many keys.
+    `parts`: the number of parts a fork's rows are divided into.
     """
 
     execution: Execution
@@ -67,29 +69,29 @@ class Placement:
     parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
-        """What reading the lists of all steps costs, for that many rows."""
+        """Return the cost in µs of reading the lists of all steps locally, for that many rows."""
         return sum(self._step_us(rows * step.rows_in) for step in steps)
 
     def _step_us(self, keys: float) -> float:
         reads = [READS[transport] for transport in self.transports]
-        rounds = max(1.0, keys / _MORSEL) * _ROUNDS * max(read.round_us for read in reads)  # nodes are read together
+        rounds = max(1.0, keys / _MORSEL) * _ROUNDS * max(read.round_us for read in reads)  # nodes are read in parallel
         warm = sum(min(keys, read.warm_keys) * read.key_us for read in reads)
         cold = sum(max(keys - read.warm_keys, 0.0) * read.cold_key_us for read in reads)
         return rounds + (warm + cold) / len(reads)
 
     def forked_us(self, rows: float, steps: tuple[Step, ...], width_in: int, width_out: int) -> float:
-        """What a fork costs that ships so many columns there and back."""
+        """Return the cost in µs of a fork that ships so many columns in both directions."""
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)
         return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
 
     def least_rows(self, steps: tuple[Step, ...], width_in: int, width_out: int) -> int | None:
-        """From how many rows on a fork costs less than reading in place; None where it never does."""
+        """Return the number of rows from which on a fork is cheaper than local reads; None if it never is."""
         if self.execution == "fork-join":
             return 1
         if self.execution == "in-place":
             return None
-        low, high = 0, MOST_ROWS  # a fork's costs rise more slowly
+        low, high = 0, MOST_ROWS  # a fork's costs grow more slowly
         if not self._pays(high, steps, width_in, width_out):
             return None
         while high - low > 1:
