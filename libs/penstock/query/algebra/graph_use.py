@@ -1,4 +1,4 @@
-"""What a pattern inside GRAPH ?g has to do with the graph: SPARQL 1.1 §18.6 evaluates it in each graph by itself."""
+"""How a pattern inside GRAPH ?g depends on the graph: SPARQL 1.1 §18.6 evaluates it in each graph separately."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class GraphUse(Enum):
     """How the solutions of a pattern depend on the active graph."""
 
     NONE = auto()
-    """No graph is read: the solutions are the same in each."""
+    """Reads no graph: the solutions are the same in each."""
     BINDS = auto()
-    """Every solution comes from a scan, which binds the graph variable around it."""
+    """Every solution comes from a scan, which binds the graph variable."""
     NEEDS = auto()
-    """A solution may be there without a scan, but what it is depends on the graph: the variable must be bound first."""
+    """A solution may exist without a scan but depend on the graph: the variable must be bound first."""
 
 
 def binds_graph(node: Node) -> bool:
-    """Whether every solution of the pattern comes from a scan, which binds the graph variable around it."""
+    """Return whether every solution of the pattern comes from a scan, which binds the enclosing graph variable."""
     return graph_use(node) is GraphUse.BINDS
 
 
 def graph_use(node: Node) -> GraphUse:
-    """How the pattern depends on the graph of the GRAPH around it."""
+    """Return how the pattern depends on the graph of the enclosing GRAPH."""
     spend()
     match node:
         case Bgp():
@@ -67,11 +67,11 @@ def graph_use(node: Node) -> GraphUse:
         case Group():
             return GraphUse.NEEDS if node.implicit else _of_whole(graph_use(node.inner))
         case _:
-            return GraphUse.NONE  # VALUES; another GRAPH or WINDOW, which reads its own
+            return GraphUse.NONE  # VALUES; another GRAPH or WINDOW, which reads another graph
 
 
 def tests_patterns(expr: Expr | None) -> bool:
-    """Whether an expression has an EXISTS in it, which looks at the active graph."""
+    """Return whether an expression contains an EXISTS, which reads the active graph."""
     if isinstance(expr, Exists):
         return True
     return isinstance(expr, Call) and any(map(tests_patterns, expr.args))
@@ -87,12 +87,12 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Of a pattern whose solutions are those of its first part, extended or thinned out by others."""
+    """Return the use of a pattern whose solutions are those of its first part, extended or filtered by others."""
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.NEEDS
     return first
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
-    """Of a sub-select: its rows are grouped, sorted and cut for each graph, so that each row has one."""
+    """Return the use of a sub-select: its rows are grouped, sorted and limited per graph, so that each row has one."""
     return inner if inner is GraphUse.BINDS else GraphUse.NEEDS

@@ -1,7 +1,8 @@
-"""Static facts about algebra: which variables occur, which are bound in every solution, and what may be correlated.
+"""Static properties of the algebra: which variables occur, which are bound in every solution, and what may be
+correlated.
 
-A pattern evaluated *with* the bindings of the rows to its left (correlated) equals the join of independent results only
-where no FILTER, BIND, OPTIONAL or MINUS inside could see the difference; `correlatable` decides that.
+Evaluating a pattern *with* the bindings of the rows on its left (correlated) equals the join of independent results
+only if no FILTER, BIND, OPTIONAL or MINUS inside could observe the difference; `correlatable` decides this.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _NONE: Names = frozenset()
 
 
 def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
-    """A fact about nodes that is found out once for each while a text is planned."""
+    """Cache a function of nodes for the planning of a text."""
 
     @wraps(fact)
     def found(node: N) -> T:
@@ -59,7 +60,7 @@ def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
         entry = known.get(id(node))
         if entry is None:
             budget.spend()
-            entry = known[id(node)] = (node, fact(node))  # the node stays, so that its id does
+            entry = known[id(node)] = (node, fact(node))  # the entry keeps the node alive, so that its id stays unique
         value: T = entry[1]
         return value
 
@@ -67,7 +68,7 @@ def _memoised(fact: Callable[[N], T]) -> Callable[[N], T]:
 
 
 def pattern_variables(pattern: Triple | PathTriple) -> Names:
-    """Variables of one triple or path pattern."""
+    """Return the variables of a triple or path pattern."""
     terms = [pattern.subject, pattern.object]
     if isinstance(pattern, Triple):
         terms.append(pattern.predicate)
@@ -75,7 +76,7 @@ def pattern_variables(pattern: Triple | PathTriple) -> Names:
 
 
 def expression_variables(expr: Expr) -> Names:
-    """Variables an expression reads, those of its EXISTS patterns included."""
+    """Return the variables that an expression reads, including its EXISTS patterns."""
     match expr:
         case Variable():
             return frozenset((expr.name,))
@@ -91,7 +92,7 @@ def expression_variables(expr: Expr) -> Names:
 
 @_memoised
 def visible(node: Node) -> Names:
-    """In-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
+    """Return the in-scope variables of a pattern (SPARQL 1.1 §18.2.1)."""
     match node:
         case Bgp():
             return frozenset().union(*map(pattern_variables, node.patterns))
@@ -118,7 +119,7 @@ def visible(node: Node) -> Names:
 
 @_memoised
 def certain(node: Node) -> Names:
-    """Variables bound in every solution of the pattern (a lower bound)."""
+    """Return the variables bound in every solution of the pattern (a lower bound)."""
     match node:
         case Join():
             return certain(node.left) | certain(node.right)
@@ -150,7 +151,7 @@ def certain(node: Node) -> Names:
 
 @_memoised
 def all_variables(node: Node) -> Names:
-    """Every variable that occurs in the pattern, in scope or in an expression (hidden ones of sub-selects left out)."""
+    """Return every variable in the pattern, in scope or in an expression (except hidden ones of sub-selects)."""
     match node:
         case Join() | Minus():
             return all_variables(node.left) | all_variables(node.right)
@@ -173,7 +174,9 @@ def all_variables(node: Node) -> Names:
 
 @_memoised
 def binding_variables(node: Node) -> Names:
-    """Variables where something binds or is looked up: patterns, BIND, VALUES, graph names; not in expressions."""
+    """Return the variables that are bound or looked up: in patterns, BIND, VALUES and graph names, not in
+    expressions.
+    """
     match node:
         case Join() | LeftJoin() | Minus():
             return binding_variables(node.left) | binding_variables(node.right)
@@ -191,7 +194,7 @@ def binding_variables(node: Node) -> Names:
 
 
 def correlatable(node: Node, outer: Names) -> bool:
-    """Whether evaluating `node` on rows that already bind `outer` gives the join (see the module's docstring)."""
+    """Return whether evaluating `node` on rows that already bind `outer` equals the join (see the module docstring)."""
     spend()
     match node:
         case Bgp() | Values():
@@ -220,7 +223,7 @@ def correlatable(node: Node, outer: Names) -> bool:
 
 
 def occurring(node: Node) -> Names:
-    """Every variable name that stands anywhere in the pattern, hidden ones of sub-selects included."""
+    """Return every variable name in the pattern, including hidden ones of sub-selects."""
     names = set[str]()
     for inner in nodes(node):
         spend()
@@ -229,7 +232,7 @@ def occurring(node: Node) -> Names:
 
 
 def _own_variables(node: Node) -> Names:
-    """Names that stand at the node itself; below a node that only hands them on, they stand further down."""
+    """Return the names introduced at the node itself, not below it."""
     names = frozenset[str]().union(*map(expression_variables, expressions(node)))
     match node:
         case Extend():
@@ -248,7 +251,7 @@ def _own_variables(node: Node) -> Names:
 
 @_memoised
 def size(part: Triple | PathTriple | Node) -> int:
-    """Nodes and triples of a pattern, those of EXISTS left out."""
+    """Return the number of nodes and triples of a pattern, without those of EXISTS."""
     if isinstance(part, (Triple, PathTriple)):
         return 1
     own = len(part.patterns) if isinstance(part, Bgp) else 1

@@ -1,7 +1,7 @@
-"""The algebra: what a query means, before anyone decides how to compute it (SPARQL 1.1 §18).
+"""The algebra: the meaning of a query, independent of its execution (SPARQL 1.1 §18).
 
-Terms and expressions are frozen values; every node and every triple keeps `at`, the offset into the query's text where
-it began, so that any later error can point there. `at` never takes part in equality.
+Terms and expressions are frozen values. Every node and triple has `at`, its offset in the query's text, so that later
+errors can refer to it. `at` is not compared for equality.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Iri:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Datatype is always an IRI text: xsd:string for simple literals, rdf:langString where `lang` is set."""
+    """A literal. The datatype is always an IRI: xsd:string for simple literals, rdf:langString if `lang` is set."""
 
     lexical: str
     datatype: str
@@ -31,7 +31,9 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A query variable. Blank nodes of patterns become variables named `_:label`, never visible in answers."""
+    """A query variable. Blank nodes of patterns become variables named `_:label`, which are never visible in
+    answers.
+    """
 
     name: str
     at: int = _AT
@@ -39,7 +41,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class BlankNode:
-    """Only in CONSTRUCT templates and INSERT DATA; in patterns a blank node is a Variable."""
+    """A blank node of a CONSTRUCT template or INSERT DATA. In patterns, a blank node is a Variable."""
 
     label: str
     at: int = _AT
@@ -86,7 +88,7 @@ class ZeroOrOne:
 
 @dataclass(frozen=True, slots=True)
 class NegatedSet:
-    """`!(a|^b)`: forward and inverse members. A side is None where the set has no member of that direction."""
+    """`!(a|^b)`: forward and inverse members. A side is None if the set has no member of that direction."""
 
     forward: tuple[Iri, ...] | None
     inverse: tuple[Iri, ...] | None
@@ -98,9 +100,10 @@ Path: TypeAlias = Link | Inverse | Sequence | Alternative | ZeroOrMore | OneOrMo
 # ---- expressions
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator or built-in by the names of docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
+    """An operator or built-in, named as in docs/plan-format.md (`=`, `and`, `strlen`, `cast:integer`, …).
 
-    `extra` carries what is not an expression: the base IRI of `iri`, the window IRI of `window_start` and `window_end`.
+    `extra` has arguments that are not expressions: the base IRI of `iri`, the window IRI of `window_start` and
+    `window_end`.
     """
 
     name: str
@@ -128,7 +131,7 @@ class AggregateCall:
 
 
 Expr: TypeAlias = Iri | Literal | Variable | Call | Exists | AggregateCall
-# Aggregates occur only inside Group.aggregates after translation: elsewhere they are replaced by variables.
+# Aggregates occur only in Group.aggregates after translation; elsewhere they are replaced by variables.
 
 
 # ---- patterns
@@ -150,7 +153,7 @@ class PathTriple:
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """One basic graph pattern; paths that are plain links, inverses or sequences are already triples."""
+    """A basic graph pattern. Paths that are plain links, inverses or sequences are already triples."""
 
     patterns: tuple[Triple | PathTriple, ...]
     at: int = _AT
@@ -228,7 +231,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """GROUP BY with aggregates. `keys` are variables (expressions are Extends below); `implicit` = no GROUP BY."""
+    """GROUP BY with aggregates. `keys` are variables (expressions become Extends below); `implicit` = no GROUP BY."""
 
     inner: Node
     keys: tuple[Variable, ...]

@@ -1,4 +1,4 @@
-"""Which functions there are, by name and by IRI, with how many arguments (SPARQL 1.1 §17.4, semantics.md §5)."""
+"""The supported functions by name and by IRI, with their argument counts (SPARQL 1.1 §17.4, semantics.md §5)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MANY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's name in docs/plan-format.md and the bounds of its number of arguments."""
+    """A function's name in docs/plan-format.md and its minimum and maximum number of arguments."""
 
     name: str
     least: int
     most: int
 
     def expectation(self) -> str:
-        """How many arguments it takes, in words."""
+        """Describe the number of arguments."""
         if self.most == _MANY:
             return f"at least {_count(self.least)}"
         if self.least == self.most:

@@ -1,7 +1,7 @@
-"""The SPARQL functions that the native core leaves to Python: regular expressions, hashes, upper and lower case.
+"""The SPARQL functions that the native core delegates to Python: regular expressions, hashes, upper and lower case.
 
-The core calls `call` once per distinct list of arguments and remembers the result (native/src/expr/frame.cpp). It has
-checked that arguments have the kinds that the functions take, and serves patterns that are plain text itself.
+The core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp). It has
+checked the kinds of the arguments, and handles plain-text patterns itself.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TermTuple = tuple[int, str, str, str]  # (kind: 1 IRI, 2 blank, 3 literal), lexi
 
 _LITERAL = 3
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-MAX_TEXT = 1 << 26  # characters of a result
+MAX_TEXT = 1 << 26  # maximum length of a result, in characters
 
 
 def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
-    """Return the function's result, or None for an error of the expression (also for functions that there are not).
+    """Return the function's result, or None for an expression error (also for unknown functions).
 
-    `seconds_left`: what the evaluation has left of its time limit; 0 where it has none. A search takes no longer than
-    that, nor than MATCH_SECONDS. Raises LimitError where a pattern, a search or a result would exceed its limit.
+    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search takes at most this long, and at most
+    MATCH_SECONDS. LimitError if a pattern, a search or a result exceeds its limit.
     """
     function = _FUNCTIONS.get(name)
     terms = [term for term in args if term is not None and term[0] == _LITERAL]
@@ -62,7 +62,7 @@ def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
     flags = terms[3][1] if len(terms) > 3 else ""
     pattern = compile_pattern(terms[1][1], flags)
     if pattern.search("", timeout=seconds) is not None:
-        return None  # err:FORX0003: it matches the empty string
+        return None  # err:FORX0003: the pattern matches the empty string
     parts = [terms[2][1]] if "q" in flags else _replacement(terms[2][1], pattern.groups)
     return _with_text(terms[0], _substitute(pattern, parts, terms[0][1], seconds))
 
@@ -115,7 +115,7 @@ def _substitute(pattern: Pattern, parts: Sequence[str | int], text: str, seconds
 
 
 def _group(match: Match, number: int) -> str:
-    """What the group matched; empty where it took no part or does not exist."""
+    """Return the text matched by the group; empty if it did not participate or does not exist."""
     return (match[number] or "") if number <= match.re.groups else ""
 
 

@@ -53,7 +53,7 @@ _WHITE = frozenset(" \t\n\r")
 
 
 class PatternError(ValueError):
-    """Not a regular expression of XPath, or flags that it does not have (err:FORX0001, FORX0002)."""
+    """Not an XPath regular expression, or invalid flags (err:FORX0001, FORX0002)."""
 
 
 def _literal(char: str) -> str:
@@ -63,7 +63,7 @@ def _literal(char: str) -> str:
 
 
 class _Translator:
-    """Reads a pattern by recursive descent; each method returns the piece's translation."""
+    """Parses a pattern by recursive descent. Each method returns the translation of its part."""
 
     def __init__(self, pattern: str, flags: str) -> None:
         self._pattern = pattern
@@ -73,7 +73,7 @@ class _Translator:
         self._closed: set[int] = set()
         self._dot = r"(?s:.)" if "s" in flags else r"[^\n]"
         self._start, self._end = r"\A", r"\Z"
-        if "m" in flags:  # a newline at the very end starts no line
+        if "m" in flags:  # a newline at the very end does not start a line
             self._start, self._end = r"(?:\A|(?<=\n)(?!\Z))", r"(?:(?=\n)|\Z)"
         self._ignore_space = "x" in flags
         self._ignore_case = "i" in flags
@@ -270,9 +270,9 @@ class _Translator:
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str, flags: str) -> Pattern:
-    """Translate and compile; remembers the latest 256.
+    """Translate and compile a pattern; the latest 256 are cached.
 
-    Raises PatternError where the pattern or a flag is not XPath's, LimitError where it is too large.
+    PatternError if the pattern or a flag is not valid in XPath, LimitError if it is too large.
     """
     if set(flags) - set("smixq"):
         raise PatternError(f"unknown flags in '{flags}'")

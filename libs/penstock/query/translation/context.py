@@ -1,4 +1,4 @@
-"""What a translation knows while it goes through one text: names, fresh variables, windows, depth."""
+"""State of the translation of a text: names, fresh variables, windows, depth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Scope = dict[str, Variable]
 
 @dataclass(slots=True)
 class Pattern:
-    """A translated group: its FILTERs stand apart, because an OPTIONAL takes them into its condition."""
+    """A translated group. Its FILTERs are separate, because an OPTIONAL moves them into its condition."""
 
     node: Node
     scope: Scope
@@ -27,7 +27,7 @@ class Pattern:
 
     @property
     def filtered(self) -> Node:
-        """The group as a pattern of its own."""
+        """Return the group as a complete pattern."""
         return self.node if self.condition is None else Filter(self.node, self.condition, self.condition.at)
 
 
@@ -37,19 +37,19 @@ class Context:
 
     names: Names
     budget: Budget
-    taken: frozenset[str] = frozenset()  # blank node labels that the text uses
+    taken: frozenset[str] = frozenset()  # blank node labels in the text
     windows: dict[str, WindowClause] = field(default_factory=dict)
     computed_every_ms: int | None = None
     any_function: bool = False
     warnings: list[str] = field(default_factory=list)
-    aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates may stand: where they are collected
-    labels: dict[str, int] = field(default_factory=dict)  # blank node label -> the basic graph pattern it stands in
+    aggregates: dict[AggregateCall, Variable] | None = None  # where aggregates are allowed: collects them
+    labels: dict[str, int] = field(default_factory=dict)  # blank node label -> the basic graph pattern it occurs in
     bgps: int = 0
     depth: int = 0
     _fresh: dict[str, int] = field(default_factory=dict)
 
     def enter(self, weight: int, at: int) -> None:
-        """Go `weight` levels deeper; LimitFault where that is too deep. The caller leaves by subtracting from depth."""
+        """Enter `weight` levels. LimitFault if the nesting is too deep. The caller leaves by subtracting from depth."""
         self.depth += weight
         budget = self.budget
         budget.spend(at)
@@ -57,7 +57,7 @@ class Context:
             budget.exceeded("max_nesting", "the query is nested too deeply", at)
 
     def fresh_label(self, kind: str) -> str:
-        """A blank node label that nothing in the text uses."""
+        """Return a blank node label that the text does not use."""
         while True:
             number = self._fresh.get(kind, 0)
             self._fresh[kind] = number + 1
@@ -66,5 +66,5 @@ class Context:
                 return label
 
     def fresh(self, kind: str, at: int = -1) -> Variable:
-        """A variable that no answer shows."""
+        """Return a variable that no answer shows."""
         return Variable(f"_:{self.fresh_label(kind)}", at)

@@ -1,4 +1,4 @@
-"""Durations and instants of window clauses and registrations, in whole milliseconds."""
+"""Durations and instants in window clauses and registrations, in integer milliseconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil
 
 MAX_DURATION_MS = 1 << 53
-"""About 285,000 years: far from the ends of a 64-bit instant, and exact in JSON."""
+"""About 285,000 years: far below the limits of a 64-bit instant, and exact in JSON."""
 
 _UNITS = {
     "ns": Fraction(1, 1_000_000),
@@ -30,9 +30,9 @@ _MAX_DIGITS = 30
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of `10s`, `0.5 h`, `1h30m`, `PT1M30S`; ValueError says what is wrong with any other text.
+    """Parse a duration such as `10s`, `0.5 h`, `1h30m` or `PT1M30S` to milliseconds. ValueError describes invalid text.
 
-    Nanoseconds, which CQELS has, are rounded up to the millisecond.
+    Nanoseconds, which CQELS supports, are rounded up to milliseconds.
     """
     if len(text) > _MAX_DIGITS:
         raise ValueError("a duration cannot be written as long as that")
@@ -73,7 +73,7 @@ def _iso(text: str) -> Fraction:
 
 
 def instant_ms(text: str) -> int:
-    """Milliseconds since the epoch of an xsd:dateTime (without time zone: UTC); ValueError where it is none."""
+    """Parse an xsd:dateTime (without time zone: UTC) to milliseconds since the epoch. ValueError if it is invalid."""
     match = _DATE_TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an xsd:dateTime such as 2014-08-01T00:00:00Z")

@@ -1,4 +1,6 @@
-"""Expressions, SPARQL 1.1 §17: operators, built-ins, functions by IRI, EXISTS, and aggregates where they may stand."""
+"""Translation of expressions, SPARQL 1.1 §17: operators, built-ins, functions by IRI, EXISTS, and aggregates where
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +32,20 @@ if TYPE_CHECKING:
 
 
 class GroupTranslator(Protocol):
-    """Patterns call expressions and EXISTS calls patterns: this is the way back."""
+    """Translates the group of an EXISTS: breaks the cycle between patterns and expressions."""
 
     def __call__(self, context: Context, group: GroupPattern) -> Node:
         """Translate the group of an EXISTS."""
 
 
 class ExpressionTranslator:
-    """Turns expression syntax into algebra."""
+    """Translates expression syntax to algebra."""
 
     def __init__(self, group: GroupTranslator) -> None:
         self._group = group
 
     def __call__(self, context: Context, syntax: ExprSyntax) -> Expr:
-        """The expression; Fault where a name, a count of arguments or an aggregate is out of place."""
+        """Return the expression. Fault for an invalid name, argument count or position of an aggregate."""
         if isinstance(syntax, Token):
             if syntax.type == "VAR":
                 return Variable(syntax[1:], position(syntax))
@@ -91,7 +93,7 @@ class ExpressionTranslator:
         return Call(signature.name, args, base, syntax.at)
 
     def _aggregate(self, context: Context, syntax: AggregateSyntax) -> Variable:
-        """The variable that will hold the aggregate's value; equal aggregates are computed once."""
+        """Return the variable of the aggregate's value. Equal aggregates share a variable."""
         collected = context.aggregates
         if collected is None:
             message = (

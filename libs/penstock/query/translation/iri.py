@@ -9,12 +9,12 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def is_absolute(reference: str) -> bool:
-    """Whether the reference begins with a scheme."""
+    """Return whether the reference starts with a scheme."""
     return _ABSOLUTE.match(reference) is not None
 
 
 def resolve(base: str, reference: str) -> str:
-    """The reference seen from the base. An absolute one stays letter for letter as it is (SPARQL 1.1 §4.1.1)."""
+    """Resolve a reference against the base. An absolute one stays unchanged (SPARQL 1.1 §4.1.1)."""
     if is_absolute(reference):
         return reference
     scheme, authority, path, query, _ = _split(base)
@@ -31,7 +31,7 @@ def resolve(base: str, reference: str) -> str:
 
 def _split(text: str) -> tuple[str | None, str | None, str, str | None, str | None]:
     match = _PARTS.fullmatch(text)
-    assert match is not None  # every text matches
+    assert match is not None  # the expression matches every text
     return match[1], match[2], match[3], match[4], match[5]
 
 

@@ -1,4 +1,4 @@
-"""Terms: names resolved against the prologue, literals with their datatypes."""
+"""Translation of terms: names resolved against the prologue, literals with their datatypes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 LANG_STRING = RDF + "langString"
 
-_COPIES = 4  # of an IRI, in the query, the plan and the dictionary
+_COPIES = 4  # copies of an IRI in the query, the plan and the dictionary
 
 IRI_TOKENS = frozenset({"IRIREF", "PNAME_LN", "PNAME_NS", "NAME", "A"})
 
@@ -41,7 +41,7 @@ _DATATYPES = {
 
 
 class Names:
-    """The base and the prefixes that hold for the rest of the text."""
+    """The base and prefixes in effect for the rest of the text."""
 
     def __init__(self, base: str | None, budget: Budget) -> None:
         self.base = base
@@ -50,7 +50,7 @@ class Names:
         self._resolved: dict[str, str] = {}
 
     def declare(self, prologue: Prologue) -> None:
-        """Take in BASE and PREFIX declarations, in order; later ones replace earlier ones."""
+        """Apply BASE and PREFIX declarations in order; later ones override earlier ones."""
         for prefix, reference in prologue.declarations:
             iri = self._reference(reference[1:-1])
             self._budget.charge(len(iri), position(reference))
@@ -61,7 +61,7 @@ class Names:
         self._resolved.clear()
 
     def iri(self, token: Token) -> Iri:
-        """The IRI that an `iri` of the grammar (or `a`) stands for."""
+        """Return the IRI for an `iri` of the grammar (or `a`)."""
         key = str(token)
         value = self._resolved.get(key)
         if value is None:
@@ -94,7 +94,7 @@ class Names:
 
 
 def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
-    """A literal: typed, tagged, plain, numeric or boolean."""
+    """Return a literal: typed, tagged, plain, numeric or boolean."""
     if isinstance(syntax, LiteralSyntax):
         text = string_value(syntax.string)
         if syntax.lang is not None:
@@ -109,12 +109,12 @@ def literal(syntax: Token | LiteralSyntax, names: Names) -> Literal:
 
 
 def constant(syntax: Token | LiteralSyntax, names: Names) -> Iri | Literal:
-    """An IRI or a literal."""
+    """Return an IRI or a literal."""
     if not isinstance(syntax, LiteralSyntax) and syntax.type in IRI_TOKENS:
         return names.iri(syntax)
     return literal(syntax, names)
 
 
 def _declaration_of(prefix: str) -> str:
-    """A hint about a prefix that is not declared."""
+    """Return a hint about an undeclared prefix."""
     return f": add PREFIX {prefix}: <{_WELL_KNOWN.get(prefix, '…')}> at the beginning"

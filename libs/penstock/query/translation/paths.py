@@ -1,4 +1,4 @@
-"""Property paths, SPARQL 1.1 §18.2.2.2 to .4."""
+"""Translation of property paths, SPARQL 1.1 §18.2.2.2 to .4."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLOSURES: dict[str, type[ZeroOrMore | OneOrMore | ZeroOrOne]] = {"*": ZeroOrMor
 
 
 def path(context: Context, syntax: VerbSyntax) -> Path:
-    """The path of a predicate position."""
+    """Return the path in a predicate position."""
     if isinstance(syntax, Token):
         return Link(context.names.iri(syntax))
     if syntax.operator == "!":
@@ -57,7 +57,9 @@ def _pieces(part: Path) -> tuple[Path, ...]:
 
 
 def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
-    """`!()` excludes nothing in forward direction; a side without members is absent (§18.1.7)."""
+    """Translate a negated set. `!()` excludes nothing in forward direction; a side without members is absent
+    (§18.1.7).
+    """
     forward: list[Iri] = []
     inverse: list[Iri] = []
     for part in syntax.parts:
@@ -65,13 +67,15 @@ def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
             forward.append(context.names.iri(part))
         else:
             inner = part.parts[0]
-            assert isinstance(inner, Token)  # by the grammar
+            assert isinstance(inner, Token)  # guaranteed by the grammar
             inverse.append(context.names.iri(inner))
     return NegatedSet(tuple(forward) if forward or not inverse else None, tuple(inverse) if inverse else None)
 
 
 def path_triples(context: Context, subject: Term, way: Path, target: Term, at: int) -> Iterator[Triple | PathTriple]:
-    """Triples for plain links, inverses and sequences (with fresh variables between), path patterns for the rest."""
+    """Return triples for plain links, inverses and sequences (with fresh variables between), and path patterns for the
+    rest.
+    """
     match way:
         case Link():
             yield Triple(subject, way.iri, target, at)

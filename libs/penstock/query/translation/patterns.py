@@ -1,4 +1,4 @@
-"""Graph patterns, SPARQL 1.1 §18.2.2."""
+"""Translation of graph patterns, SPARQL 1.1 §18.2.2."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _UNIT = Bgp(())
 
 
 def join(left: Node, right: Node, at: int = -1) -> Node:
-    """Join, without the empty basic graph pattern, which is its neutral element (§18.2.2.8)."""
+    """Join two patterns, omitting empty basic graph patterns, the neutral element (§18.2.2.8)."""
     if left == _UNIT:
         return right
     if right == _UNIT:
@@ -67,12 +67,12 @@ def join(left: Node, right: Node, at: int = -1) -> Node:
 
 
 def conjunction(conditions: list[Expr]) -> Expr:
-    """All of one or more conditions."""
+    """Return the conjunction of one or more conditions."""
     return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), "", conditions[0].at)
 
 
 def inline_data(context: Context, syntax: InlineData) -> Values:
-    """VALUES (§10.2)."""
+    """Translate VALUES (§10.2)."""
     names: set[str] = set()
     for token in syntax.variables:
         if token[1:] in names:
@@ -95,14 +95,14 @@ def inline_data(context: Context, syntax: InlineData) -> Values:
 
 
 class PatternTranslator:
-    """Turns groups into algebra. `sub_select` translates a SELECT inside a group to its node and its scope."""
+    """Translates groups to algebra. `sub_select` translates a SELECT inside a group to its node and scope."""
 
     def __init__(self, sub_select: Callable[[Context, SelectQuery], tuple[Node, Scope]]) -> None:
         self._sub_select = sub_select
         self.expression = ExpressionTranslator(lambda context, group: self(context, group).filtered)
 
     def __call__(self, context: Context, group: GroupPattern) -> Pattern:
-        """The group's pattern."""
+        """Return the group's pattern."""
         context.enter(2, group.at)
         reading = _GroupReader(self, context, self._sub_select)
         for element in group.elements:
@@ -112,7 +112,7 @@ class PatternTranslator:
 
 
 class _GroupReader:
-    """One group, element by element: the algorithm of §18.2.2.6."""
+    """Translates a group element by element: the algorithm of §18.2.2.6."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _GroupReader:
         self._triples: PatternReader | None = None
 
     def add(self, element: Element) -> None:
-        """Take in the next element. FILTERs do not end a basic graph pattern, everything else does (§5.1)."""
+        """Add the next element. A FILTER does not end a basic graph pattern, all other elements do (§5.1)."""
         self._context.budget.spend(element.at)
         if isinstance(element, TriplesBlock):
             if self._triples is None:
@@ -142,7 +142,7 @@ class _GroupReader:
             self._pattern(element)
 
     def finish(self) -> Pattern:
-        """The whole group, its FILTERs collected at its end."""
+        """Return the whole group with its FILTERs at the end."""
         self._end_of_triples()
         return Pattern(self._node, self._scope, conjunction(self._filters) if self._filters else None)
 
@@ -234,7 +234,9 @@ class _GroupReader:
         self._join_window(name, element)
 
     def _stream(self, element: StreamPattern) -> None:
-        """CQELS-QL's windows stand at their patterns: each is a named window, equal ones are one."""
+        """Translate a window of CQELS-QL, which is part of a pattern. Each becomes a named window; equal ones are
+        merged.
+        """
         stream = self._context.names.iri(element.stream)
         self._join_window(Iri(block_window(stream.value, element, self._context), stream.at), element)
 
@@ -244,7 +246,7 @@ class _GroupReader:
         self._node = join(self._node, WindowGraph(name, inner.filtered, element.at), element.at)
 
     def _bind(self, element: BindPattern) -> None:
-        """§18.2.1: the variable must not yet be in scope in the group, up to here."""
+        """Translate BIND. §18.2.1: the variable must not be in scope yet in the group."""
         token = element.binding.variable
         if token[1:] in self._scope:
             raise Fault(f"BIND to {token}, which is already bound before it in its group", position(token), str(token))

@@ -1,4 +1,4 @@
-"""Checks of a translated query that need neither the text's syntax nor an engine (docs/semantics.md §4, §5)."""
+"""Checks of a translated query that need neither syntax nor an engine (docs/semantics.md §4, §5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:
-    """ISTREAM and DSTREAM need answers that have differences: no ASK, no order or cut at the top."""
+    """Check that ISTREAM and DSTREAM have answers with differences: not for ASK, ORDER BY or LIMIT at the top."""
     if operator.type not in ("ISTREAM", "DSTREAM"):
         return
     modifiers = query.modifiers
@@ -33,13 +33,13 @@ def check_operator(query: QuerySyntax, operator: Token) -> None:
 
 
 def check_windows(query: ContinuousQuery) -> None:
-    """Without a window nothing would ever trigger a registered query."""
+    """Check that a registered query has a window: nothing would trigger it otherwise."""
     if query.registered and not query.windows:
         raise Fault("a registered query needs a window: FROM STREAM <s> [RANGE …]", query.at, "REGISTER")
 
 
 def check_depth(root: Node, budget: Budget) -> None:
-    """Everything after the front end recurses over the algebra: bound its depth (long chains of OPTIONAL are deep)."""
+    """Check the depth of the algebra, because all later steps are recursive (long chains of OPTIONAL are deep)."""
     most = 2 * budget.limits.max_nesting
     stack: list[tuple[Node, int, int]] = [(root, 1, 0)]
     while stack:
@@ -63,7 +63,9 @@ def _exists(expr: Expr) -> list[Node]:
 
 
 def template_warnings(template: tuple[Triple, ...], algebra: Node) -> list[str]:
-    """Variables of a CONSTRUCT template that its pattern never binds: their triples are never made (§16.2)."""
+    """Return warnings about template variables that the pattern never binds: their triples are never created
+    (§16.2).
+    """
     terms = [term for triple in template for term in (triple.subject, triple.predicate, triple.object)]
     names = {term.name for term in terms if isinstance(term, Variable)}
     return [f"the template uses ?{name}, which the pattern never binds" for name in sorted(names - visible(algebra))]

@@ -1,4 +1,4 @@
-"""Grouping, aggregates and solution modifiers, SPARQL 1.1 §18.2.4 and §18.2.5."""
+"""Translation of grouping, aggregates and solution modifiers, SPARQL 1.1 §18.2.4 and §18.2.5."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One item of SELECT: a variable, with the expression that gives it its value where there is one."""
+    """An item of SELECT: a variable, with its expression if it has one."""
 
     variable: Variable
     expr: Expr | None
 
 
 class SolutionTranslator:
-    """What stands around a query's pattern: SELECT, GROUP BY, HAVING, VALUES, ORDER BY, LIMIT."""
+    """Translates what surrounds a query's pattern: SELECT, GROUP BY, HAVING, VALUES, ORDER BY, LIMIT."""
 
     def __init__(self) -> None:
         self.pattern = PatternTranslator(self.select)
 
     def select(self, context: Context, query: SelectQuery) -> tuple[Node, Scope]:
-        """A SELECT query as a Project (below DISTINCT and LIMIT), and its variables."""
+        """Return a SELECT query as a Project (below DISTINCT and LIMIT), and its variables."""
         outer, context.aggregates = context.aggregates, None
         pattern = self.pattern(context, query.where)
         node, variables = _Solution(self, context, pattern, query.modifiers, query.values).selected(query.select)
@@ -64,12 +64,12 @@ class SolutionTranslator:
         return node, {variable.name: variable for variable in variables}
 
     def unprojected(self, context: Context, pattern: Pattern, modifiers: Modifiers, values: InlineData | None) -> Node:
-        """The solutions of an ASK, CONSTRUCT or DESCRIBE."""
+        """Return the solutions of an ASK, CONSTRUCT or DESCRIBE."""
         return _Solution(self, context, pattern, modifiers, values).plain()
 
 
 class _Solution:
-    """One query level."""
+    """A query level."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Solution:
 
     @cached_property
     def _held(self) -> frozenset[str]:
-        """Names that hold the values of aggregates, once all clauses are read."""
+        """Return the names of the aggregates' variables, once all clauses are translated."""
         return frozenset(variable.name for variable in self._aggregates.values())
 
     @property
@@ -122,7 +122,7 @@ class _Solution:
 
     # ---- reading
     def _group_keys(self) -> dict[str, Variable]:
-        """GROUP BY: expressions become Extends below the Group (§18.2.4.1)."""
+        """Translate GROUP BY: expressions become Extends below the Group (§18.2.4.1)."""
         keys: dict[str, Variable] = {}
         for condition in self._modifiers.group_by:
             if isinstance(condition, AsVariable):
@@ -157,7 +157,7 @@ class _Solution:
         return _Item(variable, self._lifted(item.expr))
 
     def _lifted(self, syntax: ExprSyntax) -> Expr:
-        """An expression with its aggregates collected and replaced by the variables that hold their values."""
+        """Return an expression in which aggregates are collected and replaced by their variables."""
         self._context.aggregates = self._aggregates
         expr = self._expression(self._context, syntax)
         self._context.aggregates = None
@@ -171,7 +171,7 @@ class _Solution:
 
     # ---- checks
     def _check_items(self, items: list[_Item]) -> None:
-        """§19.8 note 12 (and §11.4): what is projected must be a key, an aggregate, or made of these."""
+        """Check §19.8 note 12 (and §11.4): projected items must be keys, aggregates, or composed of these."""
         known = self._keys.keys() | {variable.name for variable in self._aggregates.values()}
         for item in items:
             read = [item.variable] if item.expr is None else _variables(item.expr)
@@ -202,7 +202,9 @@ class _Solution:
         return self._node
 
     def _sampled(self, expr: Expr, aliases: frozenset[str]) -> Expr:
-        """§18.2.4.1: in HAVING and ORDER BY of a grouped query, a variable that is no key stands for SAMPLE of it."""
+        """§18.2.4.1: in HAVING and ORDER BY of a grouped query, replace a variable that is not a key by SAMPLE
+        of it.
+        """
         replaced: dict[str, Variable] = {}
         for variable in _variables(expr):
             name = variable.name
@@ -234,7 +236,7 @@ def _count(token: Token | None) -> int | None:
 
 
 def _variables(expr: Expr) -> list[Variable]:
-    """Variables of an expression, those inside EXISTS left out."""
+    """Return the variables of an expression, without those inside EXISTS."""
     if isinstance(expr, Variable):
         return [expr]
     if isinstance(expr, Call):

@@ -1,4 +1,4 @@
-"""From the syntax tree of a whole text to the IR: registration, dataset, query forms, INSERT DATA."""
+"""Translation of whole texts to the IR: registration, dataset, query forms, INSERT DATA."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _R2S = {"ISTREAM": RelationToStream.ISTREAM, "DSTREAM": RelationToStream.DSTREAM
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What REGISTER says."""
+    """The content of REGISTER."""
 
     registered: bool = False
     name: str | None = None
@@ -54,7 +54,7 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What the query says, dataset apart."""
+    """The content of the query, without its dataset."""
 
     form: Form
     algebra: Node
@@ -64,7 +64,7 @@ class _Body:
 
 
 class Translation:
-    """One text, with its base and its names."""
+    """The translation of a text, with its base and names."""
 
     def __init__(self, text: str, base: str | None, budget: Budget, *, any_function: bool = False) -> None:
         taken = frozenset(label.rstrip(".") for label in _LABELS.findall(text)) if "_:" in text else frozenset()
@@ -72,7 +72,7 @@ class Translation:
         self._context = Context(Names(base, budget), budget, taken, any_function=any_function)
 
     def query(self, syntax: QueryText) -> ContinuousQuery:
-        """A query, checked."""
+        """Return a checked query."""
         context = self._context
         context.names.declare(syntax.prologues[0])
         registered_as = None if syntax.registration is None else self._registered_name(syntax.registration.name)
@@ -91,7 +91,7 @@ class Translation:
         return query
 
     def insert_data(self, syntax: UpdateText) -> InsertData:
-        """INSERT DATA, one or several in one text; each has its own blank nodes (SPARQL 1.1 Update §4.1.1)."""
+        """Translate one or several INSERT DATA; blank nodes are scoped to each (SPARQL 1.1 Update §4.1.1)."""
         quads: list[tuple[Iri | None, Triple]] = []
         for prologue, operation in syntax.operations:
             self._context.names.declare(prologue)
@@ -104,7 +104,7 @@ class Translation:
         return InsertData(self._text, tuple(quads))
 
     def _registered_name(self, name: Token) -> tuple[str, bool]:
-        """A bare name stays bare: it names the query, not a thing of the data."""
+        """Return the registered name. A bare name stays unresolved: it names the query, not a resource."""
         if name.type == "NAME":
             return str(name), False
         return self._context.names.iri(name).value, True
@@ -143,7 +143,7 @@ class Translation:
 def _header(
     syntax: Registration | None, name: tuple[str, bool] | None, query: QuerySyntax, context: Context
 ) -> _Header:
-    """REGISTER. A bare name under which a stream is published is read against the base, as any name of a stream is."""
+    """Translate REGISTER. A bare name of a published stream is resolved against the base, like all stream names."""
     if syntax is None or name is None:
         return _Header()
     text, is_iri = name
@@ -192,7 +192,7 @@ def _construct(query: ConstructQuery, context: Context) -> _Body:
 
 
 def _describe(query: DescribeQuery, context: Context) -> _Body:
-    """`DESCRIBE *` describes what every variable in scope is bound to."""
+    """Translate DESCRIBE. `DESCRIBE *` describes the values of all in-scope variables."""
     pattern = Pattern(Bgp(()), {}) if query.where is None else _SOLUTIONS.pattern(context, query.where)
     algebra = _SOLUTIONS.unprojected(context, pattern, query.modifiers, query.values)
     if not query.terms:
