@@ -417,16 +417,16 @@ class Engine:
         with ExitStack() as unlocked, self._lock:
             if self._closed:
                 return
-            kept = False
+            retained = False
             try:
                 if self._directory is not None and not self._read_only:
                     self.checkpoint()
-                kept = True
+                retained = True
             finally:
                 self._closed = True
                 for member in self._runtime.end():
                     unlocked.callback(member.result_queue.end)  # runs user code
-                self._release(clean=kept)
+                self._release(clean=retained)
 
     def __enter__(self) -> Self:
         return self

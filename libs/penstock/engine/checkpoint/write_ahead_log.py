@@ -30,7 +30,7 @@ class WriteAheadLog:
         self._group = Condition()
         self._flushing = False
         self._next = first
-        self._appended = self._durable = self._kept = self._kept_before = first - 1
+        self._appended = self._durable = self._retained = self._retained_before = first - 1
         self.broken: str | None = None
         self.flushes = 0
         self._open(number)
@@ -44,14 +44,14 @@ class WriteAheadLog:
     @property
     def last(self) -> int:
         """The number of the last valid entry."""
-        return self._kept
+        return self._retained
 
     # ---- writing
     def append(self, payload: bytes) -> int:
         """Write an entry and return its number; it is not durable yet. StorageError: nothing was written."""
         if self.broken is not None:
             raise StorageError(f"{self.path}: nothing can be changed until a checkpoint succeeds: {self.broken}")
-        entry = framed(self._next, min(self._durable, self._kept), payload)
+        entry = framed(self._next, min(self._durable, self._retained), payload)
         try:
             _write(self._descriptor, entry)
         except OSError as error:
@@ -60,13 +60,13 @@ class WriteAheadLog:
         number = self._next
         self._next += 1
         self._appended, self._before = number, self.bytes
-        self._kept_before, self._kept = self._kept, number
+        self._retained_before, self._retained = self._retained, number
         self.bytes += len(entry)
         return number
 
     def take_back(self) -> None:
         """Remove the last entry, which was not applied."""
-        self.bytes, self._kept = self._before, self._kept_before
+        self.bytes, self._retained = self._before, self._retained_before
         self._cut()
 
     def _cut(self) -> None:

@@ -92,13 +92,13 @@ class Evaluator:
             before = None if before is None else before.settled(self._core.dictionary)
             # Retained as terms (ADR 27).
             self._core.require((*now.columns, *(before.columns if before is not None else ())))
-        kept = now
+        retained = now
         if errors and before is not None:
             failed = np.isin(before.member, np.fromiter(errors, np.uint64))
             stays = before.take(np.flatnonzero(failed))
-            kept = joined([now, stays])
+            retained = joined([now, stays])
             before = before.take(np.flatnonzero(~failed))
-        return as_stream(cohort.group.query.r2s, now, before), Predecessor(members, kept)
+        return as_stream(cohort.group.query.r2s, now, before), Predecessor(members, retained)
 
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query

@@ -73,9 +73,9 @@ class Predecessor:
             return self.rows
         numbers = members.renumbering(self.members)[self.rows.member]
         order = np.argsort(numbers, kind="stable")
-        kept = order[numbers[order] != 0]
-        rows = self.rows.take(kept)
-        return Rows(numbers[kept], rows.columns, rows.decoder)
+        retained = order[numbers[order] != 0]
+        rows = self.rows.take(retained)
+        return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: Predecessor, members: Membership) -> Predecessor:
         """Return the predecessor of two cohorts that have become one."""
@@ -95,8 +95,8 @@ def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Row
     if before is None or len(before.member) == 0:
         return now if operator is RelationToStream.ISTREAM else now.take(np.empty(0, np.int64))
     larger, smaller = (now, before) if operator is RelationToStream.ISTREAM else (before, now)
-    kept = native.multiset_difference((larger.member, *larger.columns), (smaller.member, *smaller.columns))
-    taken = larger.take(np.sort(kept))
+    retained = native.multiset_difference((larger.member, *larger.columns), (smaller.member, *smaller.columns))
+    taken = larger.take(np.sort(retained))
     return Rows(taken.member, taken.columns, now.decoder or before.decoder)
 
 

@@ -33,7 +33,7 @@ class GraphUse(Enum):
     """Reads no graph: the solutions are the same in each."""
     BINDS = auto()
     """Every solution comes from a scan, which binds the graph variable."""
-    NEEDS = auto()
+    DEPENDS = auto()
     """A solution may exist without a scan but depend on the graph: the variable must be bound first."""
 
 
@@ -61,11 +61,11 @@ def graph_use(node: Node) -> GraphUse:
             return _of_first(graph_use(node.inner), _of_condition(node.expr))
         case Union():
             uses = {graph_use(branch) for branch in node.branches}
-            return uses.pop() if len(uses) == 1 else GraphUse.NEEDS
+            return uses.pop() if len(uses) == 1 else GraphUse.DEPENDS
         case Project() | Distinct() | Reduced() | OrderBy() | Slice():
             return _of_whole(graph_use(node.inner))
         case Group():
-            return GraphUse.NEEDS if node.implicit else _of_whole(graph_use(node.inner))
+            return GraphUse.DEPENDS if node.implicit else _of_whole(graph_use(node.inner))
         case _:
             return GraphUse.NONE  # VALUES; another GRAPH or WINDOW, which reads another graph
 
@@ -78,21 +78,21 @@ def tests_patterns(expr: Expr | None) -> bool:
 
 
 def _of_condition(expr: Expr | None) -> GraphUse:
-    return GraphUse.NEEDS if tests_patterns(expr) else GraphUse.NONE
+    return GraphUse.DEPENDS if tests_patterns(expr) else GraphUse.NONE
 
 
 def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
     uses = {left, right}
-    return next(use for use in (GraphUse.BINDS, GraphUse.NEEDS, GraphUse.NONE) if use in uses)
+    return next(use for use in (GraphUse.BINDS, GraphUse.DEPENDS, GraphUse.NONE) if use in uses)
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
     """Return the use of a pattern whose solutions are those of its first part, extended or filtered by others."""
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
-        return GraphUse.NEEDS
+        return GraphUse.DEPENDS
     return first
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
     """Return the use of a sub-select: its rows are grouped, sorted and limited per graph, so that each row has one."""
-    return inner if inner is GraphUse.BINDS else GraphUse.NEEDS
+    return inner if inner is GraphUse.BINDS else GraphUse.DEPENDS

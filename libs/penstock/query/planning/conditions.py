@@ -41,14 +41,14 @@ def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: 
 
 def filtered(context: PlanContext, condition: Expr, rows: Relation, scope: Scope) -> Relation:
     """Return the rows for which the condition is true."""
-    kept = rows.rows * FILTER_KEEPS
+    retained = rows.rows * FILTER_KEEPS
     if isinstance(condition, Exists):
         inner, row = plan_exists(context, condition, rows, scope)
         label = "not exists" if condition.negated else "exists"
         spec = context.node(
-            "semijoin", label, kept, **{"in": rows.node}, inner=inner.node, row=row, anti=condition.negated
+            "semijoin", label, retained, **{"in": rows.node}, inner=inner.node, row=row, anti=condition.negated
         )
     else:
         expr = expression(context, condition, rows, scope)
-        spec = context.node("filter", render_expression(condition), kept, **{"in": rows.node}, expr=expr)
-    return Relation(spec, rows.certain, rows.maybe, kept)
+        spec = context.node("filter", render_expression(condition), retained, **{"in": rows.node}, expr=expr)
+    return Relation(spec, rows.certain, rows.maybe, retained)

@@ -67,7 +67,7 @@ def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
 
 def _in_its_graph(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
     """Bind the graph variable in `left` if the pattern may have a solution for which no scan binds it."""
-    if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.NEEDS:
+    if scope.variable is None or scope.variable in left.names or graph_use(node) is not GraphUse.DEPENDS:
         return left
     return replace(graphs(context, left, scope), pure_seed=left.pure_seed)
 
@@ -118,10 +118,10 @@ def graphs(context: PlanContext, left: Relation, scope: Scope) -> Relation:
 
 def tested(context: PlanContext, condition: Call, rows: Relation) -> Relation:
     """Return the rows for which a condition without EXISTS is true."""
-    kept = rows.rows * FILTER_KEEPS
+    retained = rows.rows * FILTER_KEEPS
     expr = expression_spec(condition, context, _no_exists)
-    spec = context.node("filter", render_expression(condition), kept, **{"in": rows.node}, expr=expr)
-    return Relation(spec, rows.certain, rows.maybe, kept)
+    spec = context.node("filter", render_expression(condition), retained, **{"in": rows.node}, expr=expr)
+    return Relation(spec, rows.certain, rows.maybe, retained)
 
 
 def _no_exists(call: Exists) -> Spec:

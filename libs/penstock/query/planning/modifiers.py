@@ -87,11 +87,13 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
     label = ", ".join(f"?{name}" for name in names if name not in context.hidden)
     slots = [context.slot(name) for name in names]
     spec = context.node("project", label, inner.rows, **{"in": inner.node}, slots=slots)
-    kept = frozenset(names)
-    return Relation(spec, inner.certain & kept, kept - inner.certain, inner.rows, factors=_kept(context, inner, names))
+    retained = frozenset(names)
+    return Relation(
+        spec, inner.certain & retained, retained - inner.certain, inner.rows, factors=_retained(context, inner, names)
+    )
 
 
-def _kept(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
+def _retained(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
     """Return the columns of each factor that a projection keeps; none if a name is in no factor, or the member is not
     in each.
     """
@@ -102,8 +104,8 @@ def _kept(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Rela
     for factor in inner.factors:
         slots = [context.slot(name) for name in names if name in factor.names]
         node = context.node("project", "of a factor", factor.rows, **{"in": factor.node}, slots=slots)
-        kept = factor.names & frozenset(names)
-        projected.append(Relation(node, factor.certain & kept, kept - factor.certain, factor.rows))
+        retained = factor.names & frozenset(names)
+        projected.append(Relation(node, factor.certain & retained, retained - factor.certain, factor.rows))
     return tuple(projected)
 
 

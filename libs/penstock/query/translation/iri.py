@@ -44,18 +44,18 @@ def _merge(authority: str | None, base_path: str, path: str) -> str:
 def _remove_dots(path: str) -> str:
     """RFC 3986 §5.2.4, on segments."""
     segments = path.split("/")
-    kept: list[str] = []
+    retained: list[str] = []
     for segment in segments:
         if segment == "..":
-            if len(kept) > 1 or (kept and kept[0]):
-                kept.pop()
+            if len(retained) > 1 or (retained and retained[0]):
+                retained.pop()
         elif segment != ".":
-            kept.append(segment)
+            retained.append(segment)
     if segments[-1] in (".", ".."):
-        kept.append("")
-    if path.startswith("/") and (not kept or kept[0]):
-        kept.insert(0, "")
-    return "/".join(kept)
+        retained.append("")
+    if path.startswith("/") and (not retained or retained[0]):
+        retained.insert(0, "")
+    return "/".join(retained)
 
 
 def _join(scheme: str | None, authority: str | None, path: str, query: str | None, fragment: str | None) -> str:
