@@ -198,6 +198,7 @@ void bind_store(nb::module_& m) {
              "own"_a = std::vector<std::uint32_t>{}, "publish_logs"_a = false)
         .def("apply", &apply, "snapshot"_a, "s"_a, "labels"_a, "o"_a, "stream"_a = 0, "batch"_a = 0)
         .def("set_vts", &Store::set_vts, "stream"_a, "batch"_a)
+        .def("retire", &Store::retire)
         .def("lease", &Store::lease, "snapshot"_a, nb::keep_alive<0, 1>())
         .def("commit", &commit, "s"_a, "p"_a, "o"_a, "g"_a, "stream"_a = 0, "batch"_a = 0)
         .def("latest", &Store::latest)

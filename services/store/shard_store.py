@@ -80,5 +80,6 @@ class ShardStore:
 
     def withdraw(self) -> None:
         """Let nobody read it any more; its memory is returned. Views that others have open fail as retired."""
+        self.store.retire()
         self._server.withdraw(self._region)
         shutil.rmtree(self._directory, ignore_errors=True)

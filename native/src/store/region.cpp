@@ -148,9 +148,14 @@ Region Region::load(SavedRegion& saved, std::uint64_t root, const std::string& d
     return region;
 }
 
+void Region::retire() {
+    if (live_) layout::store_release(header().status, static_cast<std::uint64_t>(layout::RegionStatus::Retired));
+    live_ = false;
+}
+
 Region::~Region() {
     if (base_ != nullptr) {
-        if (live_) layout::store_release(header().status, static_cast<std::uint64_t>(layout::RegionStatus::Retired));
+        retire();
         ::munmap(base_, reserve_bytes_);
     }
     if (fd_ >= 0) {

@@ -38,6 +38,8 @@ public:
     Region(Region&& other) noexcept;
     Region& operator=(Region&&) = delete;
     ~Region();  // marks a file retired and unlinks it: what lasts is made by Store::save
+    /// Marks the region retired now: readers in other processes find it in the header and look for a newer epoch.
+    void retire();
 
     layout::Header& header() const { return at<layout::Header>(0); }
     template <class T>

@@ -53,6 +53,7 @@ public:
     /// The log of a commit that was saved, into a region that was loaded.
     void restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
     void set_vts(std::uint32_t stream, std::int64_t batch);
+    void retire() { region_.retire(); }
     std::uint64_t used_bytes() const { return region_.used_bytes(); }
     std::size_t index_bytes() const { return lists_.bytes(); }
     /// What of the region's used bytes the next incarnation may use anew.

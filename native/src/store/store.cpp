@@ -172,6 +172,10 @@ void Store::Impl::commit(Snapshot snapshot, std::span<const Edge> edges, CommitS
 
 // ---- the rest
 
+void Store::retire() {
+    for (auto& shard : impl_->shards) shard->retire();
+}
+
 void Store::set_vts(std::uint32_t stream, std::int64_t batch) {
     for (auto& shard : impl_->shards) shard->set_vts(stream, batch);
 }

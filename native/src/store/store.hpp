@@ -72,6 +72,10 @@ public:
     /// Records that the stream has closed all batches up to this one (also those that absorbed nothing): Local_VTS.
     void set_vts(std::uint32_t stream, std::int64_t batch);
 
+    /// Marks all regions retired: reads of other processes fail as "retired" from now on. The writer calls it when
+    /// another process has taken over; this object's own memory lives until it is destroyed.
+    void retire();
+
     /// The graph at the latest snapshot, less what the bounded streams committed after their bounds. Holds a lease:
     /// what it needs of older state (append logs, old table generations) stays until it is destroyed, before the store.
     /// Thread-safe.
