@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from penstock.replication.replica import Replica
     from penstock.replication.replica_state import Saved
     from penstock.services.store.shard_store import ShardStore
-    from penstock.services.store.stored_graph import StoredGraph, StoredStream
+    from penstock.services.store.stored_graph import StoredGraph
+    from penstock.services.store.stored_streams import StoredStream
 
 VERSION = 3
 _STATE = "state.json"

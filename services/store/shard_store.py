@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.remote import Server
-    from penstock.services.store.stored_graph import StoredStream
+    from penstock.services.store.stored_streams import StoredStream
 
 _RESERVE_BYTES = 1 << 36  # addresses, not memory
 

@@ -6,121 +6,25 @@ partitions, and each shard takes what is its own (ADR 25).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core import _native as native
 from penstock.engine.intake.bins import appended
-from penstock.errors import LimitError, UnknownStreamError
 from penstock.event_time.grid import batch_of, closed_until
-from penstock.replication.absorption import Absorption
 from penstock.replication.history import INSERTIONS
+from penstock.services.store.stored_streams import StoredStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.core._native import Ids
     from penstock.engine.intake.bins import Bins
-    from penstock.engine.intake.declaration import Declaration
     from penstock.errors import UnavailableError
-    from penstock.replication.absorption import TermEncoder
     from penstock.replication.retention import RetentionFloor
     from penstock.services.store.shard_store import ShardStore
-    from penstock.wire.records import Numbers
+    from penstock.services.store.stored_streams import OpenBatch, StoredStream
 
-MAX_STREAMS = 100_000
 _NEVER = -(1 << 62)
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """Tuples of one batch that is not closed yet."""
-
-    batch: int
-    s: Ids
-    p: Ids
-    o: Ids
-
-
-class StoredStream:
-    """A stream as far as the stored graph needs it."""
-
-    def __init__(self, declaration: Declaration, number: int, absorption: Absorption) -> None:
-        self.declaration = declaration
-        self.absorption = absorption
-        self._number = number
-        self.publisher: str | None = None
-        self.ended = False
-        self.closed_ms: int | None = None
-        self.watermark: int | None = None
-        self.waiting: _Waiting | None = None
-
-    @property
-    def iri(self) -> str:
-        """Its name."""
-        return self.declaration.iri
-
-    @property
-    def number(self) -> int:
-        """The stored graph's number for it."""
-        return self._number
-
-    @property
-    def batch_ms(self) -> int:
-        """The batch interval."""
-        return self.declaration.batch_ms
-
-    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Take the tuples of one batch, in order of arrival."""
-        self.waiting = _Waiting(batch_of(int(times[0]), self.batch_ms), s, p, o)
-
-    def move(self, watermark: int) -> None:
-        """Let batches up to that time close."""
-        self.watermark = watermark
-
-
-class StoredStreams:
-    """All streams, numbered as engines number them: once, in the order of their declarations."""
-
-    def __init__(self) -> None:
-        self._by_iri: dict[str, StoredStream] = {}
-        self._learnt: tuple[Declaration, Absorption] | None = None
-        self.next_number = 1
-        self.dropped: list[StoredStream] = []  # since the graph last looked
-
-    def __contains__(self, iri: object) -> bool:
-        return iri in self._by_iri
-
-    def __iter__(self) -> Iterator[StoredStream]:
-        return iter(self._by_iri.values())
-
-    def get(self, iri: str) -> StoredStream:
-        """Return the stream; UnknownStreamError."""
-        if iri not in self._by_iri:
-            raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
-        return self._by_iri[iri]
-
-    def learn(self, declaration: Declaration, terms: TermEncoder) -> None:
-        """Ask for what a declaration names before it is applied. TransientError; nothing has changed then."""
-        self._learnt = declaration, Absorption.of(declaration, terms)
-
-    def declare(self, declaration: Declaration) -> StoredStream:
-        """Add a stream whose declaration was learnt."""
-        if len(self._by_iri) >= MAX_STREAMS:
-            raise LimitError(f"there are already {MAX_STREAMS} streams")
-        assert self._learnt is not None, declaration.iri
-        assert self._learnt[0] == declaration, declaration.iri
-        return self.add(declaration, self.next_number, self._learnt[1])
-
-    def add(self, declaration: Declaration, number: int, absorption: Absorption) -> StoredStream:
-        """Add a stream under a given number."""
-        stream = self._by_iri[declaration.iri] = StoredStream(declaration, number, absorption)
-        self.next_number = max(self.next_number, number + 1)
-        return stream
-
-    def drop(self, iri: str) -> None:
-        """Forget a stream; what it absorbed stays."""
-        self.dropped.append(self._by_iri.pop(iri))
 
 
 class StoredGraph:
@@ -140,8 +44,8 @@ class StoredGraph:
         assert stream.watermark is not None, iri
         end = closed_until(stream.watermark, stream.batch_ms)
         batch = end // stream.batch_ms - 1
-        if stream.waiting is not None and stream.waiting.batch <= batch:
-            waiting, stream.waiting = stream.waiting, None
+        if stream.open_batch is not None and stream.open_batch.batch <= batch:
+            waiting, stream.open_batch = stream.open_batch, None
             self._store(stream, waiting)
         if stream.closed_ms is None or end > stream.closed_ms:
             self.batches += 1 if stream.closed_ms is None else (end - stream.closed_ms) // stream.batch_ms
@@ -170,7 +74,7 @@ class StoredGraph:
         for load in loads:
             load.publish()
 
-    def _store(self, stream: StoredStream, waiting: _Waiting) -> None:
+    def _store(self, stream: StoredStream, waiting: OpenBatch) -> None:
         commits = bool(stream.absorption.stored(waiting.p).any())
         self.snapshot += commits
         self.tuples += len(waiting.s)

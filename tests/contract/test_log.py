@@ -23,7 +23,8 @@ from penstock.log import (
     Topic,
     UnknownTopicError,
 )
-from penstock.log.sizes import MAX_RECORD_BYTES, wire_bytes
+from penstock.log.port import MAX_RECORD_BYTES
+from penstock.log.sizes import wire_bytes
 from penstock.log.view import CompactedView, Lookup
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from penstock.log.errors import (
 from penstock.log.memory import MemoryLog
 from penstock.log.port import (
     END,
+    MAX_RECORD_BYTES,
     START,
     GroupReader,
     Log,
@@ -30,7 +31,6 @@ from penstock.log.port import (
     TransactionalWriter,
     Writer,
 )
-from penstock.log.sizes import MAX_RECORD_BYTES
 
 __all__ = [
     "END",

@@ -1,240 +1,38 @@
 """The log on Kafka, by confluent-kafka (librdkafka). Imported separately, because it needs the `cluster` extra.
 
 Users may set any librdkafka property (`security.protocol`, `sasl.*`, `ssl.*` …). Properties that the contract depends
-on (isolation, idempotence, offset commits) are fixed here and take precedence.
+on (isolation, idempotence, offset commits) are fixed by the log and take precedence.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
-
-from penstock.log.errors import LogError, TransientError, UnknownTopicError
+from penstock.log.errors import LogError
+from penstock.log.kafka_connection import KafkaConnection
 from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
 from penstock.log.kafka_writers import KafkaTransactionalWriter, KafkaWriter
-from penstock.log.port import Partition, Span, Topic
-from penstock.log.sizes import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-GIVE_UP_S: Final = 300.0
-_ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
-_RETRY_S: Final = 0.05
-_QUIET_S: Final = 10.0  # minimum interval between log lines about the same kind of error
-_UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-_PASSING: Final = {
-    KafkaError._NOENT,  # "no leaders found": brokers that have just started
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.UNSTABLE_OFFSET_COMMIT,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError.BROKER_NOT_AVAILABLE,
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._WAIT_COORD,
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-}
-_LIMIT: Final = "max.message.bytes"
-_BATCH_BYTES: Final = 2_000_000
-T = TypeVar("T")
-Opened = TypeVar("Opened", KafkaWriter, KafkaTransactionalWriter, KafkaReader, KafkaGroupReader)
-_log = logging.getLogger("penstock.log.kafka")
+    from penstock.log.port import Partition
 
 
-class KafkaLog:
-    """A log whose topics are those of a Kafka cluster. `give_up_s`: how long a transaction may take while no broker
-    answers.
-    """
+class KafkaLog(KafkaConnection):
+    """A log whose topics are those of a Kafka cluster."""
 
-    def __init__(
-        self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, give_up_s: float = GIVE_UP_S
-    ) -> None:
-        self.give_up_s = give_up_s
-        self._client = {
-            "log_level": 2,  # important events arrive through error_cb
-            **(properties or {}),
-            "bootstrap.servers": bootstrap_servers,
-            "error_cb": self._on_error,
-        }
-        self._last_error = ""
-        self._last_logged: dict[int, float] = {}
-        self._admin = AdminClient(self._client)
-        self._known: dict[str, int] = {}
-        self._lock = Lock()
-        self._opened: list[Any] = []
-        self.small_topics: dict[str, int] = {}
-        """Topics whose limit a batch of records may exceed, with their maximum record sizes, as last returned by
-        `limits`.
-        """
-
-    def _on_error(self, error: KafkaError) -> None:
-        self._last_error = error.str()
-        now = time.monotonic()
-        if now - self._last_logged.get(error.code(), -_QUIET_S) >= _QUIET_S:  # errors repeat many times a second
-            self._last_logged[error.code()] = now
-            _log.warning("kafka: %s", error.str())
-
-    def client(self, **settings: object) -> dict[str, Any]:
-        """Return the client configuration for this cluster."""
-        return {**self._client, **settings}
-
-    # ---- topics
-    def create(self, topics: Iterable[Topic]) -> None:
-        """Create the topics that do not exist, and wait until they are usable."""
-        requested, known = list(topics), self.topics()
-        missing = [topic for topic in requested if topic.name not in known]
-        if missing:
-            for future in self._admin.create_topics([_new_topic(topic) for topic in missing]).values():
-                self._answered(future.result, KafkaError.TOPIC_ALREADY_EXISTS)
-        self._wait_for({topic.name: 1 for topic in missing})
-
-    def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
-        self.check(Partition(topic, 0))
-        if self.topics().get(topic, 0) >= partitions:
-            return
-        for future in self._admin.create_partitions([NewPartitions(topic, partitions)]).values():
-            self._answered(future.result, KafkaError.INVALID_PARTITIONS)  # another process created them first
-        self._wait_for({topic: partitions})
-
-    def _wait_for(self, requested: Mapping[str, int]) -> None:
-        """Wait until topics have the given numbers of partitions. Metadata spreads among brokers without an event to
-        wait for.
-        """
-        deadline = time.monotonic() + _ANSWER_S
-        while requested:
-            known = self.topics()
-            requested = {name: count for name, count in requested.items() if known.get(name, 0) < count}
-            if requested and time.monotonic() > deadline:
-                raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
-            time.sleep(_RETRY_S if requested else 0.0)
-
-    def topics(self) -> dict[str, int]:
-        """Return the number of partitions of every topic."""
-        try:
-            metadata = self._admin.list_topics(timeout=_ANSWER_S)
-        except KafkaException as exception:
-            raise TransientError(f"the brokers do not answer: {self._why(exception)}") from exception
-        found = {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
-        with self._lock:
-            self._known = found
-        return dict(found)
-
-    def last_error(self, timeout_s: float = 2.0) -> str | None:
-        """Return why the brokers cannot be used now, or None, for health checks."""
-        try:
-            self._admin.list_topics(timeout=timeout_s)
-        except KafkaException as exception:
-            return self._why(exception)
-        return None
-
-    def _why(self, exception: KafkaException) -> str:
-        """Return the cause of a failure: the exception only reports a timeout, an error event has the cause."""
-        self._admin.poll(0)
-        return " ".join(filter(None, [exception.args[0].str(), self._last_error]))
-
-    def check(self, partition: Partition) -> None:
-        """Raise UnknownTopicError if a partition does not exist. Queries the brokers only for partitions not seen
-        before.
-        """
-        with self._lock:
-            known = 0 <= partition.number < self._known.get(partition.topic, 0)
-        if not known and not 0 <= partition.number < self.topics().get(partition.topic, 0):
-            text = f"unknown topic or partition {partition.topic}[{partition.number}]"
-            raise UnknownTopicError(text, partition.topic)
-
-    def limits(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return the maximum record size in bytes of each existing topic.
-
-        For a topic whose configuration is not readable this is MAX_RECORD_BYTES; the brokers refuse larger records.
-        """
-        known = self.topics()
-        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics if name in known]
-        found = {}
-        for resource, future in self._admin.describe_configs(asked).items() if asked else ():
-            try:
-                answer = self._answered(future.result)
-            except TransientError:
-                raise
-            except UnknownTopicError:
-                continue
-            except LogError as error:
-                _log.warning("kafka: the configuration of %s cannot be read: %s", resource.name, error)
-                answer = None
-            size = MAX_RECORD_BYTES if answer is None else int(answer[_LIMIT].value)
-            found[resource.name] = max(min(size, MAX_RECORD_BYTES), 0)
-        self.small_topics |= {name: limit for name, limit in found.items() if limit <= _BATCH_BYTES}
-        return found
-
-    def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return start and end offsets of each partition, of committed records."""
-        names = list(partitions)
-        for name in names:
-            self.check(name)
-        starts = self._offsets(names, OffsetSpec.earliest())
-        ends = self._offsets(names, OffsetSpec.latest())
-        return {name: Span(starts[name], ends[name]) for name in names}
-
-    def _offsets(self, names: Sequence[Partition], which: OffsetSpec) -> dict[Partition, int]:
-        if not names:
-            return {}
-        asked = {TopicPartition(name.topic, name.number): which for name in names}
-
-        def ask() -> dict[Partition, int]:
-            futures = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_ANSWER_S
-            )
-            return {Partition(at.topic, at.partition): future.result().offset for at, future in futures.items()}
-
-        return self._answered(ask) or {}
-
-    def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
-        """Return a request's result, or None if it failed harmlessly. Retries while brokers elect leaders.
-
-        TransientError after the timeout; UnknownTopicError; LogError.
-        """
-        deadline = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                return ask()
-            except KafkaException as exception:
-                error = exception.args[0]
-                if error.code() == harmless:
-                    return None
-                if error.code() in _UNKNOWN:
-                    raise UnknownTopicError(error.str()) from exception
-                if not error.retriable() and error.code() not in _PASSING:
-                    raise LogError(error.str()) from exception
-                if time.monotonic() > deadline:
-                    raise TransientError(error.str()) from exception
-            time.sleep(_RETRY_S)
-            self.last_error()  # refreshes the partition leaders
-
-    # ---- writing and reading
     def writer(self) -> KafkaWriter:
         """Open a writer."""
-        return self._keep(KafkaWriter(self))
+        return self.keep(KafkaWriter(self))
 
     def transactional(self, transactional_id: str) -> KafkaTransactionalWriter:
         """Open the writer with that id. Fences the previous one and settles its transaction."""
-        return self._keep(KafkaTransactionalWriter(self, transactional_id))
+        return self.keep(KafkaTransactionalWriter(self, transactional_id))
 
     def reader(self, positions: Mapping[Partition, int] | None = None) -> KafkaReader:
         """Open a reader of these partitions."""
-        reader = self._keep(KafkaReader(self))
+        reader = self.keep(KafkaReader(self))
         try:
             reader.assign(positions or {})
         except LogError:
@@ -244,49 +42,4 @@ class KafkaLog:
 
     def join(self, group: str, topics: Sequence[str]) -> KafkaGroupReader:
         """Join a consumer group."""
-        return self._keep(KafkaGroupReader(self, group, topics))
-
-    def _keep(self, opened: Opened) -> Opened:
-        with self._lock:
-            self._opened.append(opened)
-        return opened
-
-    def forget(self, closed: object) -> None:
-        """Remove a closed reader or writer from the list of open ones."""
-        with self._lock:
-            if closed in self._opened:
-                self._opened.remove(closed)
-
-    def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the group's progress. Partitions without progress are missing."""
-        requested = set(partitions)
-        if not requested:
-            return {}  # confluent-kafka rejects an empty request
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(name.topic, name.number) for name in requested])
-
-        def ask() -> dict[Partition, int]:
-            [future] = self._admin.list_consumer_group_offsets([asked], require_stable=True).values()
-            stored = future.result().topic_partitions
-            for at in stored:
-                if at.error is not None:  # a transaction is being settled
-                    raise KafkaException(at.error)
-            return {Partition(at.topic, at.partition): at.offset for at in stored if at.offset >= 0}
-
-        return self._answered(ask) or {}
-
-    def close(self) -> None:
-        """Close everything opened from this log."""
-        with self._lock:
-            opened = list(self._opened)
-        for each in opened:
-            each.close()
-
-
-def _new_topic(topic: Topic) -> NewTopic:
-    retention = "-1" if topic.retention_ms is None else str(topic.retention_ms)
-    config = {
-        "cleanup.policy": str(topic.cleanup),
-        "retention.ms": retention,
-        _LIMIT: str(topic.max_bytes),
-    }
-    return NewTopic(topic.name, num_partitions=topic.partitions, config=config)
+        return self.keep(KafkaGroupReader(self, group, topics))

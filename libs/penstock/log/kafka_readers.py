@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import confluent_kafka
 
-    from penstock.log.kafka import KafkaLog
+    from penstock.log.kafka_connection import KafkaConnection
 
 _SESSION_MS: Final = 10_000  # a member without heartbeats for this long leaves its group
 _HEARTBEAT_MS: Final = 1_000
@@ -43,7 +43,7 @@ _log = logging.getLogger("penstock.log.kafka")
 class KafkaReader:
     """Reads partitions from given offsets, without a consumer group."""
 
-    def __init__(self, log: KafkaLog) -> None:
+    def __init__(self, log: KafkaConnection) -> None:
         self._log = log
         # librdkafka requires a group name even without group membership.
         self._consumer = Consumer(log.client(**_READING, **{"group.id": "-", "enable.partition.eof": True}))
@@ -129,7 +129,7 @@ class KafkaReader:
 class KafkaGroupReader:
     """A member of a consumer group."""
 
-    def __init__(self, log: KafkaLog, group: str, topics: Sequence[str]) -> None:
+    def __init__(self, log: KafkaConnection, group: str, topics: Sequence[str]) -> None:
         self._log = log
         self._group = group
         membership = {

@@ -21,15 +21,15 @@ from penstock.log.errors import (
     TransientError,
     UnknownTopicError,
 )
-from penstock.log.port import Partition, Record
-from penstock.log.sizes import MAX_RECORD_BYTES, check_sizes, wire_bytes
+from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
+from penstock.log.sizes import check_sizes, wire_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import confluent_kafka
 
-    from penstock.log.kafka import KafkaLog
+    from penstock.log.kafka_connection import KafkaConnection
 
 _FLUSH_S: Final = 30.0
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
@@ -68,7 +68,7 @@ _WRITING: Final = {
 class KafkaWriter:
     """Appends single records in order, exactly once."""
 
-    def __init__(self, log: KafkaLog) -> None:
+    def __init__(self, log: KafkaConnection) -> None:
         self._log = log
         # If a record is lost permanently, later ones must not be written: readers would see a gap.
         self._producer = Producer(log.client(**_WRITING, **{"enable.gapless.guarantee": True}))
@@ -131,7 +131,7 @@ class KafkaWriter:
 class KafkaTransactionalWriter:
     """Writes each call's records in one transaction."""
 
-    def __init__(self, log: KafkaLog, transactional_id: str) -> None:
+    def __init__(self, log: KafkaConnection, transactional_id: str) -> None:
         self._log = log
         self._id = transactional_id
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": transactional_id}

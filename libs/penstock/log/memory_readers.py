@@ -12,13 +12,13 @@ from penstock.log.port import END, START, Message, Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.log.memory import MemoryLog
+    from penstock.log.memory_broker import MemoryBroker
 
 
 class MemoryReader:
     """Reads partitions from given offsets. Polls serve partitions in turn, so that none starves."""
 
-    def __init__(self, log: MemoryLog, owner: str = "") -> None:
+    def __init__(self, log: MemoryBroker, owner: str = "") -> None:
         self._log = log
         self._owner = owner
         self._positions: dict[Partition, int] = {}
@@ -81,7 +81,7 @@ class MemoryReader:
 class MemoryGroupReader:
     """A member of a consumer group."""
 
-    def __init__(self, log: MemoryLog, group: str, member: int, topics: Sequence[str]) -> None:
+    def __init__(self, log: MemoryBroker, group: str, member: int, topics: Sequence[str]) -> None:
         self._log = log
         self._group = group
         self._member = member
@@ -160,7 +160,7 @@ class MemoryGroupReader:
             self._log.changed.notify_all()
 
 
-def wait_for(log: MemoryLog, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
+def wait_for(log: MemoryBroker, take: Callable[[], list[Message]], timeout_s: float) -> list[Message]:
     """Call `take` until it returns something or the timeout passes. With a virtual clock, waiting cannot produce
     records.
     """

@@ -9,9 +9,7 @@ Objects of one log may be used from several threads; a reader or writer may be u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
-
-from penstock.log.sizes import MAX_RECORD_BYTES
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +20,9 @@ END = -1
 """As an offset: after the last committed record."""
 
 Headers = tuple[tuple[str, bytes], ...]
+
+MAX_RECORD_BYTES: Final = 64 << 20
+"""Maximum record size, including key, headers and envelope: `max.message.bytes` of the cluster's topics."""
 
 
 class Topic(NamedTuple):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.log.errors import RecordTooLargeError
+from penstock.log.port import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.log.port import Headers, Record
 
-MAX_RECORD_BYTES: Final = 64 << 20
-"""Maximum record size, including key, headers and envelope: `max.message.bytes` of the cluster's topics."""
 _BATCH_BYTES = 61  # overhead of Kafka's record batch for a single record
 _RECORD_BYTES = 36  # upper bound for a record without its key, value and headers
 _HEADER_BYTES = 10  # upper bound for the lengths of a header's name and value

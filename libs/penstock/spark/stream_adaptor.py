@@ -20,7 +20,7 @@ from penstock.errors import StorageError
 from penstock.ingest.declared_streams import DeclaredStreams
 from penstock.ingest.predicate_filter import discards, marker, versions
 from penstock.log import START, Partition, Record, TransientError
-from penstock.log.sizes import MAX_RECORD_BYTES
+from penstock.log.port import MAX_RECORD_BYTES
 from penstock.log.view import records_behind
 from penstock.spark.failures import without_frames
 from penstock.spark.hadoop import HadoopFiles

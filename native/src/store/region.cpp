@@ -58,7 +58,7 @@ Region::Region(Region&& other) noexcept
 namespace {
 
 // A writer that was killed could not say that it lets go: readers that have its file mapped find it out from here.
-void retire(const std::string& path) {
+void retire_file(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return;
     std::uint64_t magic = 0;
@@ -74,7 +74,7 @@ void retire(const std::string& path) {
 std::string Region::name() const { return path_.empty() ? "memory" : path_; }
 
 void Region::open_file() {
-    retire(path_);
+    retire_file(path_);
     // Unlinked, not truncated: a reader of an old file of that name would be killed by SIGBUS.
     if (::unlink(path_.c_str()) != 0 && errno != ENOENT) files::fail("replace region", path_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError, kafka_writers
 from penstock.log.kafka import KafkaLog
-from penstock.log.sizes import MAX_RECORD_BYTES
+from penstock.log.port import MAX_RECORD_BYTES
 
 
 @pytest.fixture(scope="module")

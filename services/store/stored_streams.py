@@ -1,0 +1,111 @@
+"""Streams as a store sees them: without windows or slices, only what their batches add to the stored graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import LimitError, UnknownStreamError
+from penstock.event_time.grid import batch_of
+from penstock.replication.absorption import Absorption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.engine.answers.answer_values import Ids
+    from penstock.engine.intake.declaration import Declaration
+    from penstock.replication.absorption import TermEncoder
+    from penstock.wire.records import Numbers
+
+MAX_STREAMS = 100_000
+
+
+@dataclass(slots=True)
+class OpenBatch:
+    """The tuples of a batch that is not closed yet."""
+
+    batch: int
+    s: Ids
+    p: Ids
+    o: Ids
+
+
+class StoredStream:
+    """A stream as the stored graph sees it: its declaration, its watermark, and the open batch."""
+
+    def __init__(self, declaration: Declaration, number: int, absorption: Absorption) -> None:
+        self.declaration = declaration
+        self.absorption = absorption
+        self._number = number
+        self.publisher: str | None = None
+        self.ended = False
+        self.closed_ms: int | None = None
+        self.watermark: int | None = None
+        self.open_batch: OpenBatch | None = None
+
+    @property
+    def iri(self) -> str:
+        """The stream's IRI."""
+        return self.declaration.iri
+
+    @property
+    def number(self) -> int:
+        """The stream's number in the stored graph."""
+        return self._number
+
+    @property
+    def batch_ms(self) -> int:
+        """The batch interval in milliseconds."""
+        return self.declaration.batch_ms
+
+    def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
+        """Add the tuples of one batch, in order of arrival."""
+        self.open_batch = OpenBatch(batch_of(int(times[0]), self.batch_ms), s, p, o)
+
+    def move(self, watermark: int) -> None:
+        """Advance the watermark: batches that end at or before it may close."""
+        self.watermark = watermark
+
+
+class StoredStreams:
+    """The declared streams. Numbers follow the order of declarations, as in query engines, and are never reused."""
+
+    def __init__(self) -> None:
+        self._by_iri: dict[str, StoredStream] = {}
+        self._learnt: tuple[Declaration, Absorption] | None = None
+        self.next_number = 1
+        self.dropped: list[StoredStream] = []  # since `StoredGraph` last released them
+
+    def __contains__(self, iri: object) -> bool:
+        return iri in self._by_iri
+
+    def __iter__(self) -> Iterator[StoredStream]:
+        return iter(self._by_iri.values())
+
+    def get(self, iri: str) -> StoredStream:
+        """Return the stream; UnknownStreamError."""
+        if iri not in self._by_iri:
+            raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
+        return self._by_iri[iri]
+
+    def learn(self, declaration: Declaration, terms: TermEncoder) -> None:
+        """Resolve the terms of a declaration before it is applied. TransientError; then nothing has changed."""
+        self._learnt = declaration, Absorption.of(declaration, terms)
+
+    def declare(self, declaration: Declaration) -> StoredStream:
+        """Add a stream whose terms `learn` has resolved. LimitError."""
+        if len(self._by_iri) >= MAX_STREAMS:
+            raise LimitError(f"there are already {MAX_STREAMS} streams")
+        assert self._learnt is not None, declaration.iri
+        assert self._learnt[0] == declaration, declaration.iri
+        return self.add(declaration, self.next_number, self._learnt[1])
+
+    def add(self, declaration: Declaration, number: int, absorption: Absorption) -> StoredStream:
+        """Add a stream with the given number, as a checkpoint recorded it."""
+        stream = self._by_iri[declaration.iri] = StoredStream(declaration, number, absorption)
+        self.next_number = max(self.next_number, number + 1)
+        return stream
+
+    def drop(self, iri: str) -> None:
+        """Remove a stream. The triples that it absorbed stay stored."""
+        self.dropped.append(self._by_iri.pop(iri))
