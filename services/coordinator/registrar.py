@@ -213,7 +213,7 @@ class Registrar:
         if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
             return
         stream = self._runtime.streams.get(statement.name)
-        if stream.publisher is None and stream.readers:
+        if stream.publisher is None and self._runtime.schedule.readers.of(stream):
             message = f"stream <{statement.name}> has readers already: register the query that publishes it first"
             raise QueryError(message, 1, 1, statement.name, statement.text)
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.core import _native as native
-from penstock.engine.standing.membership import Membership
-from penstock.engine.standing.stream_operator import Predecessor, Rows
+from penstock.engine.answers.membership import Membership
+from penstock.engine.answers.rows import Rows
+from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.slice_release import held_from
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.rdf.terms import BLANK

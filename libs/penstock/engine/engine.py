@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakMethod
+from weakref import WeakMethod, WeakValueDictionary
 
 import numpy as np
 from rdflib import BNode
@@ -115,6 +115,7 @@ class Engine:
             self._release(clean=False)
             raise
         self._idle = IdleSources()
+        self._handles: WeakValueDictionary[Member, Query] = WeakValueDictionary()
 
     def _restore(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
         """Create the parts from the last checkpoint, then replay the write-ahead log."""
@@ -318,7 +319,7 @@ class Engine:
         """
         with self._lock:
             runtime = self._opened()
-            looking = self._idle.look(list(runtime.streams), runtime.core.clock())
+            looking = self._idle.look(list(runtime.streams), runtime.schedule.readers, runtime.core.clock())
         moved: list[str] = []
         while True:
             with self._lock:
@@ -514,9 +515,10 @@ class Engine:
                 result_queue.deliver()
 
     def _handle(self, member: Member) -> Query:
-        if member.handle is None:
-            member.handle = Query(member, WeakMethod(self._stop))
-        return member.handle
+        handle = self._handles.get(member)
+        if handle is None:
+            handle = self._handles[member] = Query(member, WeakMethod(self._stop))
+        return handle
 
     def _stop(self, member: Member) -> None:
         with self._lock:

@@ -133,7 +133,7 @@ class Runtime:
         """Stop a query. The stream that it published ends, and evaluations that waited for it become due."""
         ended = self.registry.remove(member)
         member.result_queue.end()
-        if ended is not None and ended.readers:
+        if ended is not None and self.schedule.readers.of(ended):
             self.progress([ended, *self._skip([ended], "leaps")])
         self._drop_unread()
 
@@ -147,7 +147,7 @@ class Runtime:
     def _drop_unread(self) -> None:
         """Drop ended derived streams without readers."""
         for stream in list(self.streams):
-            if stream.ended and not stream.readers:
+            if stream.ended and not self.schedule.readers.of(stream):
                 self.streams.drop(stream.iri)
 
     def drop_stream(self, iri: str) -> None:
@@ -155,7 +155,7 @@ class Runtime:
         stream = self.streams.get(iri)
         if stream.publisher is not None and not stream.ended:
             raise DataError(f"stream <{iri}> is published by query {stream.publisher}: stop that first")
-        readers = [member.name for group in stream.readers for c in group.cohorts for member in c]
+        readers = [member.name for group in self.schedule.readers.of(stream) for c in group.cohorts for member in c]
         if readers:
             raise DataError(f"stream <{iri}> is read by {len(readers)} queries ({readers[0]}, …): stop them first")
         self.streams.drop(iri)

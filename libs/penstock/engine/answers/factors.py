@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.engine.answers.pairs import Pairs
-from penstock.engine.standing.stream_operator import Rows
+from penstock.engine.answers.rows import Rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.answers.answer_values import Decoder
     from penstock.engine.answers.factors import Product
-    from penstock.engine.standing.membership import Membership
+    from penstock.engine.answers.membership import Membership
     from penstock.errors import PenstockError
 
     Bounds: TypeAlias = tuple[int | None, int]

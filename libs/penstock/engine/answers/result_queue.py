@@ -13,7 +13,7 @@ from penstock.engine.answers.result_blocks import Block, BlockLog, Evaluation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.engine.standing.member import Member
+    from penstock.engine.answers.membership import Recipient
 
 _log = logging.getLogger("penstock.engine")
 
@@ -39,7 +39,7 @@ class ResultQueue:
     set of queues with listeners.
     """
 
-    def __init__(self, member: Member, listeners: set[ResultQueue]) -> None:
+    def __init__(self, member: Recipient, listeners: set[ResultQueue]) -> None:
         self._member = member
         self._listeners = listeners
         self._segments: deque[Segment] = deque()

@@ -1,14 +1,8 @@
-"""Accounting of pending answers: their total size in an engine, and the query with the largest share."""
+"""Accounting of pending answers: their total size in an engine."""
 
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from penstock.engine.standing.member import Member
 
 
 class Unpolled:
@@ -22,10 +16,3 @@ class Unpolled:
         """Add pending bytes, or subtract (negative)."""
         with self._lock:
             self.bytes += size
-
-
-def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member without a subscriber that holds the most bytes; None if no such member holds any."""
-    sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
-    found = max(sizes, key=sizes.__getitem__, default=None)
-    return found if found is not None and sizes[found] else None

@@ -6,14 +6,15 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from penstock.core import _native as native
+from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_blocks import Block, BlockLog, Reading
+from penstock.engine.answers.rows import Rows
 from penstock.engine.checkpoint.arrays import ArrayReader
 from penstock.engine.checkpoint.checkpoint_writer import VERSION, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
 from penstock.engine.intake.declaration import Declaration
 from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
-from penstock.engine.standing.membership import Membership
-from penstock.engine.standing.stream_operator import Predecessor, Rows
+from penstock.engine.standing.stream_operator import Predecessor
 from penstock.engine.windows.trigger import CountTrigger
 from penstock.errors import DataError, LimitError, PenstockError, QueryError, StorageError
 from penstock.event_time.gaps import Gap

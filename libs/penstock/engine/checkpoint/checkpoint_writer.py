@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core import _native as native
+    from penstock.engine.answers.membership import Membership
     from penstock.engine.answers.result_blocks import Block, BlockLog
+    from penstock.engine.answers.rows import Rows
     from penstock.engine.intake.rejected_events import DeadLetter
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.member import Member
-    from penstock.engine.standing.membership import Membership
-    from penstock.engine.standing.stream_operator import Rows
 
 
 class Capturing(Protocol):
@@ -83,8 +83,8 @@ class _Writer:
 
     def _names(self, members: Membership) -> list[str | None]:
         """Return the members' names, None for removed ones (another query may have the name by now)."""
-        standing = self._runtime.registry.members
-        return [m.name if m is not None and standing.get(m.name) is m else None for m in members.all]
+        standing = set(self._runtime.registry.members.values())
+        return [m.name if m is not None and m in standing else None for m in members.all]
 
     def _stream(self, stream: LiveStream) -> dict[str, Any]:
         (self._folder / stream_file(stream.number)).write_bytes(stream.core.save())

@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.answers.unpolled import fullest
 from penstock.engine.checkpoint.log_entries import LogEntry, apply
 from penstock.engine.checkpoint.log_file import frames, log_numbers, log_path
+from penstock.engine.standing.member import fullest
 from penstock.errors import PenstockError, StorageError
 
 if TYPE_CHECKING:

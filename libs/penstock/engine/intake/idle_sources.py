@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.readers import Readers
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class IdleSources:
     def __init__(self) -> None:
         self._heard: dict[LiveStream, _Heard] = {}
 
-    def look(self, streams: Iterable[LiveStream], wall_ms: int) -> Iterator[tuple[LiveStream, int]]:
+    def look(self, streams: Iterable[LiveStream], readers: Readers, wall_ms: int) -> Iterator[tuple[LiveStream, int]]:
         """Yield each idle input stream that can advance, with its new watermark. The caller advances it at once."""
         known = [stream for stream in streams if stream.publisher is None]
         self._heard = {stream: self._update(stream, wall_ms) for stream in known}
@@ -39,7 +40,7 @@ class IdleSources:
             timeout_ms = stream.declaration.idle_timeout_ms
             if wall_ms - heard.wall_ms < timeout_ms:
                 continue
-            targets = [w for other in _read_with(stream) if (w := other.watermark) is not None]
+            targets = [w for other in _read_with(stream, readers) if (w := other.watermark) is not None]
             if heard.follows_wall:
                 targets.append(wall_ms - timeout_ms)
             target = max(targets, default=None)
@@ -68,11 +69,11 @@ def _follows(stream: LiveStream, wall_ms: int) -> bool:
     return abs(wall_ms - latest) <= set_.idle_timeout_ms + set_.lateness_ms
 
 
-def _read_with(stream: LiveStream) -> Iterator[LiveStream]:
+def _read_with(stream: LiveStream, readers: Readers) -> Iterator[LiveStream]:
     """Yield the streams that some query reads together with a stream, directly or through derived streams."""
     seen, waiting = {stream}, [stream]
     while waiting:
-        for group in waiting.pop().readers:
+        for group in readers.of(waiting.pop()):
             near = [*group.streams, *([group.publishes] if group.publishes is not None else [])]
             fresh = [other for other in near if other not in seen]
             seen.update(fresh)

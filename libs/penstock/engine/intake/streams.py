@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.limits import Limits
-    from penstock.engine.standing.groups import Group
     from penstock.engine.stored_graph import StoredGraph
 
 
@@ -32,7 +31,7 @@ class LiveStream:
 
     `watermark`, and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
     changes them. `closed_ms` is the end of the last closed batch; the target is ahead of it only while the schedule
-    runs. `readers` are the groups that read the stream.
+    runs.
     """
 
     def __init__(self, declaration: Declaration, number: int, core: native.Stream, limits: Limits) -> None:
@@ -43,7 +42,6 @@ class LiveStream:
         self.declare(declaration, core)
         self.closed_ms: int | None = None
         self.publisher: str | None = None
-        self.readers: dict[Group, None] = {}
         self.depth = 0  # number of queries between the input and this stream
         self.ended = False
         # retention floor of queries in other processes: they still read later tuples;

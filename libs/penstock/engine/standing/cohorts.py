@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.membership import Membership
 from penstock.engine.answers.result_blocks import BlockLog
-from penstock.engine.standing.membership import Membership
 from penstock.engine.windows.trigger import GridTrigger
 from penstock.engine.windows.window_contents import SlidingWindow, counted_windows, cuts, window_key
 

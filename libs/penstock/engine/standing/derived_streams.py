@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.readers import Readers
     from penstock.query.ir import ContinuousQuery
 
 
@@ -67,14 +68,14 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
     return streams.publish(Declaration(query.name, timing="all"), publisher, batch_ms)
 
 
-def set_depths(group: Group) -> None:
+def set_depths(group: Group, readers: Readers) -> None:
     """Set the distance from the input for a new group and the readers of its stream."""
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
         group.publishes.depth = group.depth + 1
-        for reader in group.publishes.readers:
+        for reader in readers.of(group.publishes):
             if reader.depth < group.publishes.depth:
-                set_depths(reader)
+                set_depths(reader, readers)
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:

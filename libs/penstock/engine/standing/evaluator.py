@@ -8,8 +8,9 @@ import numpy as np
 
 from penstock.engine.answers.factors import Product
 from penstock.engine.answers.result_blocks import Block, Reading
+from penstock.engine.answers.rows import Rows, joined
 from penstock.engine.standing.execution import Execution
-from penstock.engine.standing.stream_operator import Predecessor, Rows, as_stream, joined
+from penstock.engine.standing.stream_operator import Predecessor, as_stream
 from penstock.errors import DataPlaneError
 from penstock.event_time.grid import batch_of
 from penstock.query.ir import RelationToStream

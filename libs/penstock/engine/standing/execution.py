@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.core import _native as native
 from penstock.engine.answers.factors import Product
-from penstock.engine.standing.stream_operator import Rows, joined
+from penstock.engine.answers.rows import Rows, joined
 from penstock.errors import DataPlaneError, LimitError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:

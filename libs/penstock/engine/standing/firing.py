@@ -110,7 +110,7 @@ class Firing:
         """Release unused slices of the streams touched since the last call, and unused terms if due."""
         self._forgetting.tick(self._since_release)
         for stream in self._touched:
-            release(stream, self._core.store)
+            release(stream, self._registry.readers.of(stream), self._core.store)
         self._touched.clear()
         self._since_release = 0
         self._forgetting.sweep_if_due()

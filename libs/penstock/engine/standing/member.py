@@ -9,9 +9,10 @@ from penstock.engine.answers.result_queue import ResultQueue
 from penstock.event_time.gaps import MAX_GAPS, Gap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.standing_query import Query
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant
 
@@ -41,7 +42,6 @@ class Member:
         self.point: int | None = None
         self.gaps: deque[Gap] = deque(maxlen=MAX_GAPS)
         self.cohort: Cohort | None = None
-        self.handle: Query | None = None
 
     def __repr__(self) -> str:
         return f"<Member {self.name}>"
@@ -50,3 +50,10 @@ class Member:
         """Join a cohort, which evaluates the member from now on."""
         self.cohort = cohort
         self.result_queue.follow(cohort.log)
+
+
+def fullest(members: Iterable[Member]) -> Member | None:
+    """Return the member without a subscriber that holds the most bytes; None where no such member holds any."""
+    sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
+    found = max(sizes, key=sizes.__getitem__, default=None)
+    return found if found is not None and sizes[found] else None

@@ -36,6 +36,7 @@ class Registry:
         self._core = core
         self._streams = streams
         self._schedule = schedule
+        self.readers = schedule.readers
         self._groups: dict[tuple[int, Template], Group] = {}
         self.incarnation = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
@@ -137,7 +138,7 @@ class Registry:
                 group.publishes = made
             self._groups[self.incarnation, template] = group
             self._schedule.add(group)
-            set_depths(group)
+            set_depths(group, self._schedule.readers)
         member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
         return member
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.engine.answers.unpolled import Unpolled, fullest
+from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.intake.streams import LiveStream
+from penstock.engine.standing.member import fullest
+from penstock.engine.standing.readers import Readers
 from penstock.engine.windows.backlog import Backlog
 from penstock.engine.windows.trigger import CountTrigger, GridTrigger
 from penstock.errors import LimitError
@@ -48,6 +50,7 @@ class Schedule:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.backlog = Backlog(reach)
+        self.readers = Readers()
         self.unpolled = Unpolled()
         self._coming = 0  # estimated bytes of new answers during a check
         self.members: dict[str, Member] = {}  # the registry's members
@@ -57,14 +60,12 @@ class Schedule:
     # ---- readers
     def add(self, group: Group) -> None:
         """Add a group."""
-        for stream in group.streams:
-            stream.readers[group] = None
+        self.readers.add(group)
 
     def remove(self, group: Group) -> None:
         """Remove a group."""
         self.backlog.remove(group)
-        for stream in group.streams:
-            del stream.readers[group]
+        self.readers.remove(group)
 
     # ---- checks before a change
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
@@ -73,7 +74,7 @@ class Schedule:
         `watermark` would be the streams' new watermark, `point` the registration point of waiting cohorts. `leaps`: the
         caller skips the instants of queries that would exceed the limit.
         """
-        if not any(stream.readers for stream in moved):
+        if not any(self.readers.of(stream) for stream in moved):
             return
         targets = {stream: closed_until(watermark, stream.batch_ms) for stream in moved}
         points = dict.fromkeys(targets, point)
@@ -154,7 +155,7 @@ class Schedule:
         seen: set[Group] = set()
 
         def add(stream: LiveStream) -> None:
-            for group in stream.readers:
+            for group in self.readers.of(stream):
                 if group not in seen:
                     seen.add(group)
                     heappush(queue, (group.depth, len(seen), group))
@@ -175,7 +176,7 @@ class Schedule:
         interrupted = list(self.unfinished)
         for stream in moved:
             self.unfinished[stream] = None
-        _Pass(work, self.unfinished, self.backlog).run(interrupted)
+        _Pass(work, self.unfinished, self.backlog, self.readers).run(interrupted)
         self.unfinished.clear()
 
     def skip(self, moved: Iterable[LiveStream], at_most: int = 0) -> Iterator[tuple[Cohort, Gap]]:
@@ -250,10 +251,11 @@ class _Pass:
     revisit.
     """
 
-    def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog) -> None:
+    def __init__(self, work: Work, unfinished: dict[LiveStream, None], backlog: Backlog, readers: Readers) -> None:
         self._work = work
         self._unfinished = unfinished
         self._backlog = backlog
+        self._readers = readers
         self._due: list[_Due] = []
         self._queued: dict[Cohort, int] = {}
         self._stops: list[tuple[int, int, LiveStream]] = []
@@ -277,7 +279,7 @@ class _Pass:
 
     def _moved(self, stream: LiveStream) -> None:
         self._queue_stop(stream)
-        for group in stream.readers:
+        for group in self._readers.of(stream):
             self._put_off(group)
             self._queue_group(group)
 
@@ -356,7 +358,7 @@ class _Pass:
 
     def _closed(self, stream: LiveStream, batches: int) -> None:
         self._work.closed(stream, batches)
-        for group in stream.readers:
+        for group in self._readers.of(stream):
             if group.grid is None:
                 self._count(group, stream)
 

@@ -9,14 +9,17 @@ from penstock.engine.windows.window_contents import CountedWindow
 from penstock.event_time.grid import batch_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
     from penstock.engine.stored_graph import StoredGraph
     from penstock.engine.windows.window_contents import Window
 
 
-def release(stream: LiveStream, store: StoredGraph) -> None:
-    """Release what neither the stream's readers nor others (`LiveStream.kept_from`) will look at again."""
+def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) -> None:
+    """Release what neither the stream's `readers` nor others (`LiveStream.kept_from`) will look at again."""
     closed = stream.closed_ms
     if closed is None:
         return
@@ -26,7 +29,7 @@ def release(stream: LiveStream, store: StoredGraph) -> None:
         retained_from = min(retained_from, stream.retained_from)
     if stream.evaluated_from is not None:
         evaluated_from = min(evaluated_from, stream.evaluated_from)
-    for group in stream.readers:
+    for group in readers:
         for cohort in group.cohorts:
             if cohort.point is None:
                 continue  # it will not see closed batches

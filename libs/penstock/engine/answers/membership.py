@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,7 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.core._native import Ids
-    from penstock.engine.standing.member import Member
+
+
+class Recipient(Protocol):
+    """A registered query as its answers see it."""
+
+    @property
+    def name(self) -> str:
+        """The query's name."""
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """The ids of the query's constants, in the order of the template's parameters."""
 
 
 class Membership:
@@ -20,7 +31,7 @@ class Membership:
     `all` has the members in number order (after a restore, None for a removed member).
     """
 
-    def __init__(self, members: Iterable[Member | None]) -> None:
+    def __init__(self, members: Iterable[Recipient | None]) -> None:
         self.all = tuple(members)
         self._numbers = {member: number for number, member in enumerate(self.all, 1) if member is not None}
 
@@ -35,7 +46,7 @@ class Membership:
     def __len__(self) -> int:
         return len(self.all)
 
-    def number_of(self, member: Member) -> int | None:
+    def number_of(self, member: Recipient) -> int | None:
         """Return the member's number, or None if it does not participate."""
         return self._numbers.get(member)
 

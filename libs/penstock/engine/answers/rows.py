@@ -1,0 +1,62 @@
+"""Rows of an execution of a whole cohort: columns of term ids, sorted by member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.core import _native as native
+from penstock.engine.answers.answer_values import publish
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.core._native import Ids
+    from penstock.engine.answers.answer_values import Decoder
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an execution, sorted by member: the member column, then the answer's columns."""
+
+    member: Ids
+    columns: tuple[Ids, ...]
+    decoder: Decoder | None
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Return some of the rows, in the order given."""
+        return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
+
+    def spans(self) -> tuple[Ids, NDArray[np.int64]]:
+        """Return the members with rows, ascending; and where the rows of each begin, and at the end their number."""
+        return native.runs(self.member)
+
+    @property
+    def held(self) -> tuple[Ids, ...]:
+        """The columns of ids that it keeps."""
+        return self.columns
+
+    def published(self) -> Rows:
+        """Return the same rows with ids that other executions understand."""
+        if self.decoder is None or not self.columns:
+            return self
+        return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
+
+    def settled(self, dictionary: native.Dictionary) -> Rows:
+        """Return (published) rows with the source's ids wherever a partial dictionary's source knows the term by now.
+
+        A term that was computed at one instant may be in the data of the next.
+        """
+        return Rows(self.member, tuple(dictionary.settle(column) for column in self.columns), self.decoder)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Return (published) rows of several executions as one, sorted by member."""
+    member = np.concatenate([rows.member for rows in parts])
+    columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
+    decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)
+    return Rows(member, columns, decoder).take(np.argsort(member, kind="stable"))

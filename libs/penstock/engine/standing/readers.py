@@ -1,0 +1,35 @@
+"""Which groups of standing queries read which streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.groups import Group
+
+
+class Readers:
+    """The readers of every stream of one engine. Changed by the engine's writer."""
+
+    def __init__(self) -> None:
+        self._groups: dict[LiveStream, dict[Group, None]] = {}
+
+    def add(self, group: Group) -> None:
+        """Add a group as a reader of each of its streams."""
+        for stream in group.streams:
+            self._groups.setdefault(stream, {})[group] = None
+
+    def remove(self, group: Group) -> None:
+        """Remove a group from the readers of its streams."""
+        for stream in group.streams:
+            groups = self._groups[stream]
+            del groups[group]
+            if not groups:
+                del self._groups[stream]
+
+    def of(self, stream: LiveStream) -> Collection[Group]:
+        """Return the groups that read a stream, in the order in which they were added."""
+        return self._groups.get(stream, {})
