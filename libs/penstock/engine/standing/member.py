@@ -53,7 +53,7 @@ class Member:
 
 
 def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member without a subscriber that holds the most bytes; None where no such member holds any."""
+    """Return the member without a subscriber that holds the most bytes; None if no such member holds any."""
     sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
     found = max(sizes, key=sizes.__getitem__, default=None)
     return found if found is not None and sizes[found] else None
