@@ -102,6 +102,8 @@ class Engine:
         self._read_only = read_only
         self._directory: DataDirectory | None = None
         self._changes = ChangeLog()
+        self._idle = IdleSources()
+        self._handles: WeakValueDictionary[Member, Query] = WeakValueDictionary()
         try:
             if data_dir is not None:
                 self._directory = DataDirectory(data_dir, read_only=read_only)
@@ -114,8 +116,6 @@ class Engine:
         except BaseException:
             self._release(clean=False)
             raise
-        self._idle = IdleSources()
-        self._handles: WeakValueDictionary[Member, Query] = WeakValueDictionary()
 
     def _restore(self, make: Callable[[Path | None], EngineCore]) -> Recovered:
         """Create the parts from the last checkpoint, then replay the write-ahead log."""
