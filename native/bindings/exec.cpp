@@ -1,5 +1,7 @@
 // Plan, execute() and Result: see _native.pyi.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,7 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,12 +36,16 @@ namespace {
 
 using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 
+/// A profile with the instant that its times are of.
+struct NotedProfile : Profile {
+    std::optional<std::int64_t> timed_at_ms;
+};
+
 /// An answer with what its local terms need. Columns are handed out as views: sort_by() works in place before that.
 struct Result {
     explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
     LocalTerms terms;
     Answer answer;
-    std::vector<OperatorProfile> profile;
     std::int64_t nanos = 0;
     std::int64_t cpu_nanos = 0;
 
@@ -91,8 +99,9 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
                                 const std::vector<const Source*>& sources, const std::vector<IdsIn>& seed,
                                 std::size_t seed_rows, std::int64_t now_ms,
                                 const std::vector<std::pair<std::int64_t, std::int64_t>>& windows, double timeout_s,
-                                std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign, bool profile,
-                                bool cpu_time, exec::Forker* forker, const std::vector<TermId>& absent) {
+                                std::size_t memory_bytes, std::uint64_t random_seed, nb::object foreign,
+                                NotedProfile* profile, bool cpu_time, exec::Forker* forker,
+                                const std::vector<TermId>& absent) {
     auto result = std::make_unique<Result>(dictionary);
     for (const TermId id : absent) result->terms.pin(id);
     Table parameters = seed_table(plan, seed, seed_rows);
@@ -104,7 +113,8 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     Budget budget(timeout_s, memory_bytes);
     ExprContext context{result->terms, budget, now_ms, starts, ends, random_seed, {}, {}, {}};
     if (!foreign.is_none()) context.foreign = foreign_function(std::move(foreign), budget);
-    RunInput input{&parameters, sources, &store.labels(), &context, profile ? &result->profile : nullptr, forker};
+    const bool timed = profile != nullptr && profile->timed;
+    RunInput input{&parameters, sources, &store.labels(), &context, profile, forker};
     {
         Unlocked released;
         const std::int64_t cpu_began = cpu_time ? thread_nanos() : 0;
@@ -113,6 +123,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
         result->nanos = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count();
         if (cpu_time) result->cpu_nanos = thread_nanos() - cpu_began;
     }
+    if (timed) profile->timed_at_ms = now_ms;
     return result;
 }
 
@@ -211,10 +222,10 @@ auto difference(const std::vector<IdsIn>& a, const std::vector<IdsIn>& b) {
     return to_numpy(std::move(rows));
 }
 
-std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> profile_of(const Result& result) {
-    std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> entries;
-    for (const OperatorProfile& entry : result.profile) entries.emplace_back(entry.id, entry.rows, entry.nanos);
-    return entries;
+std::map<std::uint32_t, std::uint64_t> by_node(const std::vector<Profile::Figure>& figures) {
+    std::map<std::uint32_t, std::uint64_t> sums;
+    for (const Profile::Figure& figure : figures) sums[figure.id] += figure.value;
+    return sums;
 }
 
 }  // namespace
@@ -226,6 +237,24 @@ void bind_exec(nb::module_& m) {
                      "A compiled physical plan (docs/plan-format.md); any number of threads may execute it at once.")
         .def("__init__", [](Plan* self, nb::dict spec) { new (self) Plan(to_spec(spec)); }, "spec"_a);
 
+    nb::class_<NotedProfile>(m, "Profile", "Rows of a plan's last run, times of its last timed run.")
+        .def(nb::init<>())
+        .def_prop_rw(
+            "timed", [](const NotedProfile& p) { return p.timed; },
+            [](NotedProfile& p, bool timed) { p.timed = timed; },
+            "Whether the next run is asked for times. It runs every operator; a run that succeeds sets it back.")
+        .def_prop_ro(
+            "recalled", [](const NotedProfile& p) { return p.recalled; },
+            "Whether the last run found by look-ups that its answer is the one before, so that no operator ran.")
+        .def_prop_ro(
+            "timed_at_ms", [](const NotedProfile& p) { return p.timed_at_ms; },
+            "`now_ms` of the last timed run; None before.")
+        .def(
+            "rows", [](const NotedProfile& p) { return by_node(p.rows); }, "Rows that each node gave in the last run.")
+        .def(
+            "nanos", [](const NotedProfile& p) { return by_node(p.nanos); },
+            "Own time of each node in the last timed run, ns; empty before the first.");
+
     nb::class_<Result>(m, "Result", "An answer: columns of term ids by slot, and the terms that the evaluation made.")
         .def_prop_ro(
             "slots",
@@ -233,7 +262,6 @@ void bind_exec(nb::module_& m) {
         .def_prop_ro("rows", [](const Result& r) { return r.table().rows; })
         .def_prop_ro(
             "local", [](Result& r) -> LocalTerms& { return r.terms; }, nb::rv_policy::reference_internal)
-        .def_prop_ro("profile", &profile_of)
         .def_prop_ro("nanos", [](const Result& r) { return r.nanos; })
         .def_prop_ro(
             "cpu_nanos", [](const Result& r) { return r.cpu_nanos; },
@@ -252,7 +280,7 @@ void bind_exec(nb::module_& m) {
 
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),
           "seed_rows"_a = 1, "now_ms"_a = 0, "windows"_a = nb::list(), "timeout_s"_a = 0.0, "memory_bytes"_a = 0,
-          "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = false, "cpu_time"_a = false,
+          "random_seed"_a = 0, "foreign"_a = nb::none(), "profile"_a = nb::none(), "cpu_time"_a = false,
           "forker"_a = nb::none(), "absent"_a = std::vector<TermId>(), nb::keep_alive<0, 3>());
     m.def("runs", &runs, "column"_a, "Values of a sorted column, each once; where its rows begin, and their end.");
     m.def("multiset_difference", &difference, "a"_a, "b"_a);

@@ -77,7 +77,7 @@ protected:
     Nodes n;
     std::size_t memory_limit = 0;
 
-    Table run_table(const Plan& plan, const Table& seed, std::vector<OperatorProfile>* profile = nullptr) {
+    Table run_table(const Plan& plan, const Table& seed, Profile* profile = nullptr) {
         LocalTerms terms(dictionary);
         Budget budget(30.0, memory_limit);
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};

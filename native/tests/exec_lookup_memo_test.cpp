@@ -24,7 +24,7 @@ protected:
     static constexpr std::size_t kSources = 3;
 
     /// A source of its own for each run, as views are.
-    Table run_over(const Plan& plan, const Table& seed) {
+    Table run_over(const Plan& plan, const Table& seed, Profile* profile = nullptr) {
         std::vector<std::unique_ptr<MemorySource>> made;
         std::vector<const Source*> sources;
         for (const auto& content : contents_) {
@@ -35,7 +35,7 @@ protected:
         LocalTerms terms(dictionary);
         Budget budget(30.0, 0);
         ExprContext context{terms, budget, 0, {}, {}, 0, {}, {}, {}};
-        return *plan.run(RunInput{&seed, sources, &labels, &context});
+        return *plan.run(RunInput{&seed, sources, &labels, &context, profile});
     }
     /// One or no change of one source: few runs change anything.
     void change() {
@@ -59,6 +59,27 @@ protected:
     Spec all = List{stored({0}), Dict{{"src", 1}}, Dict{{"src", 2}}};
     Spec first = List{Dict{{"src", 1}}}, second = List{Dict{{"src", 2}}};
 };
+
+TEST_F(StandingAnswer, a_recalled_run_has_the_rows_of_the_run_that_it_recalls) {
+    const Plan plan(n.plan(2, n.scan(n.seed(), var(0), id(20), var(1), all)));
+    Table unit;
+    unit.rows = 1;
+    Profile profile;
+    const auto counted = [&] {
+        run_over(plan, unit, &profile);
+        return profile.rows.back().value;
+    };
+    contents_[1] = {{1, 20, 2}, {1, 20, 3}};
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(counted(), 2u);
+    EXPECT_TRUE(profile.recalled);
+    contents_[1].insert({1, 20, 4});
+    profile.timed = true;  // this run is not remembered
+    EXPECT_EQ(counted(), 3u);
+    EXPECT_FALSE(profile.recalled);
+    contents_[1].erase({1, 20, 4});
+    EXPECT_EQ(counted(), 2u);
+    EXPECT_TRUE(profile.recalled);
+}
 
 TEST_F(StandingAnswer, is_that_of_a_fresh_plan_while_sources_and_seeds_change) {
     const std::vector<Table> seeds{seed_table({0}, {{1}}), seed_table({0}, {{2}}), seed_table({0}, {{3}, {4}})};

@@ -102,13 +102,21 @@ TEST_F(Plans, a_missing_source_is_refused) {
 
 TEST_F(Plans, the_profile_counts_rows_by_node) {
     for (TermId i = 1; i <= 3; ++i) graph.add(i, 10, i + 1);
-    std::vector<OperatorProfile> profile;
-    run_table(Plan(n.plan(3, chain(2))), unit(), &profile);
-    std::sort(profile.begin(), profile.end(), [](auto& a, auto& b) { return a.id < b.id; });
-    ASSERT_EQ(profile.size(), 3u);
-    EXPECT_EQ(profile[0].rows, 1u);
-    EXPECT_EQ(profile[1].rows, 3u);
-    EXPECT_EQ(profile[2].rows, 2u);
+    Profile profile;
+    const Plan plan(n.plan(3, chain(2)));
+    run_table(plan, unit(), &profile);
+    std::ranges::sort(profile.rows, {}, &Profile::Figure::id);
+    const auto rows = [&] {
+        std::vector<std::uint64_t> values;
+        for (const Profile::Figure& figure : profile.rows) values.push_back(figure.value);
+        return values;
+    };
+    EXPECT_EQ(rows(), (std::vector<std::uint64_t>{1, 3, 2}));
+    EXPECT_TRUE(profile.nanos.empty());
+    profile.timed = true;
+    run_table(plan, unit(), &profile);
+    EXPECT_FALSE(profile.timed);
+    EXPECT_EQ(profile.nanos.size(), 3u);
 }
 
 TEST_F(Plans, threads_run_one_plan_at_once) {

@@ -269,6 +269,17 @@ class Plan:
 # name, arguments, remaining seconds of the evaluation (0 = no limit) -> result; None = error
 Foreign = Callable[[str, list[TermTuple | None], float], TermTuple | None]
 
+class Profile:
+    """What a plan's operators did, by node id. Its memory stays from run to run."""
+    def __init__(self) -> None: ...
+    timed: bool                                # the next run is asked for times; a run that succeeds sets it back
+    @property
+    def recalled(self) -> bool: ...            # the last run: look-ups gave what they had given, no operator ran
+    @property
+    def timed_at_ms(self) -> int | None: ...   # `now_ms` of the last timed run
+    def rows(self) -> dict[int, int]: ...      # produced in the last run
+    def nanos(self) -> dict[int, int]: ...     # own time in the last timed run; empty before
+
 class Result:
     @property
     def slots(self) -> list[int]: ...
@@ -276,8 +287,6 @@ class Result:
     def rows(self) -> int: ...
     @property
     def local(self) -> LocalTerms: ...
-    @property
-    def profile(self) -> list[tuple[int, int, int]]: ...  # (node id, rows, nanoseconds); empty unless requested
     @property
     def nanos(self) -> int: ...  # time spent in the core
     @property
@@ -300,7 +309,7 @@ def execute(
     memory_bytes: int = 0,                     # 0 = none
     random_seed: int = 0,
     foreign: Foreign | None = None,
-    profile: bool = False,
+    profile: Profile | None = None,            # filled by the run; one run at a time
     cpu_time: bool = False,
     forker: StepForker | None = None,          # None: all steps run locally
     absent: Sequence[int] = (),                # private ids of the plan's constants, with a partial dictionary

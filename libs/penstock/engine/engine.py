@@ -364,14 +364,17 @@ class Engine:
             return {name: self._handle(member) for name, member in self._runtime.registry.members.items()}
 
     def explain(self, query: str | Query, base: str | None = None) -> str:
-        """Return the plan: operators, estimates, and the actual figures of the last run. Registers and executes
-        nothing.
+        """Return the plan: operators, estimates by current counts, and what the last run did. Nothing is registered
+        or run.
+
+        Rows are of the last run. Times are of the last timed run, which is named where it is an earlier one: the first,
+        each 64th, and the next one after a call of this method. A one-shot query is timed each time.
         """
-        text, base = (query.text, query.base) if isinstance(query, Query) else (query, base)
+        name, text, base = (query.name, query.text, query.base) if isinstance(query, Query) else (None, query, base)
         with planning(self.limits, text):
             statement = self._texts.parse(text, base)
             with self._lock:
-                return explain(self._opened(), self._one_shot, statement, base)
+                return explain(self._opened(), self._one_shot, statement, base, name)
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 _SIDES = ("in", "left", "right", "inner")
 
@@ -14,10 +14,14 @@ _SIDES = ("in", "left", "right", "inner")
 def render(
     spec: Mapping[str, Any],
     labels: Mapping[int, tuple[str, float]],
-    profile: Sequence[tuple[int, int, int]] | None = None,
+    rows: Mapping[int, int],
+    nanos: Mapping[int, int],
 ) -> str:
-    """Return the plan's tree, root first. `profile` rows are (node id, rows produced, own nanoseconds)."""
-    actual = {number: (rows, nanos) for number, rows, nanos in profile or ()}
+    """Return the plan's tree, root first.
+
+    `rows` has the number of rows by node that ran, `nanos` the own time in ns by node of a timed run.
+    """
+    actual = {number: (count, nanos.get(number)) for number, count in rows.items()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))
     for i, subplan in enumerate(spec["subplans"]):
         lines.append(f"sub-plan {i} (exists in an expression)")
@@ -28,7 +32,7 @@ def render(
 def _tree(
     node: Mapping[str, Any],
     labels: Mapping[int, tuple[str, float]],
-    actual: Mapping[int, tuple[int, int]],
+    actual: Mapping[int, tuple[int, int | None]],
     depth: int,
     side: str,
 ) -> Iterator[str]:
@@ -37,7 +41,9 @@ def _tree(
     figures = f"est. {_short(estimate)} rows"
     if node["id"] in actual:
         rows, nanos = actual[node["id"]]
-        figures += f", actual {rows} rows, {nanos / 1000:.1f} µs"
+        figures += f", actual {rows} rows"
+        if nanos is not None:
+            figures += f", {nanos / 1000:.1f} µs"
         if node["op"] == "fork":  # its steps gave the others here
             figures += f", {rows - actual[node['inner']['id']][0]} rows from nodes"
     yield f"{line}  ({figures})"

@@ -36,7 +36,7 @@ from penstock.query.planning.substitution import with_own_graph_names
 from penstock.query.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.query.budget import Budget
     from penstock.query.catalogue import Catalogue
@@ -79,9 +79,9 @@ class PhysicalPlan:
                 return True
         return False
 
-    def render(self, profile: Sequence[tuple[int, int, int]] | None = None) -> str:
-        """Return EXPLAIN's tree of operators with estimates and, given a profile, actual rows and times."""
-        return render(self.spec, self.labels, profile)
+    def render(self, rows: Mapping[int, int] | None = None, nanos: Mapping[int, int] | None = None) -> str:
+        """Return EXPLAIN's tree of operators with estimates and, if given by node id, actual rows and own times in ns."""
+        return render(self.spec, self.labels, rows or {}, nanos or {})
 
 
 def plan(

@@ -39,7 +39,7 @@ void Collected::take_first(Table& rows) {
     table_.rows = rows.rows;
 }
 
-bool Collected::push(Table& rows) {
+bool Collected::consume(Table& rows) {
     run_->work(rows.rows);
     if (table_.rows == 0 && rows.rows > capacity_) {
         take_first(rows);

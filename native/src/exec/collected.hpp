@@ -11,7 +11,7 @@ class Collected final : public Sink {
 public:
     /// Empties it for rows of that schema.
     void begin(Run& run, const Schema& schema);
-    bool push(Table& rows) override;
+    bool consume(Table& rows) override;
     const Table& table() const { return table_; }
     Table& table() { return table_; }
     /// Empties it, gives the charge back and frees what is large.

@@ -48,7 +48,7 @@ private:
     void begin() override { triples_.begin(); }
     void finish() override { triples_.release(*run_); }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         for (std::size_t row = 0; row < rows.rows; ++row) {
             blanks_.assign(labels_.size(), kUnbound);

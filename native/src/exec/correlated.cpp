@@ -27,11 +27,11 @@ public:
 private:
     struct FromInner final : Sink {
         explicit FromInner(Optional& self) : self(self) {}
-        bool push(Table& rows) override { return self.push_matches(rows); }
+        bool consume(Table& rows) override { return self.push_matches(rows); }
         Optional& self;
     };
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         current_ = &rows;
         matched_.assign(rows.rows, 0);
@@ -92,10 +92,10 @@ public:
 private:
     struct FromInner final : Sink {
         explicit FromInner(Lateral& self) : self(self) {}
-        bool push(Table& rows) override { return self.more_ = self.out_->push(rows); }
+        bool consume(Table& rows) override { return self.more_ = self.out_->push(rows); }
         Lateral& self;
     };
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         more_ = true;
         run_inner(rows, from_inner_);
@@ -118,10 +118,10 @@ public:
 private:
     struct FromInner final : Sink {
         explicit FromInner(Semijoin& self) : self(self) {}
-        bool push(Table& rows) override { return self.mark(rows); }
+        bool consume(Table& rows) override { return self.mark(rows); }
         Semijoin& self;
     };
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         found_.assign(rows.rows, 0);
         missing_ = rows.rows;

@@ -43,7 +43,7 @@ private:
         }
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         for (std::size_t t = 0; t < terms_.size(); ++t) {
             if (columns_[t] < 0) continue;

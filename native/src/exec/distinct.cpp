@@ -16,7 +16,7 @@ private:
     void begin() override { seen_.reset(schema_.slots.size()); }
     void finish() override { seen_.release(run_->budget()); }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         auto next = static_cast<std::uint32_t>(seen_.size());
         keys_.clear();
@@ -44,7 +44,7 @@ public:
     explicit Reduced(OperatorPtr in) : Unary(std::move(in)) { schema_ = in_->schema(); }
 
 private:
-    bool push(Table& rows) override { return out_->push(rows); }
+    bool consume(Table& rows) override { return out_->push(rows); }
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ private:
 
     struct FromInner final : Sink {
         explicit FromInner(Fork& self) : self(self) {}
-        bool push(Table& rows) override { return self.more_ = self.out_->push(rows); }
+        bool consume(Table& rows) override { return self.more_ = self.out_->push(rows); }
         Fork& self;
     };
 
@@ -55,7 +55,7 @@ private:
         enough_ = std::min(std::max(kFirst * least_, kMorsel), kMostRows);
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         if (run_->forker == nullptr) return in_place(rows);
         waiting_.push(rows);

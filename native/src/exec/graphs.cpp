@@ -19,7 +19,7 @@ private:
         dataset_.graph_names(*run_, names_);
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         start_input(rows);
         MatchBatch batch;

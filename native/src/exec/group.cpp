@@ -49,7 +49,7 @@ private:
         groups_.assign(key_data_, run_->seed.rows, ids_.data(), run_->budget());
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         key_data_.clear();
         for (int column : key_columns_) {

@@ -84,7 +84,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         if (hash_.table().rows == 0) return false;
         return hash_.join(*run_, rows, [&](std::span<const std::uint32_t> l, std::span<const std::uint32_t> r) {
@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         matched_.assign(rows.rows, 0);
         bool more = hash_.join(*run_, rows, [&](std::span<const std::uint32_t> l, std::span<const std::uint32_t> r) {
@@ -142,7 +142,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         hash_.mark(*run_, rows, removed_);
         for (std::uint8_t& flag : removed_) flag ^= 1;

@@ -22,13 +22,12 @@ void Schema::shape(Table& table) const {
 
 namespace {
 
-/// Stands between an operator and its consumer in a profiled run.
+/// Stands between an operator and its consumer in a timed run.
 class ProfiledSink final : public Sink {
 public:
     ProfiledSink(Profiler& profiler, std::size_t producer, std::size_t consumer, Sink& out)
         : profiler_(profiler), producer_(producer), consumer_(consumer), out_(out) {}
-    bool push(Table& rows) override {
-        profiler_.add_rows(producer_, rows.rows);
+    bool consume(Table& rows) override {
         profiler_.enter(consumer_);
         bool more = out_.push(rows);
         profiler_.enter(producer_);
@@ -44,14 +43,17 @@ private:
 }  // namespace
 
 void Operator::run(Run& run, Sink& out) {
+    const std::uint64_t before = out.pushed();
     if (run.profiler == nullptr) {
         produce(run, out);
-        return;
+    } else {
+        const std::size_t consumer = run.profiler->enter(profile_index_);
+        ProfiledSink timed(*run.profiler, profile_index_, consumer, out);
+        produce(run, timed);
+        run.profiler->enter(consumer);
     }
-    std::size_t consumer = run.profiler->enter(profile_index_);
-    ProfiledSink counted(*run.profiler, profile_index_, consumer, out);
-    produce(run, counted);
-    run.profiler->enter(consumer);
+    // All that reached the consumer meanwhile came from here: an operator has one producer for each sink at a time.
+    run.produced[profile_index_] += out.pushed() - before;
 }
 
 void Unary::produce(Run& run, Sink& out) {

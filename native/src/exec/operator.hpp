@@ -40,32 +40,43 @@ class Sink {
 public:
     /// Takes at most kMorsel rows. May swap the columns' vectors for others, but leaves slots and number of columns as
     /// they are; the producer fills the table anew for its next call. Returns false where no further rows are wanted.
-    virtual bool push(Table& rows) = 0;
+    bool push(Table& rows) {
+        pushed_ += rows.rows;
+        return consume(rows);
+    }
+    /// Rows pushed so far, by all producers and runs.
+    std::uint64_t pushed() const { return pushed_; }
 
 protected:
     ~Sink() = default;
+    virtual bool consume(Table& rows) = 0;
+
+private:
+    std::uint64_t pushed_ = 0;
 };
 
 /// What all operators of one run share.
 struct Run {
     Run(const Table& seed, std::span<const Source* const> sources, const LabelTable& labels, ExprContext& expressions,
-        Profiler* profiler, Forker* forker, std::uint64_t number)
+        Profiler* profiler, Forker* forker, std::uint64_t number, std::vector<std::uint64_t>& produced)
         : seed(seed),
           sources(sources),
           labels(labels),
           expressions(expressions),
           profiler(profiler),
           forker(forker),
-          number(number) {}
+          number(number),
+          produced(produced) {}
 
     const Table& seed;
     std::span<const Source* const> sources;
     const LabelTable& labels;
     ExprContext& expressions;
     Profiler* profiler;
-    Forker* forker;                     // nullptr: all steps run locally
-    std::uint64_t number;               // of this run; tags data that is valid until its end
-    LookupMemo* lookup_memo = nullptr;  // records the look-ups; null = not recorded
+    Forker* forker;                        // nullptr: all steps run locally
+    std::uint64_t number;                  // of this run; tags data that is valid until its end
+    std::vector<std::uint64_t>& produced;  // rows by profile index
+    LookupMemo* lookup_memo = nullptr;     // records the look-ups; null = not recorded
 
     Budget& budget() { return expressions.budget; }
     /// Counts work and looks at the clock and the cancellation flag now and then: about every 16 K rows.
@@ -113,7 +124,7 @@ protected:
     void produce(Run& run, Sink& out) final;
     virtual void begin() {}   // before the first morsel
     virtual void finish() {}  // after the last one
-    bool push(Table& rows) override = 0;
+    bool consume(Table& rows) override = 0;
 
     OperatorPtr in_;
     Run* run_ = nullptr;

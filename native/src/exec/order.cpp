@@ -28,7 +28,7 @@ Order::Order(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, 
 
 void Order::begin() { rows_.begin(*run_, held_); }
 
-bool Order::push(Table& rows) {
+bool Order::consume(Table& rows) {
     run_->work(rows.rows);
     std::size_t carried = rows.columns.size();
     for (std::size_t k = 0; k < keys_.size(); ++k) {

@@ -24,7 +24,7 @@ private:
     };
 
     void begin() override;
-    bool push(Table& rows) override;
+    bool consume(Table& rows) override;
     void finish() override;
     using Compare = int (*)(TermId, TermId, const LocalTerms&);
     bool before(std::uint32_t a, std::uint32_t b) const;

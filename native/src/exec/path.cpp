@@ -35,7 +35,7 @@ private:
         charge_.release(run_->budget());
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         start_input(rows);
         bool more = partition([this](Rows part, TermId, TermId graph) {

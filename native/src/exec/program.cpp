@@ -12,7 +12,7 @@ class Marks final : public Sink {
 public:
     Marks(std::size_t column, std::uint64_t first_row, std::vector<std::uint8_t>& found)
         : column_(column), first_row_(first_row), missing_(found.size()), found_(found) {}
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         for (TermId number : rows.columns[column_]) {
             std::uint8_t& flag = found_[number - first_row_];
             missing_ -= flag == 0;
@@ -58,18 +58,26 @@ Program::Program(const Spec& plan) : compiler_(plan), root_(compiler_.root()), s
 Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
     bool record = false;
-    // A profile must show the operators at work, and steps on nodes make no look-ups here.
-    if (compiler_.follows_from_lookups() && input.profile == nullptr && input.forker == nullptr &&
-        lookup_memo_.same_seed(*input.seed)) {
+    const bool timed = input.profile != nullptr && input.profile->timed;
+    // Times are asked for to see operators at work, and what nodes do is not looked up here.
+    const bool recalls = compiler_.follows_from_lookups() && !timed && input.forker == nullptr;
+    if (recalls && lookup_memo_.same_seed(*input.seed)) {
         if (lookup_memo_.still_valid(input.sources, input.labels->identity())) {
             input.expressions->budget.check();
+            if (input.profile != nullptr) {
+                fill(input.profile->rows, produced_);
+                input.profile->recalled = true;
+            }
             return lookup_memo_.answer();
         }
         record = lookup_memo_.begin();
     }
-    std::unique_ptr<Profiler> profiler;
-    if (input.profile != nullptr) profiler = std::make_unique<Profiler>(compiler_.profile_ids().size());
-    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler.get(), input.forker, ++runs_);
+    std::optional<Profiler> profiler;
+    if (timed) profiler.emplace(compiler_.profile_ids().size());
+    std::vector<std::uint64_t>& produced = recalls ? produced_ : unrecalled_;
+    produced.assign(compiler_.profile_ids().size(), 0);
+    Run run(*input.seed, input.sources, *input.labels, *input.expressions, profiler ? &*profiler : nullptr,
+            input.forker, ++runs_, produced);
     if (record) run.lookup_memo = &lookup_memo_;
     std::optional<ContextCallbacks> callbacks;
     if (compiler_.has_expressions()) {
@@ -84,7 +92,12 @@ Answer Program::run(const RunInput& input) {
     answer_.begin(run, root_->schema());
     root_->run(run, answer_);
     for (Operator* correlated : compiler_.correlated()) correlated->release(run);
-    if (profiler) add_profile(*profiler, *input.profile);
+    if (input.profile != nullptr) {
+        fill(input.profile->rows, produced);
+        input.profile->recalled = false;
+        if (profiler) fill(input.profile->nanos, profiler->nanos());
+        input.profile->timed = false;
+    }
     auto answer = std::make_shared<Table>(answer_.take());
     if (record) lookup_memo_.end(answer, input.labels->identity());
     return answer;
@@ -94,6 +107,7 @@ void Program::exists(Run& run, std::size_t number, const Table& rows, std::vecto
     found.assign(rows.rows, 0);
     if (rows.rows == 0) return;
     SubPlan& plan = sub_plan(number, rows);
+    run.produced.resize(compiler_.profile_ids().size());
     plan.outer->rows = &rows;
     auto column = static_cast<std::size_t>(plan.root->schema().index_of(plan.outer->schema.slots.back()));
     Marks marks(column, plan.outer->first_row, found);
@@ -114,15 +128,10 @@ SubPlan& Program::sub_plan(std::size_t number, const Table& rows) {
     return *sub_plans_.back();
 }
 
-void Program::add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const {
+void Program::fill(std::vector<Profile::Figure>& out, const std::vector<std::uint64_t>& values) const {
     const std::vector<std::uint32_t>& ids = compiler_.profile_ids();
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-        auto same = std::find_if(out.begin(), out.end(), [&](const OperatorProfile& p) { return p.id == ids[i]; });
-        if (same == out.end()) same = out.insert(same, {ids[i], 0, 0});
-        if (i >= profiler.entries().size()) continue;  // compiled during the run, and never reached
-        same->rows += profiler.entries()[i].rows;
-        same->nanos += profiler.entries()[i].nanos;
-    }
+    out.resize(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) out[i] = {ids[i], i < values.size() ? values[i] : 0};
 }
 
 }  // namespace penstock::exec

@@ -19,13 +19,15 @@ public:
 private:
     void exists(Run& run, std::size_t number, const Table& rows, std::vector<std::uint8_t>& found);
     SubPlan& sub_plan(std::size_t number, const Table& rows);
-    void add_profile(const Profiler& profiler, std::vector<OperatorProfile>& out) const;
+    void fill(std::vector<Profile::Figure>& out, const std::vector<std::uint64_t>& values) const;
 
     Compiler compiler_;
     OperatorPtr root_;
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     LookupMemo lookup_memo_;
+    std::vector<std::uint64_t> produced_;    // rows by profile index, of the last run that may be remembered
+    std::vector<std::uint64_t> unrecalled_;  // the same of the last run that may not
     std::uint64_t runs_ = 0;
 };
 

@@ -16,7 +16,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         condition_->test(rows, run_->expressions, keep_);
         compact(rows, keep_);
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         value_->evaluate(rows, run_->expressions, table_.columns.back());
         run_->expressions.terms.settle(table_.columns.back().data(), rows.rows);
@@ -65,7 +65,7 @@ public:
     }
 
 private:
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         for (std::size_t c = 0; c < columns_.size(); ++c) {
             if (columns_[c] < 0)
                 table_.columns[c].assign(rows.rows, kUnbound);

@@ -25,7 +25,7 @@ private:
     }
     void finish() override { lookup_.release(*run_); }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         start_input(rows);
         bool more =

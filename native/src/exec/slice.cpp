@@ -23,7 +23,7 @@ public:
 
 private:
     void begin() override { seen_ = 0; }
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         std::uint64_t first = seen_;
         seen_ += rows.rows;
         if (first < offset_ || seen_ > end_) {
@@ -55,7 +55,7 @@ private:
     }
     void finish() override { keys_.release(run_->budget()); }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         run_->work(rows.rows);
         cells_.clear();
         for (std::size_t column : columns_) cells_.push_back(rows.columns[column].data());

@@ -46,7 +46,7 @@ private:
         }
     }
 
-    bool push(Table& rows) override {
+    bool consume(Table& rows) override {
         for (std::size_t c = 0; c < current_->columns.size(); ++c) {
             int from = current_->columns[c];
             if (from < 0)

@@ -73,6 +73,7 @@ def test_a_plan_is_chosen_again_when_counts_have_left_it(bench):
     for _ in range(70):
         assert len(bench.engine.query(text)) == 1
     assert bench.engine.explain(text).split("actual")[0] != before.split("actual")[0]
+    assert "plan of the last run" not in bench.engine.explain(text)
 
 
 def test_time_and_memory_are_limited(bench):

@@ -149,9 +149,13 @@ def test_a_malformed_plan_is_an_error(state_machine: StateMachine) -> None:
 
 
 def test_the_profile_lists_every_node(state_machine: StateMachine) -> None:
-    result = state_machine.run(state_machine.scan({"var": 0}, {"var": 1}), profile=True)
-    assert sorted((node, count) for node, count, _ in result.profile) == [(1, 1), (2, 3)]
-    assert state_machine.run(state_machine.scan({"var": 0}, {"var": 1})).profile == []
+    profile = native.Profile()
+    state_machine.run(state_machine.scan({"var": 0}, {"var": 1}), profile=profile, now_ms=5)
+    assert (profile.rows(), profile.nanos(), profile.timed_at_ms) == ({1: 1, 2: 3}, {}, None)
+    profile.timed = True
+    state_machine.run(state_machine.scan({"var": 0}, {"var": 1}), profile=profile, now_ms=6)
+    assert (profile.rows(), profile.nanos().keys(), profile.timed_at_ms) == ({1: 1, 2: 3}, {1, 2}, 6)
+    assert not profile.timed
 
 
 def test_multiset_difference_takes_rows_away_one_for_one() -> None:

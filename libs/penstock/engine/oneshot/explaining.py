@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
+from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, make_plan
 from penstock.engine.windows.trigger import grid_of
 from penstock.errors import QueryError
@@ -14,11 +16,19 @@ from penstock.query.templates import parametrise
 if TYPE_CHECKING:
     from penstock.engine.oneshot.one_shot import OneShot
     from penstock.engine.runtime import Runtime
+    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.last_run import LastRun
+    from penstock.engine.standing.member import Member
     from penstock.query.ir import Statement, WindowClause
 
 
-def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None) -> str:
-    """Return the plan of a text, with actual rows and times of the last run if there was one."""
+def explain(
+    runtime: Runtime, one_shot: OneShot, statement: Statement, base: str | None, name: str | None = None
+) -> str:
+    """Return the plan of a text with estimates by current counts, and what the last run did where there was one: of the
+    standing query of that name, or else of any query of the text's group. Its next run is timed.
+    """
     if not isinstance(statement, ContinuousQuery):
         raise QueryError("an update has no plan", 1, 1, "INSERT DATA", statement.text)
     if not statement.continuous:
@@ -26,11 +36,18 @@ def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str
     resolved = resolve(statement, EngineCatalogue(runtime.core, runtime.streams))
     template, constants = parametrise(resolved)
     group = runtime.registry.group_of(template)
+    members, last = 0, None
     if group is not None and group.plan is not None:
         members = sum(len(cohort) for cohort in group.cohorts)
-        tree = group.plan.physical.render(group.profile or None)
+        cohort = _cohort(group, runtime.registry.members.get(name or ""))
+        last = cohort.last_run
+        fresh = group.plan_now(cohort, runtime.core, runtime.streams).physical
+        if last is None:
+            tree = fresh.render()
+        else:
+            tree = drawn(fresh, last.planned.physical, last.rows(), last.nanos())
+            last.timed = True
     else:
-        members = 0
         catalogue = EngineCatalogue(runtime.core, runtime.streams)
         tree = make_plan(template, catalogue, grouped=True, sample=constants).physical.render()
     lines = [
@@ -40,7 +57,32 @@ def explain(runtime: Runtime, one_shot: OneShot, statement: Statement, base: str
     if (grid := grid_of(resolved)) is not None:
         every = " and ".join(f"{step} ms" for step in grid.steps)
         lines.append(f"  evaluated every {every} from {grid.t0}")
+    if last is not None:
+        lines.append(f"  {_run(last)}")
     return "\n".join([*lines, tree])
+
+
+def _cohort(group: Group, member: Member | None) -> Cohort:
+    """Return the member's cohort; without a member of the group, the cohort that ran last."""
+    if member is not None and member.group is group and member.cohort is not None:
+        return member.cohort
+    return max(group.cohorts, key=_last_time)
+
+
+def _last_time(cohort: Cohort) -> float:
+    last = cohort.last_run
+    return -inf if last is None or last.time is None else last.time
+
+
+def _run(last: LastRun) -> str:
+    words = [f"last run at {last.time}"]
+    if last.failed:
+        words.append(f"failed for {last.failed} of the queries, whose rows do not count")
+    if last.recalled:
+        words.append("no operator ran, because each look-up gave what it had given before")
+    if last.timed_at is not None and (last.timed_at != last.time or last.failed):
+        words.append(f"times are of the run at {last.timed_at}")
+    return "; ".join(words)
 
 
 def _window(clause: WindowClause) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples
 from penstock.engine.oneshot.cache import Cache
+from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
 from penstock.errors import DataPlaneError, LimitError, QueryError
 from penstock.query.ir import ContinuousQuery, Form, InsertData
@@ -51,7 +52,7 @@ class _Asked:
 
     planned: Planned
     uses: int = 0
-    profile: list[tuple[int, int, int]] = field(default_factory=list)
+    last_run: tuple[Planned, native.Profile] | None = None  # of the text, whose plan may have been another then
 
 
 class OneShot:
@@ -73,7 +74,6 @@ class OneShot:
         # before any constant is interned, so that they live as long as the answer
         lease = self._core.dictionary.lease()
         asked, result = self._run(ir, base, timeout_s, memory_mb)
-        asked.profile = result.profile
         positions = {slot: i for i, slot in enumerate(result.slots)}
         columns = [result.column(positions[slot]) for _, slot in asked.planned.physical.outputs]
         if ir.form is Form.ASK:
@@ -83,9 +83,13 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan with estimates, and actual figures if the text was executed before."""
-        asked = self._asked(ir, base)
-        return asked.planned.physical.render(asked.profile or None)
+        """Return the plan with estimates by current counts, and what the text's last run did where there was one."""
+        asked = self._plans.get((ir.text, base))
+        fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
+        if asked is None or asked.last_run is None:
+            return fresh.render()
+        planned, profile = asked.last_run
+        return drawn(fresh, planned.physical, profile.rows(), profile.nanos())
 
     def _run(
         self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
@@ -110,8 +114,10 @@ class OneShot:
         self, asked: _Asked, view: native.Source, timeout_s: float | None, memory_mb: int | None
     ) -> native.Result:
         limits, core = self._core.limits, self._core
+        profile = native.Profile()  # threads may ask one text at once
+        profile.timed = True
         try:
-            return native.execute(
+            result = native.execute(
                 asked.planned.native,
                 core.store.labels,
                 core.dictionary,
@@ -121,12 +127,14 @@ class OneShot:
                 memory_bytes=(limits.evaluation_memory_mb if memory_mb is None else memory_mb) << 20,
                 random_seed=core.random.getrandbits(63),
                 foreign=core.foreign,
-                profile=True,
+                profile=profile,
                 forker=core.forker(view, asked.planned.physical),
                 absent=core.absent([asked.planned.constant_ids]),
             )
         except MemoryError as error:
             raise LimitError("the query ran out of memory") from error
+        asked.last_run = asked.planned, profile
+        return result
 
     def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
         """Return the text's plan. Replans if the statistics have changed too much, or a constant has another id.
@@ -136,7 +144,8 @@ class OneShot:
         asked = self._plans.get((ir.text, base))
         if asked is not None and self._holds(asked, view):
             return asked
-        asked = _Asked(make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False))
+        planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
+        asked = _Asked(planned, last_run=None if asked is None else asked.last_run)
         return self._plans.put((ir.text, base), asked) if len(ir.text) <= _CACHED_TEXT else asked
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.last_run import LastRun
     from penstock.engine.standing.member import Member
     from penstock.engine.standing.stream_operator import Predecessor
     from penstock.engine.windows.trigger import Trigger
@@ -36,6 +37,7 @@ class Cohort:
         self.log = BlockLog(group.unpolled)
         self.predecessor: Predecessor | None = None
         self.executions = 0
+        self.last_run: LastRun | None = None
         self.dissolved = False
         self._all: dict[Member, None] = {}
         self._members: Membership | None = None
@@ -131,6 +133,6 @@ class Cohort:
             if isinstance(window, SlidingWindow):
                 pool.release(window)
         self.windows = ()
-        self.trigger = self.predecessor = None
+        self.trigger = self.predecessor = self.last_run = None
         self._all.clear()
         self._members = None

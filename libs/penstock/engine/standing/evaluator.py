@@ -10,6 +10,7 @@ from penstock.engine.answers.factors import Product
 from penstock.engine.answers.result_blocks import Block, Reading
 from penstock.engine.answers.rows import Rows, joined
 from penstock.engine.standing.execution import Execution
+from penstock.engine.standing.last_run import LastRun
 from penstock.engine.standing.stream_operator import Predecessor, as_stream
 from penstock.errors import DataPlaneError
 from penstock.event_time.grid import batch_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
-_PROFILE_EVERY = 64
+_TIMED_EVERY = 64  # executions of a cohort: what clocks between operators cost is spread over so many
 
 
 class Evaluator:
@@ -51,11 +52,16 @@ class Evaluator:
         plan = group.current_plan(cohort, self._core, self._streams, sources[0])
         if plan.blind:
             self._core.store.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
-        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds)
-        run.profiled = cohort.executions % _PROFILE_EVERY == 0
+        last = cohort.last_run
+        if last is None or last.planned is not plan:
+            last = cohort.last_run = LastRun(plan)
+        elif cohort.executions % _TIMED_EVERY == 0:
+            last.timed = True
+        last.begin(time)
+        run = Execution(self._core, plan, sources, lambda: self._sources(cohort, time), time, bounds, last)
         rows, errors = run.members(cohort.members.seed)
         cohort.executions += 1
-        group.profile = run.profile or group.profile
+        last.failed = len(errors)
         predecessor = cohort.predecessor
         if isinstance(rows, Rows):
             if query.r2s is not RelationToStream.RSTREAM:

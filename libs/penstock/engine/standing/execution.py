@@ -12,6 +12,7 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.answers.factors import Product
 from penstock.engine.answers.rows import Rows, joined
+from penstock.engine.standing.last_run import profiles_of
 from penstock.errors import DataPlaneError, LimitError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.core._native import Ids
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.oneshot.engine_catalogue import Planned
+    from penstock.engine.standing.last_run import LastRun
 
 _log = logging.getLogger("penstock.engine")
 _MAX_SPLITS = 64  # maximum number of executions to find the member that exceeds its budget
@@ -38,6 +40,7 @@ class Execution:
         reopen: Callable[[], list[native.Source]],
         time: int,
         bounds: Sequence[tuple[int | None, int]],
+        last_run: LastRun,
     ) -> None:
         self._core = core
         self._plan = plan
@@ -47,8 +50,7 @@ class Execution:
         self._time = time
         self._windows = [(native_start(start), end) for start, end in bounds]
         self._splits = 0
-        self.profiled = False
-        self.profile: list[tuple[int, int, int]] = []
+        self._last_run = last_run
 
     def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
         """Return the rows of all members of a seed, and why some have none."""
@@ -75,6 +77,7 @@ class Execution:
             return self._failed(seed, failure)
 
     def _failed(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
+        self._split_record()
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
@@ -85,6 +88,7 @@ class Execution:
         if count == 1 or self._splits >= _MAX_SPLITS:
             return self._failed(seed, error)
         self._splits += 2
+        self._split_record()
         halves = (tuple(c[: count // 2] for c in seed), tuple(c[count // 2 :] for c in seed))
         parts = [self.members(half) for half in halves]
         rows = joined([(rows.rows() if isinstance(rows, Product) else rows).published() for rows, _ in parts])
@@ -102,9 +106,10 @@ class Execution:
         """
         physical = self._plan.physical
         results: list[native.Result] = []
-        for plan in self._plan.factors:
-            results.append(self._result(plan, seed, spent_s=sum(result.nanos for result in results) / 1e9))
-        self.profile = [entry for result in results for entry in result.profile]
+        profiles = self._profiles()
+        for plan, profile in zip(self._plan.factors, profiles, strict=True):
+            spent_s = sum(result.nanos for result in results) / 1e9
+            results.append(self._result(plan, seed, profile, spent_s))
         slots = [[slot for slot in result.slots if slot != physical.member] for result in results]
         parts = tuple(self._rows(result, held).published() for result, held in zip(results, slots, strict=True))
         place = {slot: (i, held.index(slot)) for i, held in enumerate(slots) for slot in held}
@@ -112,14 +117,30 @@ class Execution:
         limit = self._core.limits.evaluation_memory_mb << 20
         if limit and found.bytes() > limit:
             raise LimitError("the evaluation exceeded its memory limit")
-        if self.profile:
-            self.profile.append((physical.spec["root"]["id"], len(found), 0))
+        self._record(profiles, len(found))
         return found
 
     def _execute(self, seed: tuple[Ids, ...]) -> Rows:
-        result = self._result(self._plan.native, seed)
-        self.profile = result.profile
+        profiles = self._profiles()
+        result = self._result(self._plan.native, seed, profiles[0])
+        self._record(profiles, None)
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
+
+    def _profiles(self) -> list[native.Profile]:
+        """Return what the next execution fills: the cohort's own, or new ones where this is a part of the run."""
+        return self._last_run.profiles if self._last_run.parts is None else profiles_of(self._plan)
+
+    def _record(self, profiles: list[native.Profile], product: int | None) -> None:
+        parts = self._last_run.parts
+        if parts is None:
+            self._last_run.product = product
+        else:
+            parts.append((profiles, product))
+
+    def _split_record(self) -> None:
+        """From here on only executions that succeed count."""
+        if self._last_run.parts is None:
+            self._last_run.parts = []
 
     def _rows(self, result: native.Result, slots: Sequence[int]) -> Rows:
         """Return slots of a result, sorted by member."""
@@ -130,7 +151,9 @@ class Execution:
         columns = tuple(result.column(positions[slot]) for slot in slots)
         return Rows(result.column(positions[member]), columns, result.local)
 
-    def _result(self, plan: native.Plan, seed: tuple[Ids, ...], spent_s: float = 0.0) -> native.Result:
+    def _result(
+        self, plan: native.Plan, seed: tuple[Ids, ...], profile: native.Profile, spent_s: float = 0.0
+    ) -> native.Result:
         """Execute a plan in the time that remains after `spent_s`."""
         limits, physical = self._core.limits, self._plan.physical
         timeout_s = limits.evaluation_timeout_s
@@ -149,7 +172,7 @@ class Execution:
             memory_bytes=limits.evaluation_memory_mb << 20,
             random_seed=self._core.random.getrandbits(63),
             foreign=self._core.foreign,
-            profile=self.profiled,
+            profile=profile,
             forker=self._core.forker(self._sources[0], physical),
             absent=self._core.absent([self._plan.constant_ids, *seed[1:]]) if self._core.dictionary.partial else (),
         )

@@ -50,7 +50,6 @@ class Group:
         self.main: Cohort | None = None
         self.apart: dict[int | None, Cohort] = {}
         self.plan: Planned | None = None
-        self.profile: list[tuple[int, int, int]] = []
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
@@ -78,6 +77,11 @@ class Group:
             if self.plan.blind or self.plan.physical.replan_needed(catalogue):
                 self._replan(catalogue, cohort.first.constants)
         return self.plan
+
+    def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
+        """Return the plan that the current counts ask for; the group's own stays."""
+        catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
+        return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
 
     def _replan(self, catalogue: EngineCatalogue, sample: Sequence[Constant]) -> None:
         try:
