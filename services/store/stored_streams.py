@@ -12,7 +12,7 @@ from penstock.replication.absorption import Absorption
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.engine.answers.answer_values import Ids
+    from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
     from penstock.replication.absorption import TermEncoder
     from penstock.wire.records import Numbers
