@@ -86,7 +86,7 @@ def running(**wanted: int) -> Iterator[Running]:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
         from penstock.cli.cluster.local_cluster import LocalCluster  # noqa: PLC0415
         from penstock.client import Client  # noqa: PLC0415
-        from penstock.log.kafka import KafkaLog  # noqa: PLC0415
+        from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
     except ImportError as error:
         raise LeftOutError(f"the cluster extra is not installed: {error}") from error
     with tempfile.TemporaryDirectory() as folder:

@@ -126,7 +126,7 @@ def _tick(streams: int, ticks: int) -> Row:
 def _latency(closings: int) -> Iterator[Row]:
     try:
         from penstock.broker import Broker  # noqa: PLC0415
-        from penstock.log.kafka import KafkaLog  # noqa: PLC0415
+        from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
     except ImportError as error:
         raise LeftOutError(f"the cluster extra is not installed: {error}") from error
     with tempfile.TemporaryDirectory() as directory:

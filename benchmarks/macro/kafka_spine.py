@@ -53,7 +53,7 @@ def kafka() -> Iterator[Log]:
     """A log on a broker of its own."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
-        from penstock.log.kafka import KafkaLog  # noqa: PLC0415
+        from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
     except ImportError as error:
         raise LeftOutError(f"the cluster extra is not installed: {error}") from error
     with tempfile.TemporaryDirectory() as folder:

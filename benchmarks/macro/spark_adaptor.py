@@ -99,7 +99,7 @@ def _adaptor(
     broker: Callable[[], str], dictionary: str, spark: SparkSession, trigger: tuple[int, int] | None
 ) -> Iterator[Log]:
     """An adaptor at work on a new broker with one stream; the log."""
-    from penstock.log.kafka import KafkaLog  # noqa: PLC0415
+    from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415
     from penstock.spark.stream_adaptor import StreamAdaptor, StreamSettings  # noqa: PLC0415
     from penstock.term_ids.flight_terms import FlightTerms  # noqa: PLC0415
 

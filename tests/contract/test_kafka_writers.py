@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.log import START, LogError, Partition, Record, Topic, TransientError, kafka_writers
+from penstock.log import START, LogError, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
+from penstock.log.kafka import writers as kafka_writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

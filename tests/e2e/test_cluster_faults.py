@@ -18,8 +18,9 @@ pytest.importorskip("confluent_kafka")
 from penstock.broker import Broker
 from penstock.cli.cluster.local_cluster import Supervised
 from penstock.client import Client
-from penstock.log import START, Partition, Record, Topic, TransientError, kafka_writers
+from penstock.log import START, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
+from penstock.log.kafka import writers as kafka_writers
 from support.cluster_load import BOUND_S, Load, small
 from support.packages import program
 

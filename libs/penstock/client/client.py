@@ -62,7 +62,7 @@ class Client:
         kafka: Mapping[str, str] | None = None,
     ) -> None:
         if log is None:
-            from penstock.log.kafka import KafkaLog  # noqa: PLC0415 - the cluster extra
+            from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415 - the cluster extra
 
             if bootstrap_servers is None:
                 raise DataError("a client needs bootstrap_servers")

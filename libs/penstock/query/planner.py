@@ -80,7 +80,7 @@ class PhysicalPlan:
         return False
 
     def render(self, rows: Mapping[int, int] | None = None, nanos: Mapping[int, int] | None = None) -> str:
-        """Return EXPLAIN's tree of operators with estimates and, if given by node id, actual rows and own times in ns."""
+        """Return EXPLAIN's tree of operators with estimates and, if given by node, actual rows and own times in ns."""
         return render(self.spec, self.labels, rows or {}, nanos or {})
 
 

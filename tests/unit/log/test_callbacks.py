@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.log.callbacks import unmasked
+from penstock.log.kafka.callbacks import unmasked
 
 
 def masked(first: BaseException) -> SystemError:

@@ -8,8 +8,9 @@ pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import Producer
 
-from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError, kafka_writers
+from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError
 from penstock.log.kafka import KafkaLog
+from penstock.log.kafka import writers as kafka_writers
 from penstock.log.port import MAX_RECORD_BYTES
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import confluent_kafka
 
-    from penstock.log.kafka_connection import KafkaConnection
+    from penstock.log.kafka.connection import KafkaConnection
 
 _SESSION_MS: Final = 10_000  # a member without heartbeats for this long leaves its group
 _HEARTBEAT_MS: Final = 1_000

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from penstock.log.appending import Appending
-from penstock.log.callbacks import unmasked
 from penstock.log.errors import (
     Backpressure,
     FencedError,
@@ -21,6 +20,7 @@ from penstock.log.errors import (
     TransientError,
     UnknownTopicError,
 )
+from penstock.log.kafka.callbacks import unmasked
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
 from penstock.log.sizes import check_sizes, wire_bytes
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import confluent_kafka
 
-    from penstock.log.kafka_connection import KafkaConnection
+    from penstock.log.kafka.connection import KafkaConnection
 
 _FLUSH_S: Final = 30.0
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from penstock.log.appending import Appending
 from penstock.log.errors import Backpressure
 from penstock.log.faults import Point
-from penstock.log.memory_state import record_bytes
+from penstock.log.memory.partitions import record_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.log.memory_broker import MemoryBroker
+    from penstock.log.memory.broker import MemoryBroker
     from penstock.log.port import Partition, Record
 
 MAX_IN_FLIGHT = 100_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import LogError
-from penstock.log.kafka_connection import KafkaConnection
-from penstock.log.kafka_readers import KafkaGroupReader, KafkaReader
-from penstock.log.kafka_writers import KafkaTransactionalWriter, KafkaWriter
+from penstock.log.kafka.connection import KafkaConnection
+from penstock.log.kafka.readers import KafkaGroupReader, KafkaReader
+from penstock.log.kafka.writers import KafkaTransactionalWriter, KafkaWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ from penstock.log.errors import (
     UnknownTopicError,
 )
 from penstock.log.faults import Faults, NoFaults, Point
-from penstock.log.memory_state import Group, PartitionLog, record_bytes
+from penstock.log.memory.partitions import Group, PartitionLog, record_bytes
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record, Span, Topic
 from penstock.log.sizes import check_sizes
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.log.faults import Point
-from penstock.log.memory_broker import MemoryBroker
-from penstock.log.memory_readers import MemoryGroupReader, MemoryReader
-from penstock.log.memory_writers import MemoryTransactionalWriter, MemoryWriter
+from penstock.log.memory.broker import MemoryBroker
+from penstock.log.memory.readers import MemoryGroupReader, MemoryReader
+from penstock.log.memory.writers import MemoryTransactionalWriter, MemoryWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
