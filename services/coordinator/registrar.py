@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from random import Random
 
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Group, Member
     from penstock.query.budget import Budget
     from penstock.query.ir import Statement
     from penstock.services.coordinator.predicate_demand import PredicatesRead

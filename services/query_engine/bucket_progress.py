@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.core._native import Ids, TermTuple
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group
 
 
 def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupState:

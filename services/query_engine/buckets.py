@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.oneshot.one_shot import Texts
     from penstock.engine.runtime import Runtime
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.event_time.gaps import Gap
     from penstock.log import Record, TransactionalWriter
     from penstock.log.topics import TopicNames

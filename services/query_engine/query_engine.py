@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.engine.answers.result_blocks import Block
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.event_time.gaps import Gap
     from penstock.log import Log, Reader, TransactionalWriter
     from penstock.log.clock import Clock

@@ -17,7 +17,8 @@ from penstock.errors import StorageError
 from penstock.http.sparql import routes
 from penstock.log.view import records_behind
 from penstock.query.planning.cost.placement import Execution  # noqa: TC001 - pydantic reads it
-from penstock.remote.store_links import ControlLink, Keeper, StoreLinks
+from penstock.remote.lease_keeper import Keeper
+from penstock.remote.store_links import ControlLink, StoreLinks
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
 from penstock.runtime.metrics import Tally

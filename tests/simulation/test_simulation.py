@@ -224,7 +224,7 @@ def test_a_coordinator_that_waits_for_no_adaptor_is_found(monkeypatch):
 
 
 def test_an_engine_that_takes_over_and_does_not_know_the_gaps_is_found(monkeypatch):
-    monkeypatch.setattr("penstock.engine.standing.cohorts.GridTrigger", lambda grid, last, _: GridTrigger(grid, last))
+    monkeypatch.setattr("penstock.engine.standing.groups.GridTrigger", lambda grid, last, _: GridTrigger(grid, last))
     assert any(_fails(seed, {"leaps": True}) for seed in range(20))
 
 

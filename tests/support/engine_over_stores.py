@@ -21,7 +21,8 @@ from penstock.engine.runtime import Runtime
 from penstock.errors import DataPlaneError, UnavailableError
 from penstock.remote import PlaneLimits
 from penstock.remote.control_connection import Connection, ControlError
-from penstock.remote.store_links import LEASE_MS, ControlLink, Keeper, StoreLinks
+from penstock.remote.lease_keeper import Keeper
+from penstock.remote.store_links import LEASE_MS, ControlLink, StoreLinks
 from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.absorption import Absorption, batch_labels
 from penstock.wire import Placement

@@ -26,7 +26,7 @@ from support.systems import EngineSystem
 
 if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Block
-    from penstock.engine.standing.cohorts import Cohort
+    from penstock.engine.standing.groups import Cohort
 
 
 class Service:

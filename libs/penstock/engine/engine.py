@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.rejected_events import LateEvent
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime, Skip
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Member
     from penstock.rdf.terms import RdflibTerm
 
 _log = logging.getLogger("penstock.engine")

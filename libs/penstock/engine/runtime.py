@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.events import BadEvent, Events
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Member
     from penstock.errors import UnavailableError
 
 

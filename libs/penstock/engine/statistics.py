@@ -10,7 +10,7 @@ from penstock.engine.standing.query_status import status_of
 if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Member
 
 
 def stream_stats(stream: LiveStream, bytes_per_triple: float = 0.0) -> dict[str, Any]:

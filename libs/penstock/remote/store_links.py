@@ -19,11 +19,10 @@ from penstock.remote.control_connection import Address, Connection, ControlError
 from penstock.remote.fork_join import Forking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.core import _native as native
     from penstock.remote import Transport
-    from penstock.remote.stores_graph import StoresGraph
     from penstock.wire import Placement
 
 LEASE_MS = 10_000
@@ -47,6 +46,24 @@ class StoreLink(Protocol):
 
     def close(self) -> None:
         """Hang up."""
+
+
+class LeasedGraph(Protocol):
+    """A graph in stores, as its leases see it. `snapshot`: the last commit that this engine has applied."""
+
+    snapshot: int
+
+    def attach(self, node: int, plane: native.Plane, shards: Sequence[int] | None = None) -> None:
+        """Read these shards of a store through a plane."""
+
+    def detach(self, node: int) -> None:
+        """Stop reading a store."""
+
+    def lease(self, snapshot: int, until: float) -> None:
+        """Allow reads from a snapshot on, until a time of `time.monotonic()`."""
+
+    def oldest_needed(self, otherwise: int | None = None) -> int:
+        """Return the oldest snapshot of an open view; `otherwise` if no view is open."""
 
 
 class Reach(Protocol):
@@ -172,13 +189,13 @@ class StoreLinks:
         if not self.valid:
             raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
 
-    def mend(self, graph: StoresGraph, *, doubtful: bool) -> None:
+    def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
         """Renew after a read has failed, unless that was done a moment ago. `doubtful`: planes may be broken."""
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:
             self.renew(graph)
 
-    def renew(self, graph: StoresGraph) -> None:
+    def renew(self, graph: LeasedGraph) -> None:
         """Renew the leases, and attach shards that have moved; `trouble` says what is missing then."""
         with self._lock:
             if self._doubtful:
@@ -188,7 +205,7 @@ class StoreLinks:
             self.last_error = self._renew_all(graph)
             self._mended = self._clock()
 
-    def _renew_all(self, graph: StoresGraph) -> str | None:
+    def _renew_all(self, graph: LeasedGraph) -> str | None:
         try:
             wanted = self._required_stores()
         except DataPlaneError as error:
@@ -229,7 +246,7 @@ class StoreLinks:
     def _address_of(self, shard: int) -> Address:
         return Address.of(self._store_of(shard)[1])
 
-    def _renew_one(self, graph: StoresGraph, name: str, address: str, shards: set[int]) -> None:
+    def _renew_one(self, graph: LeasedGraph, name: str, address: str, shards: set[int]) -> None:
         held = self._held.get(name)
         if held is not None and held.address != address:
             self._drop(name, graph)
@@ -249,7 +266,7 @@ class StoreLinks:
                 raise DataPlaneError("its shards have changed meanwhile", "retired")
             held.epochs = {shard: epochs[shard] for shard in shards}
 
-    def _lease(self, graph: StoresGraph, held: _Held) -> dict[int, int]:
+    def _lease(self, graph: LeasedGraph, held: _Held) -> dict[int, int]:
         """Ask for a lease that covers what is read here, or will be."""
         began = self._clock()
         snapshot = graph.snapshot
@@ -258,7 +275,7 @@ class StoreLinks:
         held.until = lease_end(began, self._lease_ms / 1000)
         return epochs
 
-    def _drop(self, name: str, graph: StoresGraph) -> None:
+    def _drop(self, name: str, graph: LeasedGraph) -> None:
         held = self._held.pop(name, None)
         if held is not None:
             held.link.close()
@@ -277,22 +294,3 @@ class StoreLinks:
             self._until = 0.0
         if self.forking is not None:
             self.forking.close()
-
-
-class Keeper:
-    """A thread that renews an engine's leases while the engine is busy with something else."""
-
-    def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:
-        self._graph, self._every_s = graph, lease_ms / 4000
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="penstock-leases")
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
-            self._graph.links.renew(self._graph)
-
-    def close(self) -> None:
-        """End the thread."""
-        self._stop.set()
-        self._thread.join()

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.rejected_events import DeadLetter
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.runtime import Runtime
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Cohort, Member
 
 
 class Capturing(Protocol):

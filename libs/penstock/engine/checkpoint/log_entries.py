@@ -9,17 +9,59 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.engine.intake.events import checked_time, original_bytes
 from penstock.errors import DataError, StorageError
 from penstock.query.budget import planning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.engine.engine import Engine
     from penstock.engine.intake.events import EventData
+    from penstock.engine.limits import Limits
+
+
+class Operations(Protocol):
+    """The operations of an engine that the log records, with the parameters of `penstock.Engine`."""
+
+    @property
+    def limits(self) -> Limits:
+        """The engine's limits."""
+
+    @property
+    def queries(self) -> Mapping[str, Stoppable]:
+        """The standing queries by name."""
+
+    @property
+    def declare_stream(self) -> Callable[..., object]:
+        """Declare a stream."""
+
+    def drop_stream(self, iri: str) -> None:
+        """Drop a stream."""
+
+    def advance(self, iri: str | None, timestamp: int, skip: Any = False) -> object:
+        """Advance streams."""
+
+    def register(self, text: str, name: str | None = None, base: str | None = None) -> object:
+        """Register a standing query."""
+
+    def update(self, text: str, base: str | None = None) -> object:
+        """Update the stored graph."""
+
+    @property
+    def load(self) -> Callable[..., object]:
+        """Load a document."""
+
+    def push_events(self, iri: str, events: Any, format: str = "nt") -> object:  # noqa: A002
+        """Push events."""
+
+
+class Stoppable(Protocol):
+    """A standing query."""
+
+    def stop(self) -> None:
+        """Stop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +106,7 @@ def _time(time: object) -> int | None:
         return None
 
 
-def apply(entry: LogEntry, engine: Engine) -> None:
+def apply(entry: LogEntry, engine: Operations) -> None:
     """Apply an entry again."""
     if entry.verb == "push":
         _push(entry, engine)
@@ -91,7 +133,7 @@ def apply(entry: LogEntry, engine: Engine) -> None:
             raise StorageError(f"the write-ahead log has an entry of an unknown kind: {entry.verb!r}")
 
 
-def _push(entry: LogEntry, engine: Engine) -> None:
+def _push(entry: LogEntry, engine: Operations) -> None:
     at, events = 0, []
     for time, size, syntax in entry.arguments["events"]:
         events.append((syntax, time, entry.data[at : at + size]))

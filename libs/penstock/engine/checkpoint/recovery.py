@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checkpoint.log_entries import LogEntry, apply
 from penstock.engine.checkpoint.log_file import frames, log_numbers, log_path
-from penstock.engine.standing.member import fullest
+from penstock.engine.standing.groups import fullest
 from penstock.errors import PenstockError, StorageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.engine.checkpoint.engine_checkpoint import Position
-    from penstock.engine.engine import Engine
+    from penstock.engine.checkpoint.log_entries import Operations
     from penstock.engine.runtime import Runtime
 
 _TRIM_EVERY = 10_000  # in evaluations
@@ -45,7 +45,7 @@ def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
             yield LogEntry.decode(frame.payload)
 
 
-def replay(engine: Engine, runtime: Runtime, folder: Path, position: Position) -> Recovered:
+def replay(engine: Operations, runtime: Runtime, folder: Path, position: Position) -> Recovered:
     """Replay the log from a position, on an engine that does not log yet. StorageError if the log is corrupt."""
     found, core = Recovered(position.file, position.entry), runtime.core
     clock, trimmed = core.clock, runtime.firing.evaluations
@@ -66,7 +66,7 @@ def replay(engine: Engine, runtime: Runtime, folder: Path, position: Position) -
     return found
 
 
-def _apply(engine: Engine, entry: LogEntry, number: int) -> None:
+def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
     """Apply an entry. One that was refused, but not removed before a crash, is refused again."""
     try:
         apply(entry, engine)

@@ -16,10 +16,8 @@ from penstock.query.templates import parametrise
 if TYPE_CHECKING:
     from penstock.engine.oneshot.one_shot import OneShot
     from penstock.engine.runtime import Runtime
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group, Member
     from penstock.engine.standing.last_run import LastRun
-    from penstock.engine.standing.member import Member
     from penstock.query.ir import Statement, WindowClause
 
 

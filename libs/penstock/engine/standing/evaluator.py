@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from penstock.core import _native as native
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import Streams
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group
     from penstock.errors import PenstockError
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]

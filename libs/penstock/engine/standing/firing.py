@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.rejected_events import Output
     from penstock.engine.intake.streams import LiveStream, Streams
-    from penstock.engine.standing.cohorts import Cohort
     from penstock.engine.standing.evaluator import Evaluator
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group
     from penstock.engine.standing.registry import Registry
     from penstock.engine.windows.term_collection import Forgetting
 

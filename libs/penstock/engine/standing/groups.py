@@ -1,29 +1,200 @@
-"""Query groups: standing queries that differ only in constants share one plan and one execution per instant (ADR 6)."""
+"""Query groups: standing queries that differ only in constants share one plan and one execution per instant (ADR 6).
+
+A group has cohorts, a cohort has members; each refers to its parent, hence one module. A member is one registered
+query. A cohort has the members that are evaluated together, because they have the same windows and instants.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from typing import TYPE_CHECKING
 
+from penstock.engine.answers.membership import Membership
+from penstock.engine.answers.result_blocks import BlockLog
+from penstock.engine.answers.result_queue import ResultQueue
 from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
-from penstock.engine.standing.cohorts import Cohort
-from penstock.engine.windows.trigger import grid_of
+from penstock.engine.windows.trigger import GridTrigger, grid_of
+from penstock.engine.windows.window_contents import SlidingWindow, counted_windows, cuts, window_key
 from penstock.errors import PenstockError
+from penstock.event_time.gaps import MAX_GAPS, Gap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.core import _native as native
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.streams import LiveStream, Streams
-    from penstock.engine.standing.member import Member
-    from penstock.engine.windows.window_contents import WindowPool
+    from penstock.engine.standing.last_run import LastRun
+    from penstock.engine.standing.stream_operator import Predecessor
+    from penstock.engine.windows.trigger import Trigger
+    from penstock.engine.windows.window_contents import Window, WindowPool
     from penstock.query.ir import ContinuousQuery
     from penstock.query.templates import Constant, Template
 
 _log = logging.getLogger("penstock.engine")
 _REPLAN_EVERY = 64  # executions between checks of the statistics against the plan
+
+
+class Member:
+    """A registered query. `constants` and `parameters` (their ids) are in the order of the template's parameters.
+    `point` is P.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base: str | None,
+        ir: ContinuousQuery,
+        group: Group,
+        constants: tuple[Constant, ...],
+        parameters: tuple[int, ...],
+        listeners: set[ResultQueue],
+    ) -> None:
+        self.name = name
+        self.base = base
+        self.ir = ir
+        self.group = group
+        self.constants = constants
+        self.parameters = parameters
+        self.result_queue = ResultQueue(self, listeners)
+        self.point: int | None = None
+        self.gaps: deque[Gap] = deque(maxlen=MAX_GAPS)
+        self.cohort: Cohort | None = None
+
+    def __repr__(self) -> str:
+        return f"<Member {self.name}>"
+
+    def joins(self, cohort: Cohort) -> None:
+        """Join a cohort, which evaluates the member from now on."""
+        self.cohort = cohort
+        self.result_queue.follow(cohort.log)
+
+
+def fullest(members: Iterable[Member]) -> Member | None:
+    """Return the member without a subscriber that holds the most bytes; None if no such member holds any."""
+    sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
+    found = max(sizes, key=sizes.__getitem__, default=None)
+    return found if found is not None and sizes[found] else None
+
+
+class Cohort:
+    """A cohort. `point` is P, None until a stream of the group has progress; `start` then sets trigger and windows.
+
+    `cut`: P still cuts a window. Such a cohort is separate and joins the group's main cohort when it is no longer cut
+    (count windows, and [ALL] without retention, depend on P permanently).
+    """
+
+    def __init__(self, group: Group, number: int) -> None:
+        self.group = group
+        self.number = number
+        self.point: int | None = None
+        self.cut = True
+        self.trigger: Trigger | None = None
+        self.windows: tuple[Window, ...] = ()
+        self.log = BlockLog(group.unpolled)
+        self.predecessor: Predecessor | None = None
+        self.executions = 0
+        self.last_run: LastRun | None = None
+        self.dissolved = False
+        self._all: dict[Member, None] = {}
+        self._members: Membership | None = None
+
+    def __repr__(self) -> str:
+        return f"<Cohort {self.number}: {len(self)} members, P={self.point}, next={self.next}>"
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._all)
+
+    @property
+    def first(self) -> Member:
+        """The oldest member."""
+        return next(iter(self._all))
+
+    @property
+    def members(self) -> Membership:
+        """The current members with their numbers."""
+        if self._members is None:
+            self._members = Membership(self._all)
+        return self._members
+
+    @property
+    def next(self) -> int | None:
+        """The next instant, if known."""
+        return None if self.trigger is None else self.trigger.next
+
+    # ---- members
+    def add(self, members: Iterable[Member]) -> None:
+        """Add members, which are evaluated here from now on."""
+        for member in members:
+            self._all[member] = None
+            member.joins(self)
+        self._members = None
+
+    def remove(self, member: Member) -> None:
+        """Remove a member."""
+        del self._all[member]
+        self._members = None
+
+    # ---- time
+    def start(self, point: int, pool: WindowPool, last: int | None = None) -> None:
+        """Set the registration point, and with it instants and windows. `last`: the last evaluated instant."""
+        assert self.point is None, self
+        self.point = point
+        for member in self._all:
+            if member.point is None:
+                member.point = point
+        group = self.group
+        if group.grid is None:
+            self.trigger, self.windows = counted_windows(group.query, group.by_iri, point)
+            return
+        windows = []
+        for clause in group.query.windows:
+            stream = group.by_iri[clause.stream]
+            retention = stream.declaration.retention_ms if stream.declaration.timing else 0
+            windows.append(
+                pool.acquire(
+                    window_key(group.query, clause, group.grid, point, retention, group.incarnation), stream, group.grid
+                )
+            )
+        self.windows = tuple(windows)
+        gaps = next((member.gaps for member in self._all), ())  # members that are evaluated together have the same gaps
+        self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
+
+    def still_cut(self) -> bool:
+        """Return whether P cuts a window at the next instant."""
+        assert self.point is not None
+        return self.cut and self.next is not None and cuts(self.windows, self.next, self.point)
+
+    def uncut(self, pool: WindowPool) -> None:
+        """Switch to the shared windows, once P no longer cuts any of them."""
+        self.cut = False
+        self.windows = tuple(pool.uncut(w) if isinstance(w, SlidingWindow) else w for w in self.windows)
+
+    def absorb(self, other: Cohort, pool: WindowPool) -> None:
+        """Take over the members of a cohort with the same next instant and windows."""
+        assert self.next == other.next, (self, other)
+        self.add(list(other))
+        if self.predecessor is not None and other.predecessor is not None:
+            self.predecessor = self.predecessor.merged(other.predecessor, self.members)
+        elif other.predecessor is not None:
+            self.predecessor = other.predecessor
+        other.dissolve(pool)
+
+    def dissolve(self, pool: WindowPool) -> None:
+        """Release the windows. The cohort is not evaluated any more."""
+        self.dissolved = True
+        for window in self.windows:
+            if isinstance(window, SlidingWindow):
+                pool.release(window)
+        self.windows = ()
+        self.trigger = self.predecessor = self.last_run = None
+        self._all.clear()
+        self._members = None
 
 
 class Group:

@@ -9,7 +9,7 @@ from penstock.event_time.grid import batch_end
 
 if TYPE_CHECKING:
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Member
 
     State = Literal["waiting", "stopped"]
 

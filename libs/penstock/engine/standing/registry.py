@@ -6,10 +6,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
-from penstock.engine.standing.cohorts import Cohort
 from penstock.engine.standing.derived_streams import check_publication, publish_stream, set_depths
-from penstock.engine.standing.groups import Group
-from penstock.engine.standing.member import Member
+from penstock.engine.standing.groups import Cohort, Group, Member
 from penstock.engine.windows.window_contents import WindowPool
 from penstock.errors import LimitError, QueryError
 from penstock.query.budget import planning

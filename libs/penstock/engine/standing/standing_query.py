@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from weakref import WeakMethod
 
     from penstock.engine.answers.result_blocks import Evaluation
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Member
     from penstock.event_time.gaps import Gap
 
 

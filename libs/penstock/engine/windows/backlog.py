@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group
 
 Lane: TypeAlias = tuple[int, frozenset["LiveStream"]]
 _Entry: TypeAlias = tuple[int, int, int, "Cohort"]

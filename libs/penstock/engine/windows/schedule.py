@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.intake.streams import LiveStream
-from penstock.engine.standing.member import fullest
+from penstock.engine.standing.groups import fullest
 from penstock.engine.standing.readers import Readers
 from penstock.engine.windows.backlog import Backlog
 from penstock.engine.windows.trigger import CountTrigger, GridTrigger
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from penstock.engine.limits import Limits
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
-    from penstock.engine.standing.member import Member
+    from penstock.engine.standing.groups import Cohort, Group, Member
 
 
 class Work(Protocol):

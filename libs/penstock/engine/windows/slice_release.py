@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.standing.cohorts import Cohort
-    from penstock.engine.standing.groups import Group
+    from penstock.engine.standing.groups import Cohort, Group
     from penstock.engine.stored_graph import StoredGraph
     from penstock.engine.windows.window_contents import Window
 

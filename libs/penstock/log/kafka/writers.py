@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.log.kafka.connection import KafkaConnection
 
 _FLUSH_S: Final = 30.0
+_REASON_S: Final = 1.0  # wait for the delivery reports of a client that has failed
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
 _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
@@ -96,6 +97,9 @@ class KafkaWriter:
             with unmasked():
                 yield
         except KafkaException as exception:
+            if self._failure is None:  # the delivery report that has the reason may still be queued
+                with suppress(KafkaException), unmasked():
+                    self._producer.flush(_REASON_S)
             reason = self._failure or exception.args[0]
             raise LogError(f"a record was refused: {reason.str()}") from exception
 
