@@ -67,7 +67,7 @@ def _fail(*_: object) -> None:
 
 
 def test_only_the_latest_requests_are_remembered(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(active, "DONE_KEPT", 3)
+    monkeypatch.setattr(active, "RETAINED_DONE", 3)
     for i in range(5):
         cluster.coordinator.update(TEXT, request=str(i))
     take_over(cluster)
