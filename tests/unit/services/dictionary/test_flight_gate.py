@@ -88,7 +88,7 @@ def settles(server) -> None:
 
 SERVER = """
 import sys
-from cluster.test_flight_gate import LIMITS, Terms
+from unit.services.dictionary.test_flight_gate import LIMITS, Terms
 from penstock.services.dictionary.flight_server import DictionaryServer
 terms = Terms()
 server = DictionaryServer("grpc://127.0.0.1:0", lambda: terms, LIMITS)
@@ -102,7 +102,7 @@ class OwnProcess:
     """A server in a process of its own."""
 
     def __init__(self):
-        path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+        path = os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])
         command, environment = [sys.executable, "-c", SERVER], {**os.environ, "PYTHONPATH": path}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self.process.stdout is not None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.services.store.test_store import EX, SHARDS, feed, quads
 from penstock.errors import DataError, LimitError, StorageError
 from penstock.replication.load_files import Manifest
 from support.loads import prepared
 from support.small_cluster import SmallCluster
-from unit.cluster.test_store import EX, SHARDS, feed, quads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
