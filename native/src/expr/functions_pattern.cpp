@@ -1,4 +1,4 @@
-// REGEX, REPLACE and the hashes: plain patterns here, the rest in Python (libs/penstock/query/functions/text_functions.py).
+// REGEX, REPLACE and the hashes. Plain patterns are matched here, others in Python (query/functions/text_functions.py).
 #include "expr/functions.hpp"
 #include "expr/plain_pattern.hpp"
 
