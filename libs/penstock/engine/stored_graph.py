@@ -1,7 +1,7 @@
-"""The stored graph as an engine uses it, wherever its shards lie.
+"""The stored graph as an engine uses it, independent of where its shards are.
 
-`StoredGraph` is the port. `LocalGraph` keeps the shards in this process; `penstock.remote.stores_graph` reads those of
-stores. Everything of an engine that depends on where they lie is a method here.
+`StoredGraph` is the port. `LocalGraph` has the shards in this process; `penstock.remote.stores_graph` reads the shards
+of stores. Every engine operation that depends on the location of shards is a method of the port.
 """
 
 from __future__ import annotations
@@ -24,35 +24,41 @@ if TYPE_CHECKING:
 
 
 class StoredGraph(Protocol):
-    """Views are of any thread; everything else is the writer's."""
+    """The port. Any thread may create and read views; all other methods belong to the writer thread."""
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """The number of shards."""
 
     @property
     def labels(self) -> native.Labelled:
-        """The numbers of edge labels, which plans and their execution use."""
+        """The numbers of edge labels, used by plans and by the executor."""
 
     @property
     def placement(self) -> Placement | None:
-        """Where steps over the graph may be executed; None: in this process alone."""
+        """Where steps over the graph may be executed; None: in this process only."""
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = ()) -> native.Source:
-        """Return the latest snapshot without the batches of those streams beyond the given ones. UnavailableError."""
+        """Return a view of the latest snapshot. For each (stream, batch) in `bounds`, it excludes later batches.
+        UnavailableError if the graph cannot be read now.
+        """
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
-        """Return a source that takes the place of the view in an execution that reads nothing of it."""
+        """Return a placeholder for the view, for an execution that does not read the stored graph."""
 
     def glance(self) -> native.Source:
-        """Return the graph for counts. UnavailableError where they would have to be waited for."""
+        """Return the graph for cardinality estimates. UnavailableError instead of waiting."""
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return what runs the forks of a plan over that view; None where the plan has none, or nothing runs them."""
+        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or forks
+        are not available.
+        """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Return where an evaluation that was interrupted too often has failed. UnavailableError: it is to wait."""
+        """Handle an evaluation that was interrupted too often. Raise UnavailableError to retry it later; return if it
+        has failed.
+        """
 
     def latest(self) -> int:
         """Return the number of the latest snapshot."""
@@ -62,32 +68,38 @@ class StoredGraph(Protocol):
 
     # ---- writing
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Commit quads as one snapshot, which bounds know by that stream and batch; returns its number."""
+        """Commit quads as one snapshot and return its number. Bounds of views refer to the commit by `stream` and
+        `batch`.
+        """
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins likewise, yielding after each; an error where one has to be tried again."""
+        """Commit sorted bins as one snapshot. Yields after each bin: None, or the error of a bin that has to be
+        retried.
+        """
 
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream whose timeless tuples are stored here when a batch closes. `iri_id` gives names their ids."""
+        """Return a stream that adds its timeless tuples to this graph when a batch closes. `iri_id` returns the id of
+        an IRI.
+        """
 
     def release(self, stream: int, batch: int) -> None:
-        """Note that no view will bound that stream before `batch` any more."""
+        """Declare that no later view bounds the stream below `batch`."""
 
     # ---- memory and files
     def used_bytes(self) -> int:
-        """Memory of this process that the shards take."""
+        """Memory of this process used by shards, in bytes."""
 
     def log_bytes(self) -> int:
-        """Memory of this process that append logs take."""
+        """Memory of this process used by append logs, in bytes."""
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy what a checkpoint needs beyond the previous one."""
+        """Copy the state that a checkpoint needs in addition to the previous one."""
 
 
 class LocalGraph:
-    """The stored graph in this process: most of it is the core's store itself."""
+    """The stored graph in this process. Most methods are those of the native store."""
 
     placement: Placement | None = None
 
@@ -100,7 +112,7 @@ class LocalGraph:
         self.used_bytes, self.log_bytes, self.capture = store.used_bytes, store.log_bytes, store.capture
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return None: every step is executed here."""
+        """Return None: all steps run in this process."""
         del view, fragments
         return None
 
@@ -109,7 +121,7 @@ class LocalGraph:
         del error
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Commit sorted bins, yielding after each; an error where one has to be tried again."""
+        """Commit sorted bins. Yields after each bin: None, or the error of a bin that must be retried."""
         self.labels.number_labels(*bins.labels)
         load = native.BulkLoad(self.labels, bins.pieces, bins.shards, stream, number)
         yield from appended(load, bins.files())
@@ -118,7 +130,9 @@ class LocalGraph:
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream whose timeless tuples are stored here when a batch closes. `iri_id` gives names their ids."""
+        """Return a stream that adds its timeless tuples to this graph when a batch closes. `iri_id` returns the id of
+        an IRI.
+        """
         timing = declaration.timing
         predicates = None if timing == "all" else np.array([iri_id(p) for p in timing], np.uint64)
         graph = 0 if declaration.absorb_into is None else iri_id(declaration.absorb_into)

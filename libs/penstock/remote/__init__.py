@@ -1,11 +1,11 @@
-"""Reads of the shards of stores (ADR 15, 37, 64): in place, over TCP, by RDMA.
+"""Reads of the shards of stores (ADR 15, 37, 64): by shared memory, TCP or RDMA.
 
-- regions: what a process offers (`Server`), and how another one reaches it (`connect`)
-- control: authenticated messages (`control_connection`, `control_server`), for leases and forks
-- an engine's side: the stored graph (`stores_graph`), its leases (`store_links`), fork-join (`fork_join`)
-- a store's side of fork-join: `fragments`
+- data plane: `region_server` publishes regions, `connecting` opens a plane to them
+- control: authenticated messages (`control_connection`, `control_server`) for leases and forks
+- client, in the engine: the stored graph (`stores_graph`), its leases (`store_links`), fork-join (`fork_join`)
+- server, in the store: `fragments` executes the steps of a fork
 
-The transports are native (native/src/dataplane), and so is the meaning of the bytes (native/src/remote).
+The transports are native (native/src/dataplane), as is the interpretation of the bytes (native/src/remote).
 """
 
 from penstock.remote.connecting import PlaneLimits, Transport, connect

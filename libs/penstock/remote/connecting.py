@@ -1,4 +1,4 @@
-"""Which transport leads to a node."""
+"""Selection of the transport to a node: shared memory, RDMA or TCP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlaneLimits:
-    """What one plane may take: times in ms, and bytes asked for and not yet there."""
+    """Limits of one plane: timeouts in ms, and bytes of outstanding reads."""
 
     connect_timeout_ms: int = 2_000
     read_timeout_ms: int = 10_000
@@ -36,12 +36,12 @@ def connect(
     limits: PlaneLimits = _DEFAULT_LIMITS,
     rdma_device: str = "",
 ) -> native.Plane:
-    """A plane to the node whose server listens at host and port, proved by the secret that both hold.
+    """Open a plane to the node whose server listens at `host` and `port`. Both sides authenticate by the shared secret.
 
-    `node` is the number by which the caller's reads name it. "auto" takes shared memory where the node's regions can be
-    mapped here, else RDMA where both sides have it, else TCP. "rdma" falls back to TCP as well, with a warning; "shm"
-    and "tcp" are taken as they are. `rdma_device` empty is the first that can be used. Raises DataPlaneError where the
-    node cannot be reached, or does not accept the secret.
+    `node` is the number by which the caller's reads refer to the node. "auto" selects shared memory if the node's
+    regions can be mapped on this machine, else RDMA if both sides have it, else TCP. "rdma" also falls back to TCP,
+    with a warning; "shm" and "tcp" do not fall back. An empty `rdma_device` selects the first usable device.
+    DataPlaneError if the node is unreachable or rejects the secret.
     """
     return _Reach(node, host, port, secret, limits, rdma_device).open(transport)
 
@@ -57,7 +57,7 @@ class _Reach:
 
     def open(self, transport: Transport) -> native.Plane:
         tcp = native.TcpPlane(self.node, self.host, self.port, self.secret, **self._options())
-        tcp.directory(self.node)  # whatever is wrong with node or secret is an error, and not a reason to fall back
+        tcp.directory(self.node)  # an unreachable node or a wrong secret is an error, not a reason to fall back
         if transport == "shm":
             return self._shared()
         if transport == "auto" and tcp.is_on_this_machine():

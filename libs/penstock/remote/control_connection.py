@@ -1,7 +1,7 @@
-"""The control connection between an engine and a store: messages of a few fields, with columns behind them.
+"""The control connection between an engine and a store: messages of a few fields, followed by columns.
 
-A frame is the length of a JSON object (u32), the object, and the columns that it names, one behind the other. Both ends
-prove that they hold the secret before anything else is said: each answers the other's random challenge by its HMAC.
+A frame is the length of a JSON object (u32), the object, and the columns that it lists. Before the first message, both
+sides prove that they hold the secret: each returns the HMAC of the other's random challenge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_HEADER_BYTES = 1 << 20
 MAX_COLUMNS_BYTES = 1 << 32
 _CHALLENGE_BYTES = 32
 _VERSION = b"penstock-control-1"
-_LEASE_MARGIN = 0.1  # of a lease: clocks of two machines may run at rates this much apart
+_LEASE_MARGIN = 0.1  # fraction of a lease: allowed difference between the clock rates of two machines
 _TYPES: dict[str, np.dtype[Any]] = {
     "u64": np.dtype("<u8"),
     "i64": np.dtype("<i8"),
@@ -38,14 +38,14 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a store listens for control connections."""
+    """The address at which a store accepts control connections."""
 
     host: str
     port: int
 
     @classmethod
     def of(cls, text: str) -> Address:
-        """Return the address that `host:port` names."""
+        """Parse `host:port`."""
         host, _, port = text.rpartition(":")
         return cls(host, int(port))
 
@@ -54,21 +54,22 @@ class Address:
 
 
 def lease_end(asked_s: float, lease_s: float) -> float:
-    """Return until when a lease surely holds that was asked for at a moment: the other side counts from when it
-    answers, and by a clock of its own.
+    """Return the time until which a lease is certainly valid, in seconds of the requester's clock.
+
+    `asked_s`: time of the request. The grantor starts to count when it responds, and uses its own clock.
     """
     return asked_s + lease_s * (1 - _LEASE_MARGIN)
 
 
 class ControlError(DataPlaneError):
-    """The other side is gone, is no store (or no engine), or does not hold the secret."""
+    """The peer has disconnected, speaks another protocol or does not hold the secret."""
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
         super().__init__(message, fault)
 
 
 class Connection:
-    """One authenticated connection; one thread at a time. `handshake_s`: how long the whole handshake may take."""
+    """One authenticated connection, used by one thread at a time. `handshake_s`: timeout of the whole handshake."""
 
     def __init__(
         self, stream: socket.socket, secret: bytes, *, calling: bool, handshake_s: float | None = None
@@ -87,7 +88,7 @@ class Connection:
 
     @classmethod
     def to(cls, address: Address, secret: bytes, timeout_s: float) -> Connection:
-        """Connect to a store; ControlError where that fails within the time."""
+        """Connect to a store. ControlError if the connection is not established within `timeout_s`."""
         try:
             stream = socket.create_connection((address.host, address.port), timeout_s)
         except OSError as error:
@@ -95,20 +96,20 @@ class Connection:
         return cls(stream, secret, calling=True, handshake_s=timeout_s)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Let whoever waits here learn at once that the other side is gone. Any thread."""
-        with contextlib.suppress(OSError):  # it is closed already
+        """Fail a pending send or receive at once. Any thread."""
+        with contextlib.suppress(OSError):  # it is already closed
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def expire_at(self, moment: float) -> None:
-        """From now on the other side is taken for gone where it is silent until that moment of time.monotonic()."""
+        """Set the deadline for the peer's messages, as a time of `time.monotonic()`."""
         self._deadline = moment
 
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:
-        """Send a message with its columns (u64, i64, u32 or u8)."""
+        """Send a message with its columns (u64, i64, u32 or u8). ControlError if the connection fails."""
         arrays = {name: np.ascontiguousarray(column) for name, column in (columns or {}).items()}
         shapes = [[name, _NAMES[array.dtype], len(array)] for name, array in arrays.items()]
         header = json.dumps({**message, "columns": shapes}).encode()
@@ -123,7 +124,9 @@ class Connection:
             raise ControlError(f"the control connection broke: {error}") from error
 
     def receive(self) -> tuple[dict[str, Any], Columns]:
-        """Wait for a message; ControlError where the other side hangs up or sends what is none."""
+        """Wait for a message and return it with its columns. ControlError if the peer disconnects or sends an invalid
+        message.
+        """
         (length,) = struct.unpack("<I", self._exactly(4))
         if length > MAX_HEADER_BYTES:
             raise ControlError(f"a control message claims {length} bytes")
@@ -137,7 +140,7 @@ class Connection:
         return message, {n: np.frombuffer(self._exactly(d.itemsize * count), d) for n, d, count in shapes}
 
     def ask(self, message: dict[str, Any], columns: Columns | None = None) -> dict[str, Any]:
-        """Send a message and return the answer."""
+        """Send a message and return the fields of the response."""
         self.send(message, columns)
         return self.receive()[0]
 
@@ -148,7 +151,7 @@ class Connection:
         if not greeting.startswith(_VERSION):
             raise ControlError("the other side does not speak this version of the control protocol")
         theirs = greeting[len(_VERSION) :]
-        # The role is part of what is signed: a challenge cannot be answered by sending it back.
+        # The signed data includes the role, so a peer cannot answer a challenge by reflecting it.
         roles = (b"engine", b"node") if calling else (b"node", b"engine")
         self._send_raw(hmac.digest(secret, roles[0] + theirs, "sha256"))
         if not hmac.compare_digest(self._exactly(32), hmac.digest(secret, roles[1] + ours, "sha256")):

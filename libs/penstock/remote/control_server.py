@@ -1,4 +1,4 @@
-"""The control server of a store: one thread for each connected engine."""
+"""The control server of a store: one thread per connected engine."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
 _EXPIRE_EVERY_S = 1.0
-_PAUSE_S = 0.1  # where none can be taken
+_PAUSE_S = 0.1  # pause after a failed accept
 
 _log = logging.getLogger(__name__)
 
 
 class Served(Protocol):
-    """What a control server gives access to."""
+    """The object that a control server gives access to."""
 
     def expire(self) -> None:
-        """Release leases that have ended."""
+        """Release expired leases."""
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return what runs the part of a fork that is for a place (`Forking`). StorageError: it is not here."""
+        """Return the executor for the fork parts of a place (`Forking`). StorageError if this process does not have the
+        place.
+        """
 
 
 N = TypeVar("N", bound=Served)
 
 
 class ControlServer(Generic[N]):
-    """Listens until `close`. Errors of one request are its answer; a connection that sends garbage is cut."""
+    """Accepts connections until `close`. The error of a request is its response; an invalid message ends the
+    connection.
+    """
 
     def __init__(self, served: N, host: str, port: int, secret: bytes, data_port: int) -> None:
         self._served = served
@@ -49,7 +53,7 @@ class ControlServer(Generic[N]):
         self.address = Address(host, self._listener.getsockname()[1])
 
     def run(self) -> None:
-        """Serve, in this thread, until `close` is called from another or from a signal's handler."""
+        """Serve in the calling thread until another thread or a signal handler calls `close`."""
         while self._listener.fileno() >= 0:
             try:
                 stream, _ = self._listener.accept()
@@ -59,7 +63,7 @@ class ControlServer(Generic[N]):
             except OSError as error:
                 if self._listener.fileno() < 0:
                     return  # closed
-                _log.warning("no connection could be taken: %s", error)  # no descriptor is left, perhaps
+                _log.warning("no connection could be taken: %s", error)  # for example, no file descriptors are left
                 time.sleep(_PAUSE_S)
                 continue
             if not self._places.acquire(blocking=False):

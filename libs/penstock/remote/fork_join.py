@@ -1,7 +1,7 @@
-"""An engine's side of fork-join (ADR 18): steps of a plan go to the stores that own their keys, with the rows that they
-extend.
+"""The engine's side of fork-join (ADR 18): sends steps of a plan, with the rows to extend, to the stores that own their
+keys.
 
-Rows travel as Arrow IPC streams of one record batch: a uint64 column for each slot, named by its number.
+Rows are sent as Arrow IPC streams of one record batch: one uint64 column per slot, named by the slot's number.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from penstock.remote.control_connection import Address, Columns
 
 MAX_ROWS_BYTES = 1 << 30
-"""Of one record batch, there or back."""
+"""Maximum size of one record batch, in either direction."""
 _PAUSE_S = 0.05  # between attempts to reach a store
-_GRACE_S = 1.0  # for a store to answer that an evaluation's time is over
+_GRACE_S = 1.0  # time for a store to report that an evaluation has timed out
 
 
 def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.uint8]:
-    """Columns of equal length as the bytes of an Arrow stream. LimitError beyond MAX_ROWS_BYTES."""
+    """Return columns of equal length as an Arrow stream. LimitError above MAX_ROWS_BYTES."""
     if sum(column.nbytes for column in columns) > MAX_ROWS_BYTES:
         raise LimitError(f"the rows of a fork take more than {MAX_ROWS_BYTES} bytes")
     arrays = [_array(column) for column in columns]
@@ -44,7 +44,7 @@ def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.ui
 
 
 def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
-    """Return slots and columns of such a stream; DataError where it is none."""
+    """Return the slots and columns of such a stream. DataError if it is invalid."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             batch = reader.read_next_batch()
@@ -57,7 +57,7 @@ def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
     return slots, [_column(array) for array in batch.columns]
 
 
-# pyarrow's own conversions import pandas where that is installed: seconds, in every process.
+# pyarrow's own conversions import pandas if it is installed, which takes seconds in every process.
 def _array(column: Ids) -> pa.Array:
     return pa.Array.from_buffers(pa.uint64(), len(column), [None, pa.py_buffer(np.ascontiguousarray(column))])
 
@@ -68,10 +68,10 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """The engine's side. One connection to each place, made when it is first needed; one evaluation at a time.
+    """The engine's side. Opens one connection per place on first use, and serves one evaluation at a time.
 
-    A place takes one part: it is a shard, in the store that has it now. owners: of each shard its place.
-    address_of: where a place is; DataPlaneError where that is unknown. timeout_s: how long a fork may take.
+    A place is a shard in its current store, and receives one part of a fork. `owners`: the place of each shard.
+    `address_of`: returns the address of a place, or raises DataPlaneError. `timeout_s`: maximum duration of a fork.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ class Forking:
         self._timeout_s = timeout_s
         self._connections: dict[int, tuple[Address, Connection]] = {}
         self._using = threading.Lock()
-        self.rows = 0  # that were shipped so far
+        self.rows = 0  # shipped so far
         self.forks = 0
 
     @property
     def places(self) -> int:
-        """Among how many places a fork's rows are divided."""
+        """The number of places among which a fork's rows are divided."""
         return max(self._owners) + 1
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """What runs the forks of one plan over a view of the graph; None where the plan has none."""
+        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks."""
         if not fragments:
             return None
         snapshot, commits = native.visible_in(view)
@@ -107,13 +107,13 @@ class Forking:
         return native.Forker(self._owners, run)
 
     def interrupt(self, address: Address) -> None:
-        """Let the fork that waits for whoever is there fail now: it is gone. Any thread."""
+        """Fail a fork that waits for the store at `address`, because the store has failed. Any thread."""
         for reached, connection in list(self._connections.values()):
             if reached == address:
                 connection.interrupt()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         with self._using:
             self._drop(list(self._connections))
 
@@ -133,14 +133,14 @@ class Forking:
                 found[place] = self._receive(place, deadline)
                 waiting.remove(place)
         finally:
-            self._drop(waiting)  # whatever they still answer, nobody waits for it
+            self._drop(waiting)  # discards responses that arrive later
         self.forks += 1
         return found
 
     def _connection(self, place: int, deadline: float) -> Connection:
         address = self._address_of(place)
         if place in self._connections and self._connections[place][0] != address:
-            self._drop([place])  # a shard has moved
+            self._drop([place])  # the shard has moved
         if place not in self._connections:
             self._connections[place] = self._connected(place, deadline)
         _, connection = self._connections[place]
@@ -148,7 +148,7 @@ class Forking:
         return connection
 
     def _connected(self, place: int, deadline: float) -> tuple[Address, Connection]:
-        """Return a new connection. Waits for a store that was killed, as long as the evaluation has time."""
+        """Return a new connection. Retries while the store restarts, until the deadline."""
         while True:
             address = self._address_of(place)
             try:
@@ -167,7 +167,7 @@ class Forking:
                 return rows_from_arrow(columns["rows"])
             case "LimitError":
                 raise LimitError(answer["error"])
-            case "StorageError":  # it is behind, was started anew, or let the shard go: the evaluation begins again
+            case "StorageError":  # the store lags, has restarted or has released the shard: retry the evaluation
                 raise ControlError(answer["error"], "retired")
             case _:
                 raise StorageError(f"{address} refuses a fork: {answer['error']}")

@@ -1,4 +1,4 @@
-"""A store's side of fork-join: runs the steps of an engine's plan over its own shards."""
+"""The store's side of fork-join: executes the steps of an engine's plan over the store's shards."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MAX_MEMORY = 4 << 30
 
 
 class Fragments:
-    """Compiles and runs fragments (docs/plan-format.md): chains of scans from a seed, nothing else. Any thread."""
+    """Compiles and executes fragments (docs/plan-format.md). A fragment is a chain of scans from a seed. Any thread."""
 
     def __init__(self, store: native.Store) -> None:
         self._store = store
-        self._terms = native.Dictionary()  # fragments make no terms
+        self._terms = native.Dictionary()  # fragments create no terms
         self._plans: OrderedDict[str, native.Plan] = OrderedDict()
         self._caching = threading.Lock()
 
     def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the rows extended by what the fragment's steps find at that snapshot without the excluded commits.
+        """Return the rows, extended by the fragment's steps at the requested snapshot without the excluded commits.
 
-        DataError for what is no fragment, StorageError where the snapshot is not (or no longer) here, LimitError where
-        time or memory are over.
+        DataError for an invalid fragment. StorageError if the store does not have the snapshot, not yet or no longer.
+        LimitError if time or memory is exhausted.
         """
         plan, seed = self._plan(str(asked["plan"]))
         slots, columns = rows_from_arrow(rows)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """A thread that renews an engine's leases while the engine is busy with something else."""
+    """A thread that renews an engine's leases while the engine's loop is busy."""
 
     def __init__(self, graph: StoresGraph, lease_ms: int = LEASE_MS) -> None:
         self._graph, self._every_s = graph, lease_ms / 4000
@@ -25,6 +25,6 @@ class Keeper:
             self._graph.links.renew(self._graph)
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""What a node lets others read, and the server that answers them."""
+"""The regions that a node publishes, and the server for reads of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
-    """What lies in a region; `subject` of its entry is then the number of the shard or stream."""
+    """The content of a region. `subject` of the directory entry is the number of the shard or stream."""
 
     SHARD = 1
     SLICES = 2
@@ -36,12 +36,11 @@ def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:
 
 
 class Server:
-    """A node's regions, and the native thread that answers reads of them over TCP.
+    """The published regions of a node, and the native thread that serves reads of them over TCP.
 
-    Everybody who holds `secret` (16 bytes or more) may read all of them, and nobody can write. Files that are published
-    may grow but never shrink. `port` 0 takes a free one. With "auto" and "rdma", stable regions can be read by RDMA too
-    where there is a device (`rdma_device`, or the first that can be used). Raises StorageError where the address cannot
-    be had.
+    A client that holds `secret` (at least 16 bytes) may read all regions; no client can write. A published file may
+    grow but must not shrink. `port` 0 selects a free port. With "auto" and "rdma", stable regions can also be read by
+    RDMA if there is a device (`rdma_device`, or the first usable one). StorageError if the address is not available.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The port on which the server listens."""
         return self._server.port
 
     def publish(
@@ -72,21 +71,23 @@ class Server:
         reserve_bytes: int = 0,
         stable: bool = False,
     ) -> int:
-        """Let others read that file from now on; return its number, which is never given again.
+        """Publish a file and return its number, which is never reused.
 
-        `reserve_bytes` is how large it may become. `stable` says that its pages stay for as long as it is published (no
-        hole is ever punched into it), so that it can be registered for RDMA. `epoch` of a shard is its header's.
+        `reserve_bytes`: maximum size of the file. `stable`: the file's pages stay in place while it is published (no
+        holes are punched), so RDMA can register it. `epoch`: for a shard, the epoch in its header.
         """
         return self._regions.publish(str(path), int(kind), subject, epoch, reserve_bytes, stable)
 
     def withdraw(self, number: int) -> None:
-        """Fail further reads of that region with "retired"."""
+        """Fail further reads of a region with "retired"."""
         self._regions.withdraw(number)
 
     def directory(self) -> list[native.RegionEntry]:
-        """All that is published."""
+        """Return the entries of all published regions."""
         return self._regions.directory()
 
     def counters(self) -> dict[str, int]:
-        """Connections ever and open, reads and their bytes, failures sent, the thread's processor time in ns."""
+        """Return counters: connections in total and open, reads and their bytes, failures sent, CPU time of the thread
+        in ns.
+        """
         return self._server.counters()

@@ -1,7 +1,7 @@
-"""An engine's links to the stores that the placement names: its leases there, and the planes by which it reads them.
+"""An engine's links to the stores of the placement: its leases, and the planes by which it reads the shards.
 
-A lease is of regions, by epoch: a shard that came to a store after the lease was given may not go back so far. So a
-shard is attached only where the lease names one epoch of it before and after its place was asked for.
+A lease covers regions by epoch. A shard that moved to a store after the grant may lack the leased snapshot. An engine
+therefore attaches a shard only if the leases before and after the look-up of its location name the same epoch.
 """
 
 from __future__ import annotations
@@ -26,55 +26,57 @@ if TYPE_CHECKING:
     from penstock.wire import Placement
 
 LEASE_MS = 10_000
-_TIMEOUT_S = 1.0  # of a question to a store: an engine that waits longer is taken for dead itself
-_FORK_S = 30.0  # of a fork: a store that stands still is found out by its lease, which interrupts it
+_TIMEOUT_S = 1.0  # of a request: an engine that waits longer is considered failed itself
+_FORK_S = 30.0  # of a fork: the lease reveals a store that hangs, and interrupts the fork earlier
 _LIMITS = PlaneLimits(connect_timeout_ms=500, read_timeout_ms=1_000)
 _MEND_EVERY_S = 0.1
 
 
 class StoreLink(Protocol):
-    """One store as an engine speaks to it. DataPlaneError where it does not answer."""
+    """The connection to one store. DataPlaneError if the store does not respond."""
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Ask for a lease (`Leases.grant`): the snapshot that it begins at, and the epochs of the store's shards."""
+        """Request a lease (`Leases.grant`). Returns the snapshot at which it begins, and the epochs of the store's
+        shards.
+        """
 
     def leave(self, engine: str) -> None:
-        """Give the lease back."""
+        """Release the engine's lease."""
 
     def plane(self) -> native.Plane:
-        """Return a new plane to its regions."""
+        """Open a new plane to the store's regions."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class LeasedGraph(Protocol):
-    """A graph in stores, as its leases see it. `snapshot`: the last commit that this engine has applied."""
+    """A graph in stores, as its leases use it. `snapshot`: the last commit that this engine has applied."""
 
     snapshot: int
 
     def attach(self, node: int, plane: native.Plane, shards: Sequence[int] | None = None) -> None:
-        """Read these shards of a store through a plane."""
+        """Read these shards through the plane of a store; None: all shards of the store."""
 
     def detach(self, node: int) -> None:
         """Stop reading a store."""
 
     def lease(self, snapshot: int, until: float) -> None:
-        """Allow reads from a snapshot on, until a time of `time.monotonic()`."""
+        """Allow reads of snapshots from `snapshot` on, until a time of `time.monotonic()`."""
 
     def oldest_needed(self, otherwise: int | None = None) -> int:
         """Return the oldest snapshot of an open view; `otherwise` if no view is open."""
 
 
 class Reach(Protocol):
-    """How stores are reached."""
+    """Opens links to stores."""
 
     def __call__(self, node: int, address: str) -> StoreLink:
-        """Return a link; `node` is the number by which its plane is to know the store."""
+        """Return a link. `node`: the number that its plane uses for the store."""
 
 
 class ControlLink:
-    """A store in another process: its control connection and its data plane. `timeout_s`: of a question."""
+    """A link to a store in another process: its control connection and its data plane. `timeout_s`: of a request."""
 
     def __init__(
         self,
@@ -103,27 +105,27 @@ class ControlLink:
         return answer
 
     def lease(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Ask for a lease."""
+        """Request a lease."""
         answer = self._ask({"do": "lease", "engine": engine, "snapshot": snapshot, "lease_ms": lease_ms})
         return int(answer["snapshot"]), {int(shard): int(epoch) for shard, epoch in answer["epochs"].items()}
 
     def leave(self, engine: str) -> None:
-        """Give the lease back."""
+        """Release the engine's lease."""
         self._ask({"do": "leave", "engine": engine})
 
     def plane(self) -> native.Plane:
-        """Return a new plane to its regions."""
+        """Open a new plane to the store's regions."""
         reach = (self._node, self._host, self._data_port, self._secret, self._transport)
         return connect(*reach, limits=self._limits, rdma_device=self._rdma_device)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
 
 @dataclass(slots=True)
 class _Held:
-    """One store: the link to it, the lease there, and the epochs of its shards that are attached."""
+    """One store: its link, the lease on it, and the epochs of its attached shards."""
 
     node: int
     address: str
@@ -137,8 +139,8 @@ class _Held:
 class StoreLinks:
     """All links of one engine. Any thread.
 
-    `place` tells the placement; `mend` and `renew` bring links and leases up to it. `clock` gives seconds of a
-    monotonic clock. `secret`: with it, steps may be taken to the stores by fork-join, which `execution` decides.
+    `place` sets the placement; `mend` and `renew` update links and leases accordingly. `clock` returns seconds of a
+    monotonic clock. `secret`: enables fork-join; `execution` then decides which steps use it.
     """
 
     def __init__(
@@ -157,22 +159,22 @@ class StoreLinks:
         self._execution: planning.Execution = execution
         self._lease_ms, self._clock = lease_ms, clock
         self._placement: Placement | None = None
-        self._lock = threading.Lock()  # all below
+        self._lock = threading.Lock()  # protects all fields below
         self._held: dict[str, _Held] = {}
-        self._nodes: dict[str, int] = {}  # numbers of stores, which a store keeps
+        self._nodes: dict[str, int] = {}  # the number of a store never changes
         self._until = 0.0
         self._mended = -1.0
         self._doubtful = False
         self.last_error: str | None = "no store was reached yet"
 
     def place(self, placement: Placement | None) -> None:
-        """Take over who has which shards."""
+        """Set the placement: which store has which shards."""
         self._placement = placement
 
     def execution(self) -> planning.Placement | None:
-        """Return how steps may be executed over the stores; None where nothing takes them there.
+        """Return where steps may be executed; None if fork-join is disabled.
 
-        By costs of reading as it is reached now, or by TCP where it is yet to be reached.
+        The planner uses the costs of the current transports. It assumes TCP while no store is connected.
         """
         if self.forking is None:
             return None
@@ -181,27 +183,27 @@ class StoreLinks:
 
     @property
     def valid(self) -> bool:
-        """Whether there are leases, by this clock."""
+        """Whether this engine holds valid leases, by its own clock."""
         return self._clock() < self._until
 
     def check(self) -> None:
-        """DataPlaneError where there are none."""
+        """DataPlaneError if the leases have expired."""
         if not self.valid:
             raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
 
     def mend(self, graph: LeasedGraph, *, doubtful: bool) -> None:
-        """Renew after a read has failed, unless that was done a moment ago. `doubtful`: planes may be broken."""
+        """Renew after a failed read, at most every `_MEND_EVERY_S`. `doubtful`: planes may be broken."""
         self._doubtful |= doubtful
         if self._clock() >= self._mended + _MEND_EVERY_S:
             self.renew(graph)
 
     def renew(self, graph: LeasedGraph) -> None:
-        """Renew the leases, and attach shards that have moved; `trouble` says what is missing then."""
+        """Renew the leases, and attach shards that have moved. `last_error` is then the reason for missing shards."""
         with self._lock:
             if self._doubtful:
                 self._doubtful = False
                 for held in self._held.values():
-                    held.epochs.clear()  # every shard is attached anew
+                    held.epochs.clear()  # forces a new attachment of every shard
             self.last_error = self._renew_all(graph)
             self._mended = self._clock()
 
@@ -227,7 +229,7 @@ class StoreLinks:
         return last_error
 
     def _required_stores(self) -> dict[str, tuple[str, set[int]]]:
-        """Return each store's address and shards."""
+        """Return the address and the shards of each store."""
         found: dict[str, tuple[str, set[int]]] = {}
         for shard in range(self._shards):
             name, address = self._store_of(shard)
@@ -267,7 +269,7 @@ class StoreLinks:
             held.epochs = {shard: epochs[shard] for shard in shards}
 
     def _lease(self, graph: LeasedGraph, held: _Held) -> dict[int, int]:
-        """Ask for a lease that covers what is read here, or will be."""
+        """Request a lease that covers all open and future reads of this engine."""
         began = self._clock()
         snapshot = graph.snapshot
         needed = min(snapshot, graph.oldest_needed(snapshot))
@@ -284,7 +286,7 @@ class StoreLinks:
                 self.forking.interrupt(Address.of(held.address))
 
     def close(self) -> None:
-        """Give the leases back and hang up. A lease on a store that does not answer ends by itself."""
+        """Release the leases and close the links. A lease on a store that does not respond expires."""
         with self._lock:
             for held in self._held.values():
                 with contextlib.suppress(DataPlaneError):

@@ -1,7 +1,8 @@
-"""The stored graph of a cluster as a query engine reads it: in the stores that have its shards (ADR 37, 38).
+"""The stored graph of a cluster, read by a query engine from the stores that have its shards (ADR 37, 38).
 
-An engine reads at the snapshot that it has come to, which it counts by the stores' own rule (`commits`): stores that
-are ahead look to it as if they were not. One that is behind is waited for, a moment in place, then between steps.
+An engine reads the snapshot that it has reached. It counts snapshots by the same rule as the stores (`Absorption`), so
+commits of a store that is ahead are invisible to it. If a store lags, a read first waits briefly, then raises
+UnavailableError to be retried between steps.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.000_2, 0.005
-_MEND_AFTER_S = 0.03  # a store that takes longer to come to a snapshot may not be the one that has the shard
+_MEND_AFTER_S = 0.03  # a store that takes longer to reach a snapshot may no longer have the shard
 
 
 class StoresGraph(native.RemoteStore):
-    """Reads of any thread; steps are taken in by one. `snapshot`: the number of the last commit.
+    """The graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit.
 
-    `labels_only` is what streams' slices need of a store in this process: it knows the labels, and stores nothing.
-    `patience_s`: how long a read waits in place. Then it raises UnavailableError, and may be made again.
+    `labels_only`: a local store with the edge labels and no data, for the slices of streams. `patience_s`: how long a
+    read waits before it raises UnavailableError; the caller may retry.
     """
 
     def __init__(self, shards: int, links: StoreLinks, patience_s: float, labels: str = "", snapshot: int = 0) -> None:
@@ -48,32 +49,32 @@ class StoresGraph(native.RemoteStore):
         graphs, predicates = self.labels_only.label_pairs()
         self.define_labels(1, graphs, predicates)
 
-    # ---- what the log says
+    # ---- application of steps
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the labels' numbers: the same as in stores, as whoever follows the log numbers them alike."""
+        """Return the numbers of labels. They equal those in the stores: all replicas assign numbers in log order."""
         self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)
 
     def commit(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int = 0, batch: int = 0) -> int:
-        """Count an insertion, which stores commit."""
+        """Count an insertion. The stores commit its quads."""
         del s, o, stream, batch
         self.number_labels(g, p)
         self.snapshot += 1
         return self.snapshot
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Count a bulk load, which stores commit."""
+        """Count a bulk load. The stores commit its bins."""
         del stream, number
         self.number_labels(*bins.labels)
         self.snapshot += 1
         return iter(())
 
     def batch(self, absorption: Absorption, predicates: Ids) -> None:
-        """Count what stores commit of a batch."""
+        """Count a batch if the stores commit tuples of it."""
         self.snapshot += bool(batch_labels(self, absorption, predicates).any())
 
     def capture(self, directory: str, previous: str = "") -> native.StoreCapture:
-        """Copy the labels: the graph is in the stores."""
+        """Copy the labels. The graph itself is in the stores."""
         return self.labels_only.capture(directory, previous)
 
     # ---- `StoredGraph`
@@ -84,19 +85,22 @@ class StoresGraph(native.RemoteStore):
 
     @property
     def placement(self) -> Placement | None:
-        """How steps may be executed over the stores."""
+        """Where steps over the stores may be executed."""
         return self.links.execution()
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
-        """Return what takes the forks of a plan to the stores; None where it has none, or nothing takes them there."""
+        """Return the object that executes the forks of a plan in the stores, or None if the plan has no forks or
+        fork-join is disabled.
+        """
         forking = self.links.forking
         return None if forking is None else forking.forker(view, fragments)
 
     def stream(
         self, declaration: Declaration, number: int, dictionary: native.Dictionary, iri_id: Callable[[str], int]
     ) -> native.Stream:
-        """Return a stream whose windows are here. `iri_id` returns the cluster's ids, or raises UnavailableError: with
-        private ones the stream would count commits that no store has.
+        """Return a stream with local windows. `iri_id` returns global ids or raises UnavailableError.
+
+        With private ids, the stream would count commits that the stores do not have.
         """
         timing = declaration.timing
         ids = tuple(iri_id(name) for name in (() if timing == "all" else timing))
@@ -106,7 +110,9 @@ class StoresGraph(native.RemoteStore):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return the graph at the snapshot that this engine has reached. UnavailableError: stores keep it waiting."""
+        """Return a view of the snapshot that this engine has reached. UnavailableError if stores do not have it in
+        time.
+        """
         return self._patiently(lambda: self._view(bounds, at))
 
     def _view(self, bounds: Sequence[tuple[int, int]], at: int | None = None) -> native.Source:
@@ -114,23 +120,23 @@ class StoresGraph(native.RemoteStore):
         return native.RemoteStore.view(self, bounds, self.snapshot if at is None else at)
 
     def glance(self) -> native.Source:
-        """Return the graph for counts, without waiting."""
+        """Return the graph for cardinality estimates, without waiting."""
         try:
             return self._view(())
         except DataPlaneError as error:
             raise UnavailableError(str(error)) from error
 
     def unread(self, bounds: Sequence[tuple[int, int]]) -> native.Source:
-        """Return what stands for the graph where nobody looks into it: nothing that could be away."""
+        """Return a placeholder for an execution that does not read the graph. It never waits for stores."""
         del bounds
         return self.labels_only.view()
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Let an evaluation wait that was interrupted too often."""
+        """Raise UnavailableError, so that the evaluation is retried later."""
         raise UnavailableError(f"the stores cannot be read: {error}") from error
 
     def latest(self) -> int:
-        """Return the snapshot that this engine has come to."""
+        """Return the snapshot that this engine has reached."""
         return self.snapshot
 
     def edge_count(self) -> int:
@@ -138,11 +144,11 @@ class StoresGraph(native.RemoteStore):
         return self._patiently(super().edge_count)
 
     def used_bytes(self) -> int:
-        """Memory of this process that the shards take: none."""
+        """Memory of this process used by shards: none."""
         return 0
 
     def log_bytes(self) -> int:
-        """Memory of this process that append logs take: none."""
+        """Memory of this process used by append logs: none."""
         return 0
 
     def _patiently(self, read: Callable[[], T]) -> T:
@@ -168,7 +174,7 @@ class StoresGraph(native.RemoteStore):
 
 
 class WindowStream(native.Stream):
-    """Open and closed batches of a stream for windows; what of them is stored, stores take from the log."""
+    """The batches of a stream for windows. Stores read the tuples that they absorb from the log."""
 
     def __init__(
         self, graph: StoresGraph, dictionary: native.Dictionary, absorption: Absorption, number: int, batch_ms: int
@@ -178,6 +184,7 @@ class WindowStream(native.Stream):
         self._absorption = absorption
 
     def append(self, ts: NDArray[np.int64], s: Ids, p: Ids, o: Ids) -> None:
-        """Take the tuples of one batch, which the same step closes."""
-        self._count(self._absorption, p)  # labels are numbered in the stores' order, which is not that of arrival
+        """Append the tuples of one batch. The same step closes the batch."""
+        # number labels before the append: the stores' order differs from the order of arrival
+        self._count(self._absorption, p)
         super().append(ts, s, p, o)

@@ -1,1 +1,3 @@
-"""From a totally ordered log to a replica: sequencer, state machine, history, retention, membership of the cluster."""
+"""Replication: from a totally ordered log to a replica. Sequencer, state machine, history, retention, cluster
+membership.
+"""

@@ -1,9 +1,10 @@
-"""What of the spine's steps becomes part of the stored graph, and under which numbers: the same for whoever follows it.
+"""Absorption: which tuples a step adds to the stored graph, and their snapshot and label numbers. Equal in all
+replicas.
 
-A commit is a batch with a timeless tuple, or an insertion. Commits are numbered in the order of the spine: their number
-is the snapshot, on all stores. So are edge labels: a batch numbers those that its windows have, then those that it
-stores, each in the order of predicates' ids; an insertion numbers its own in the order of arrival. Steps that store
-nothing spend no number: there are 2³² of them (ADR 38).
+A commit is a batch with at least one timeless tuple, or an insertion. Commits are numbered in the total order; the
+number is the snapshot, in all stores. Edge labels are numbered in the same order. A batch first numbers the labels of
+its windows, then the labels of its stored tuples, each in order of predicate ids. An insertion numbers its labels in
+order of arrival. A step that stores nothing uses no number, because there are only 2³² of them (ADR 38).
 """
 
 from __future__ import annotations
@@ -25,30 +26,32 @@ if TYPE_CHECKING:
 
 
 class Labelling(Protocol):
-    """A stored graph as far as its edge labels go (`native.Labelled`)."""
+    """The edge labels of a stored graph (`native.Labelled`)."""
 
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the labels' numbers; new ones get the next."""
+        """Return the numbers of labels. A new label gets the next number."""
 
 
 class TermEncoder(Protocol):
-    """The part of the dictionary service that is needed here."""
+    """The part of the dictionary service that absorption uses."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return ids, durable by now. TransientError: try again."""
+        """Return durable ids. TransientError: retry."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Absorption:
-    """What of a stream's tuples is stored, and where. `timing` None: nothing is."""
+    """Which tuples of a stream are stored, and in which graph. `timing`: ids of the timing predicates; None: no tuple
+    is stored. `graph`: id of the graph, 0 for the default graph.
+    """
 
     timing: tuple[int, ...] | None
     graph: int = 0
 
     @classmethod
     def of(cls, declaration: Declaration, terms: TermEncoder) -> Absorption:
-        """Ask for the ids that a declaration names. TransientError: the dictionary cannot tell now."""
+        """Return the absorption of a declaration. Requests the ids of its IRIs. TransientError: retry."""
         if declaration.timing == "all":
             return cls(None)
         names = [*declaration.timing, *([] if declaration.absorb_into is None else [declaration.absorb_into])]
@@ -57,14 +60,14 @@ class Absorption:
         return cls(tuple(ids[:count]), ids[count] if declaration.absorb_into is not None else 0)
 
     def stored(self, predicates: Ids) -> NDArray[np.bool_]:
-        """Tell which tuples are timeless."""
+        """Return a mask of the timeless tuples, given their predicates."""
         if self.timing is None:
             return np.zeros(len(predicates), bool)
         return ~np.isin(predicates, np.array(self.timing, np.uint64))
 
 
 def batch_labels(graph: Labelling, absorption: Absorption, predicates: Ids) -> NDArray[np.uint32]:
-    """Number the labels of a batch; returns what each tuple is stored under, 0 where it is not."""
+    """Number the labels of a batch. Returns the label of each tuple, 0 for tuples that are not stored."""
     distinct, places = np.unique(predicates, return_inverse=True)
     graph.number_labels(np.zeros(len(distinct), np.uint64), distinct)
     stored = absorption.stored(distinct)

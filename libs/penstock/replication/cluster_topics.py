@@ -1,4 +1,4 @@
-"""The topics of the cluster's own records, beside those that `penstock.log` names."""
+"""The internal topics of the cluster, in addition to those of `penstock.log`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAKEN_BY_KAFKA = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class ClusterTopics:
-    """Names and shapes. `shards`: partitions of the shards topic; `buckets`: shares of the standing queries."""
+    """Names and partition counts of topics. `shards`: partitions of the shards topic. `buckets`: number of buckets."""
 
     names: TopicNames
     shards: int = 4
@@ -27,21 +27,23 @@ class ClusterTopics:
 
     @property
     def progress(self) -> str:
-        """What each bucket has committed, one partition a bucket."""
+        """The progress topic: committed progress, one partition per bucket."""
         return f"{self.names.prefix}.progress"
 
     @property
     def heartbeats(self) -> str:
-        """Who lives."""
+        """The heartbeats topic: heartbeats of all processes."""
         return f"{self.names.prefix}.heartbeats"
 
     def election(self, service: str) -> str:
-        """One partition: whoever reads it in the service's group is the active instance."""
+        """The election topic of a service. It has one partition; the group member that is assigned the partition is
+        active.
+        """
         return f"{self.names.prefix}.election.{service}"
 
     def check_results(self, topic: str) -> None:
-        """DataError where a query's results cannot go there: Kafka takes no such name or keeps the topic for itself, or
-        the topic has the cluster's prefix and is none for results.
+        """Check that a query may write its results to a topic. DataError if Kafka rejects the name or reserves the
+        topic, or if the topic has the cluster's prefix and is not a results topic.
         """
         if not _TAKEN_BY_KAFKA.fullmatch(topic):
             raise DataError(f"{topic!r} is no name of a topic: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'")
@@ -52,12 +54,12 @@ class ClusterTopics:
             raise DataError(f"topic {topic} is the cluster's own: results can go to {results}.NAME or another prefix")
 
     def takes_results(self, topic: str) -> bool:
-        """Whether results may go there: all topics of the cluster's prefix but those for results are its own."""
+        """Whether a topic accepts results. Topics with the cluster's prefix do not, except for results topics."""
         results = self.names.results
         return not topic.startswith(f"{self.names.prefix}.") or topic == results or topic.startswith(f"{results}.")
 
     def all(self) -> list[Topic]:
-        """Every topic that the services themselves need."""
+        """Return all topics that the services need."""
         names = self.names
         return [
             Topic(names.shards, self.shards),

@@ -1,8 +1,8 @@
-"""Which of several instances of a service is active: the member of the service's group that reads its partition.
+"""Leader election among the instances of a service.
 
-Kafka's group protocol finds out who lives. It may be late: a deposed instance may still think that it leads.
-What it writes is
-fenced by its transactional id, so being wrong costs time only.
+The active instance is the member of the service's consumer group that is assigned the election partition. Kafka's group
+protocol detects failed members, with a delay: a deposed instance may still consider itself active. Its transactional id
+is fenced, so it cannot write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Election:
-    """An instance's part in the election of a service."""
+    """One instance's participation in the election of a service."""
 
     def __init__(self, log: Log, topics: ClusterTopics, service: str) -> None:
         topic = topics.election(service)
@@ -25,10 +25,10 @@ class Election:
         self._partition = Partition(topic)
 
     def leads(self, timeout_s: float = 0.0) -> bool:
-        """Whether this instance is the active one, as far as it knows. Waits so long for changes."""
+        """Whether this instance is active, to its knowledge. Waits up to `timeout_s` for a change of the assignment."""
         self._reader.poll(1, timeout_s)
         return self._partition in self._reader.assigned()
 
     def close(self) -> None:
-        """Step back."""
+        """Leave the election."""
         self._reader.close()

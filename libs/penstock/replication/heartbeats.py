@@ -1,7 +1,7 @@
-"""Heartbeats: every process says in the log, once in a while, that it lives; the coordinator listens.
+"""Heartbeats and failure detection. Every process writes heartbeats to the log; the coordinator reads them.
 
-A service sends them from a thread of its own, so that they do not depend on how much there is to do: only on whether
-its loop makes progress at all. A process that ends in order says that it leaves, and its shares are placed anew at
+A thread sends the heartbeats, so their rate does not depend on the load. They stop when the service's loop makes no
+progress. A process that shuts down gracefully announces it, and the coordinator reassigns its shards and buckets at
 once.
 """
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 BEAT_MS = 500
 FORGET_AFTER_MS = 3_000
-"""A process that was not heard of for so long is taken for dead."""
+"""A process without heartbeats for this long is considered failed."""
 STALL_S = 30.0
-"""A process whose loop makes no progress for so long sends no heartbeats: longer than any evaluation may take."""
+"""A process whose loop makes no progress for this long stops its heartbeats. Longer than any evaluation may take."""
 
 
 class HeartbeatSender:
-    """The process's own heartbeat. `beat` sends it where it is time, unless `start` has begun a thread that does.
+    """Sends the heartbeats of this process. After `start`, a thread sends them; otherwise `beat` does, when one is due.
 
-    `ready`: whether the process may get shares before it has called `beat`.
+    `ready`: whether the process accepts shards or buckets before its first `beat`.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class HeartbeatSender:
         self._vts: dict[str, int] = {}
         self._leaves, self._ready = False, ready
         self._progressed = time.monotonic()
-        self._due = threading.Event()  # set: the thread sends at once
+        self._due = threading.Event()  # set: the thread sends immediately
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None, *, ready: bool = True) -> None:
-        """Note what the process serves, and whether it may get more; send it where it is time and no thread does.
+        """Set the served shards or buckets (`holds`), the VTS, and whether the process accepts more (`ready`).
 
-        The thread sends a change at once.
+        Sends a heartbeat if one is due and there is no thread. The thread sends a change immediately.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready = holds, vts or {}, ready
@@ -80,7 +80,7 @@ class HeartbeatSender:
             self._send()
 
     def progress(self) -> None:
-        """Note that the loop makes progress."""
+        """Record that the loop makes progress."""
         self._progressed = time.monotonic()
 
     def _send(self) -> None:
@@ -88,12 +88,12 @@ class HeartbeatSender:
         self._writer.append([Record(self._topic, encode(beat), beat.instance.encode())])
 
     def leave(self) -> None:
-        """Say that the process ends: what it serves is to be placed elsewhere."""
+        """Announce that the process shuts down. The coordinator reassigns what it serves."""
         self._leaves, self._next_ms = True, None
         self._due.set()
 
     def left(self) -> None:
-        """Say that the process that ends serves nothing any more; the last heartbeat."""
+        """Send the last heartbeat of a process that shuts down: it serves nothing any longer."""
         self._end_thread()
         self._leaves, self._holds = True, ()
         with suppress(LogError):
@@ -113,7 +113,7 @@ class HeartbeatSender:
             self._due.clear()
 
     def _send_or_reopen(self) -> None:
-        """Failures of heartbeats end no service: the loop's own failures do, after `give_up_s`."""
+        """Send a heartbeat. Errors do not stop the service: errors of its loop do, after `give_up_s`."""
         try:
             self._send()
         except TransientError:
@@ -123,7 +123,7 @@ class HeartbeatSender:
             self._writer = self._log.writer()
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._end_thread()
 
     def _end_thread(self) -> None:
@@ -134,7 +134,7 @@ class HeartbeatSender:
 
 
 class FailureDetector:
-    """Who was heard of lately, by this process's clock."""
+    """The processes with recent heartbeats, by the clock of this process."""
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
         self.records = InternalRecords(log, topics.names)
@@ -143,7 +143,7 @@ class FailureDetector:
         self._heard: dict[tuple[str, str], tuple[int, Heartbeat]] = {}
 
     def listen(self) -> None:
-        """Take in what was said. A record that cannot be read is ignored: it must not stop the coordinators."""
+        """Read new heartbeats. Unreadable records are ignored, so that they cannot stop the coordinator."""
         now_ms = self._clock.now_ms()
         while messages := self._reader.poll():
             for message in messages:
@@ -154,9 +154,9 @@ class FailureDetector:
         self._heard = {who: heard for who, heard in self._heard.items() if now_ms - heard[0] <= FORGET_AFTER_MS}
 
     def heard(self, service: str) -> dict[str, Heartbeat]:
-        """Return the last heartbeat of each living instance of a service, also of those that leave."""
+        """Return the last heartbeat of each live instance of a service, including instances that shut down."""
         return {instance: beat for (kind, instance), (_, beat) in self._heard.items() if kind == service}
 
     def alive(self, service: str) -> dict[str, Heartbeat]:
-        """Return the living instances of a service, without those that leave."""
+        """Return the last heartbeat of each live instance of a service, excluding instances that shut down."""
         return {instance: beat for instance, beat in self.heard(service).items() if not beat.leaves}

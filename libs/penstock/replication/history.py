@@ -1,8 +1,8 @@
-"""Which batches were closed at which step of the spine: the cluster's plan from snapshots to vector timestamps.
+"""History: the closed batches of every stream at each step, which maps snapshots to vector timestamps.
 
-An engine that takes a bucket over may be far ahead of the last commit. What it evaluates then must still see
-the stored graph as
-it was when the instant became due (semantics.md §3): the history gives, for that step, the last batch of every stream.
+An engine that takes over a bucket may have applied more steps than the last commit of the bucket covers. It must
+evaluate an instant on the stored graph as of the step at which the instant became due (semantics.md §3). The history
+returns the last closed batch of every stream at that step.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 NOTHING = -(1 << 62)
-"""A time before every time."""
+"""A time before all others."""
 FOR_EVER = 1 << 62
-"""A time after every time: a derived stream that has ended holds nothing up."""
+"""A time after all others: the progress of an ended derived stream, which does not hold back any query."""
 INSERTIONS = (1 << 20) - 1
-"""The stream number under which the store keeps insertions: theirs are bounded like a stream's batches."""
+"""The stream number of insertions in the store. Views bound insertions in the same way as the batches of a stream."""
 
 
 @dataclass(slots=True)
 class Track:
-    """One stream: at steps[i] it came to closed[i] (ms; for insertions their number). `batch_ms` turns it into
-    a batch.
+    """The progress of one stream: after steps[i], it was closed up to closed[i].
+
+    `closed` is in ms; for insertions, it is the insertion number. `batch_ms` converts times to batch numbers.
     """
 
     number: int
@@ -34,30 +35,31 @@ class Track:
     closed: list[int] = field(default_factory=list)
 
     def at(self, step: int) -> int | None:
-        """Return how far it had come after a step."""
+        """Return the progress after a step, or None before the first."""
         i = bisect_right(self.steps, step)
         return self.closed[i - 1] if i else None
 
     def reached(self, time: int) -> int | None:
-        """Return the step at which it had closed everything up to a time."""
+        """Return the first step after which the stream was closed up to `time`, or None."""
         i = bisect_left(self.closed, time)
         return self.steps[i] if i < len(self.steps) else None
 
     def batch(self, closed: int | None) -> int:
-        """Return the last batch that is closed."""
+        """Return the last closed batch."""
         if self.number == INSERTIONS:
             return closed or 0
         return NOTHING // self.batch_ms if closed is None else closed // self.batch_ms - 1
 
     def prune(self, step: int) -> None:
-        """Forget what no look at this step or a later one needs."""
+        """Remove entries that look-ups at `step` or later do not need."""
         keep = max(bisect_right(self.steps, step) - 1, 0)
         del self.steps[:keep], self.closed[:keep]
 
 
 class History:
-    """Tracks by stream IRI; insertions under the empty one. `gone`: those of dropped streams, as long as somebody may
-    look at the graph before what they absorbed last.
+    """The tracks of all streams by IRI. The empty IRI is the track of insertions.
+
+    `gone`: tracks of dropped streams. They remain until no query can read a snapshot older than their last absorption.
     """
 
     def __init__(self) -> None:
@@ -66,17 +68,19 @@ class History:
         self.step = 0
 
     def add(self, iri: str, number: int, batch_ms: int) -> None:
-        """Follow a stream from now on."""
+        """Start to record a stream."""
         self.tracks[iri] = Track(number, batch_ms)
 
     def drop(self, iri: str) -> None:
-        """Follow a stream no more. What it has absorbed stays, and is later than some instants yet to be evaluated."""
+        """Stop recording a stream. Instants that are still to be evaluated may precede its last absorbed batch, so its
+        track may move to `gone`.
+        """
         track = self.tracks.pop(iri, None)
         if track is not None and track.steps:
             self.gone.append(track)
 
     def record(self, iri: str, closed: int) -> None:
-        """Note how far a stream has come at the present step."""
+        """Record the progress of a stream at the current step."""
         track = self.tracks[iri]
         if track.steps and track.steps[-1] == self.step:
             track.closed[-1] = closed
@@ -85,14 +89,16 @@ class History:
             track.closed.append(closed)
 
     def due(self, streams: Iterable[str], time: int) -> int:
-        """Return the step at which an instant of a query over these streams became due (the present one, if
-        not before).
+        """Return the step at which an instant of a query over these streams became due; the current step if it is not
+        due.
         """
         steps = [self.tracks[iri].reached(time) for iri in streams]
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int) -> list[tuple[int, int]]:
-        """Return (number, last batch) of every other stream as of then; nothing where that is now."""
+        """Return (number, last batch) of all other streams at the step at which `time` became due; empty for the
+        current step.
+        """
         named = set(streams)
         step = self.due(named, time)
         if step >= self.step:
@@ -101,7 +107,9 @@ class History:
         return [(track.number, track.batch(track.at(step))) for track in (*others, *self.gone)]
 
     def prune(self, step: int) -> list[Track]:
-        """Forget what no look at this step or a later one needs; returns the streams that are gone for everybody."""
+        """Remove entries that look-ups at `step` or later do not need. Returns the dropped streams whose tracks were
+        removed.
+        """
         for track in (*self.tracks.values(), *self.gone):
             track.prune(step)
         over = [track for track in self.gone if track.steps[-1] <= step]
@@ -109,12 +117,12 @@ class History:
         return over
 
     def save(self) -> list[object]:
-        """Return the history as JSON's data model."""
+        """Return the history as JSON-compatible values."""
         tracks = [*self.tracks.items(), *((None, track) for track in self.gone)]
         return [[iri, t.number, t.batch_ms, list(t.steps), list(t.closed)] for iri, t in tracks]
 
     def restore(self, saved: Iterable[tuple[str | None, int, int, list[int], list[int]]], step: int) -> None:
-        """Take over what `save` returned."""
+        """Restore the result of `save`."""
         self.step = step
         tracks = [(iri, Track(number, batch_ms, steps, closed)) for iri, number, batch_ms, steps, closed in saved]
         self.tracks = {iri: track for iri, track in tracks if iri is not None}

@@ -1,9 +1,9 @@
-"""Leaps of event time in the log: which instants of a query no engine evaluates (docs/semantics.md §2, ADR 57).
+"""Leaps of event time: which instants of a query are not evaluated (docs/semantics.md §2, ADR 57).
 
-A leap is one move of one stream that makes more instants of a query due at once than its registration's `max_catch_up`.
-That depends on the log alone (the query's record and registration point, and where its streams stand at that step), so
-every engine finds the same gap, whenever it evaluates. An engine that is behind the log finds many steps, each of them
-small, and evaluates all of their instants.
+A leap is one advance of one stream that makes more than `max_catch_up` instants of a query due. It depends on the log
+only: the query's record, its registration point, and the progress of its streams at that step. All engines therefore
+compute the same gaps. An engine that lags behind the log applies many steps with small advances, and evaluates all of
+their instants.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_GAPS = 1_000
-"""Gaps of one query that replicas keep; the oldest make room."""
+"""Maximum number of gaps per query in a replica. The oldest are removed."""
 
 
 def grid_of(record: QueryRegistration) -> Grid | None:
-    """Return the grid of a query's instants; None where its windows count tuples."""
+    """Return the grid of a query's instants, or None if its windows count tuples."""
     if not record.steps:
         return None
     start = record.starting_at_ms
@@ -31,8 +31,10 @@ def grid_of(record: QueryRegistration) -> Grid | None:
 
 
 def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapping[str, int | None]) -> int | None:
-    """Return Stable_VTS of some streams as a time, None where one has no progress. Streams that have ended (`ended`:
-    where) hold nothing up; where all have, what the furthest has closed is due.
+    """Return Stable_VTS of streams as a time in ms, or None if a stream has no progress.
+
+    Ended streams (`ended`: their last closed time) do not hold back the others. If all have ended, the result is the
+    latest time.
     """
     names = list(streams)
     live = [closed[iri] for iri in names if iri not in ended]
@@ -43,8 +45,9 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
 
 
 def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None) -> Gap | None:
-    """Return the gap of a query whose streams were stable at `before` and are at `now`; None where at most
-    `max_catch_up` of its instants became due. `point`: its registration point.
+    """Return the gap between two stable times of a query, or None if at most `max_catch_up` instants became due.
+
+    `point`: the registration point. `before`, `now`: the stable times in ms.
     """
     grid = grid_of(record)
     if grid is None or point is None or now is None:

@@ -1,7 +1,7 @@
-"""A load's files as the log names them: Parquet under a folder that all stores and engines can read (ADR 49).
+"""The files of a bulk load: Parquet files in a folder that all stores and engines can read (ADR 49).
 
-The log has names and checksums only. A file that is not there is waited for, as its file system may be away; one that
-is another than the log says can never be taken in, and nothing behind it.
+The log contains the names and checksums of the files. A reader waits for a missing file, because its file system may be
+unavailable. A file with another checksum is a permanent error: neither it nor any later step can be applied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_LABELS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LoadFile:
-    """One bin in one direction."""
+    """The file of one bin in one direction."""
 
     direction: int
     bin: int
@@ -41,7 +41,9 @@ class LoadFile:
     digest: str
 
     def read(self) -> BinColumns:
-        """Return its columns. AwayError: it is not there now. StorageError: it is not what the log says."""
+        """Return the columns. UnavailableError if the file is not available now. StorageError if its checksum or format
+        is wrong.
+        """
         place = f"{self.folder}/{self.name}"
         data = read_file(self.folder, self.name)
         if hashlib.sha256(data).hexdigest() != self.digest:
@@ -54,9 +56,10 @@ class LoadFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """A prepared load, as whoever prepared it tells the coordinator. `triples`: those stored before included.
+    """A prepared load, as submitted to the coordinator. `triples` includes those stored before.
 
-    `folder`: a path that means the same to all stores and engines, or an address of Arrow's file systems.
+    `folder`: a path that is valid in all stores and engines, or a URI of an Arrow file system. `pieces`: bins per
+    shard.
     """
 
     folder: str
@@ -68,7 +71,7 @@ class Manifest:
 
     @classmethod
     def of_json(cls, data: bytes) -> Manifest:
-        """Read what `to_json` wrote; DataError for anything else."""
+        """Parse the output of `to_json`. DataError for other input."""
         try:
             found = parse_json(data, "the manifest of a load")
             folder = str(found["folder"])
@@ -79,14 +82,16 @@ class Manifest:
             raise DataError(f"not the manifest of a load: {error!r}") from error
 
     def to_json(self) -> bytes:
-        """Return it as bytes."""
+        """Return the manifest as JSON."""
         labels = np.stack([self.graphs, self.predicates], axis=1).tolist()
         files = [[file.direction, file.bin, file.name, file.digest] for file in self.files]
         found = {"folder": self.folder, "pieces": self.pieces, "triples": self.triples, "labels": labels}
         return json.dumps(found | {"files": files}).encode()
 
     def check(self, shards: int) -> None:
-        """DataError where it is not whole, or its files cannot be read here; LimitError where it is too large."""
+        """Check that the manifest is complete and its files are readable here. DataError if not, LimitError if it is
+        too large.
+        """
         if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
             raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")
         bins = {(file.direction, file.bin) for file in self.files}
@@ -101,7 +106,7 @@ class Manifest:
                 raise DataError(f"{where}: not there for the coordinator; loads lie on shared folders")
 
     def records(self, number: int, shards: int) -> Iterator[ShardLoad]:
-        """Yield each shard's part of the load as the log has it."""
+        """Yield the log record of each shard."""
         by_shard: list[list[LoadFile]] = [[] for _ in range(shards)]
         for file in self.files:
             by_shard[file.bin // self.pieces].append(file)
@@ -113,28 +118,28 @@ class Manifest:
 
 
 class LoadFiles:
-    """All files of a load, by the records of all shards."""
+    """The files of a load, from the records of all shards."""
 
     def __init__(self, parts: Sequence[ShardLoad]) -> None:
         self._parts = parts
 
     @property
     def shards(self) -> int:
-        """Shards of the cluster."""
+        """The number of shards of the cluster."""
         return len(self._parts)
 
     @property
     def pieces(self) -> int:
-        """Bins of a shard."""
+        """The number of bins per shard."""
         return self._parts[0].pieces
 
     @property
     def labels(self) -> tuple[Ids, Ids]:
-        """Graphs and predicates of the edge labels, in order of their numbers."""
+        """The graphs and predicates of the edge labels, in the order of their numbers."""
         return self._parts[0].graphs, self._parts[0].predicates
 
     def files(self, shard: int | None = None) -> Iterator[LoadFile]:
-        """Yield the bins of a shard, or all."""
+        """Yield the files of a shard; None: of all shards."""
         for part in self._parts if shard is None else [self._parts[shard]]:
             columns = part.directions.tolist(), part.bins.tolist(), part.files, part.digests
             for direction, bin_, name, digest in zip(*columns, strict=True):
@@ -142,7 +147,7 @@ class LoadFiles:
 
 
 def file_system(folder: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a folder, and its path there; DataError where Arrow knows none."""
+    """Return the file system of a folder and the path in it. DataError if Arrow does not support the folder."""
     try:
         return fs.FileSystem.from_uri(folder)  # type: ignore[no-any-return]
     except (pa.ArrowException, OSError) as error:
@@ -150,7 +155,7 @@ def file_system(folder: str) -> tuple[fs.FileSystem, str]:
 
 
 def read_file(folder: str, name: str) -> bytes:
-    """Return a file's bytes; AwayError where it is not there."""
+    """Return the content of a file. UnavailableError if it cannot be read."""
     system, path = file_system(folder)
     try:
         with system.open_input_file(f"{path}/{name}") as file:

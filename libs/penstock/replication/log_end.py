@@ -1,4 +1,4 @@
-"""Whether a process that follows the log has come near its end: only then may it get shares."""
+"""Detects when a reader has nearly reached the end of the log. The coordinator assigns shards and buckets only then."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 NEAR_MS = 500
-"""Age of the last record read at which a reader is near the end, where more records come without a pause."""
+"""Maximum age of the last record at which a reader is near the end while further records arrive continuously."""
 
 
 class LogEnd:
-    """`near` stays true once it is: a process that falls behind later keeps what it has."""
+    """`near`: whether the reader has once been near the end. It stays true: a process that lags later keeps its
+    assignment.
+    """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
@@ -23,7 +25,7 @@ class LogEnd:
         self.near = False
 
     def look(self, messages: Sequence[Message]) -> None:
-        """Note a poll's records, once they are applied."""
+        """Update `near` after the records of a poll were applied."""
         if self.near:
             return
         for message in messages:

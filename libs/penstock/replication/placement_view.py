@@ -1,4 +1,4 @@
-"""Who serves what: the placement in force as a process sees it."""
+"""The current placement: which process serves which shards and buckets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
 
 KEY = b"placement"
-"""The placement's key in the control topic."""
+"""The key of the placement in the control topic."""
 LOST_MS = 1_000
-"""For how long a bucket that another engine has opened is left to it where no newer placement says so."""
+"""How long this process leaves a bucket to another engine that has opened it, unless a newer placement decides, in
+ms.
+"""
 
 
 class PlacementView:
-    """Follows the control topic. A share that was found to be another's is not taken again before a newer placement, or
-    for some time: the other one may only have been behind, and let it go again.
+    """The placement, read from the control topic.
+
+    A bucket that another engine has opened is excluded until a newer placement or for `LOST_MS`: the other engine may
+    have acted on an old placement, and then releases the bucket.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -32,10 +36,10 @@ class PlacementView:
         self._records = InternalRecords(log, topics.names)
         self._reader = log.reader({Partition(topics.names.control): START})
         self._current: Placement | None = None
-        self._lost: dict[int, int] = {}  # until when
+        self._lost: dict[int, int] = {}  # bucket: end of exclusion in ms
 
     def refresh(self) -> Placement | None:
-        """Return the placement in force, None where none was ever made."""
+        """Return the current placement, or None before the first."""
         while messages := self._reader.poll():
             for message in messages:
                 if message.key == KEY and message.value is not None:
@@ -48,7 +52,7 @@ class PlacementView:
         return self._current
 
     def buckets_of(self, instance: str) -> set[int] | None:
-        """Return the buckets of an engine, None where nothing was ever placed."""
+        """Return the buckets of an engine, or None before the first placement."""
         placement = self.refresh()
         if placement is None:
             return None
@@ -56,28 +60,28 @@ class PlacementView:
         return {bucket for bucket in _held(placement.buckets, instance) if self._lost.get(bucket, now_ms) <= now_ms}
 
     def shards_of(self, instance: str) -> set[int] | None:
-        """Return the shards that a store serves or prepares, None where nothing was ever placed."""
+        """Return the shards that a store serves or prepares, or None before the first placement."""
         placement = self.refresh()
         if placement is None:
             return None
         return _held(placement.shards, instance) | _held(placement.preparing, instance)
 
     def replaced(self, instance: str) -> bool:
-        """Whether other stores serve, or prepare, every shard that was placed at this one."""
+        """Whether other stores prepare every shard of this store."""
         placement = self.refresh()
         return placement is not None and _held(placement.shards, instance) <= {int(n) for n in placement.preparing}
 
     @property
     def epoch(self) -> int:
-        """Number of the placement in force, 0 before the first."""
+        """The number of the current placement, 0 before the first."""
         return 0 if self._current is None else self._current.epoch
 
     def lost(self, bucket: int, opened: int) -> None:
-        """Note that another engine has opened a bucket that was opened here under the placement `opened`.
+        """Record that another engine has opened a bucket that this engine had opened under the placement `opened`.
 
-        Where no newer placement is known, one is on its way; or the other engine did not know this one yet, and nobody
-        would have the bucket for ever. Where a newer one is known, what it says holds: the bucket may have gone and
-        come back meanwhile.
+        If `opened` is the current placement, the other engine either knows a newer placement or an older one. In the
+        second case it releases the bucket, so the exclusion must expire. If a newer placement is known, that placement
+        decides: it may have assigned the bucket to this engine again.
         """
         self.refresh()
         if self.epoch == opened:

@@ -1,13 +1,13 @@
-"""The progress topic: a compacted partition for each bucket, in which every group of queries has its own records.
+"""The progress topic: one compacted partition per bucket, with separate records for each query group.
 
 | key | value |
 | --- | --- |
-| `group NUMBER` | `GroupProgress`: the group's last instant, and which tuples its windows still need |
-| `state NUMBER PART` | `ProgressPart`: part of the group's state, at most `PART_BYTES` |
+| `group NUMBER` | `GroupProgress`: the group's last instant, and the tuples that its windows still need |
+| `state NUMBER PART` | `ProgressPart`: a part of the group's state, at most `PART_BYTES` |
 | `bucket` | `BucketProgress`: epoch and step; the last record of each transaction |
 
-A transaction has the records of the groups that have changed. No record grows with the number of groups, or with an
-answer that ISTREAM compares with (ADR 54).
+A transaction contains the records of changed groups only. The size of a record depends neither on the number of groups
+nor on the size of an answer that ISTREAM compares with (ADR 54).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from penstock.wire.codec import Wire
 
 PART_BYTES = 16 << 20
-"""Of a group's state in one record."""
+"""Maximum bytes of a group's state per record."""
 _BUCKET = b"bucket"
 _GROUP, _PART = re.compile(rb"group (\d+)"), re.compile(rb"state (\d+) (\d+)")
-_LEVEL = 1  # of zlib: terms repeat
+_LEVEL = 1  # zlib level: terms repeat, so a low level suffices
 _STATE = ("counted", "predecessor", "published")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState(GroupProgress):
-    """A group's progress, with the state from which the next engine continues. Each part is JSON, or None.
+    """The progress of a group, and the state from which another engine continues. Each part is JSON or None.
 
-    `counted`: state of count windows. `predecessor`: answers at `last_ms` that ISTREAM and DSTREAM compare with.
-    `published`: last batch of the derived stream, and the tuples of its open batches, in the cluster's ids.
+    `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM and DSTREAM. `published`: last
+    batch of the derived stream and the tuples of its open batches, in global ids.
     """
 
     counted: str | None = None
@@ -53,8 +53,8 @@ class GroupState(GroupProgress):
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """What a bucket has committed. `epoch` grows with each engine that opens it; `step`: of the total order, which its
-    engine had reached.
+    """The committed state of a bucket. `epoch`: incremented by each engine that opens the bucket. `step`: the step of
+    the total order that the engine had applied.
     """
 
     bucket: int
@@ -64,9 +64,9 @@ class BucketState:
 
 
 class ProgressView:
-    """A bucket's partition as read so far. A record in quarantine has no effect.
+    """The content of a bucket's partition so far. Quarantined records have no effect.
 
-    `states`: whether to keep the states of groups.
+    `states`: whether to retain the states of groups.
     """
 
     def __init__(self, records: InternalRecords, *, states: bool = False) -> None:
@@ -76,7 +76,9 @@ class ProgressView:
         self._parts: dict[int, dict[int, ProgressPart]] = {}
 
     def feed(self, message: Message) -> bool:
-        """Apply the next record; True at the end of a transaction. UnreadableRecordError for anything but progress."""
+        """Apply a record. Returns True at the end of a transaction. UnreadableRecordError if it is not a progress
+        record.
+        """
         key, self._partition = message.key or b"", f"{message.topic}[{message.partition}]"
         if message.value is None:
             self._remove(key)
@@ -112,8 +114,9 @@ class ProgressView:
         return {number: max(self._parts.get(number, {}), default=-1) + 1 for number in self._groups}
 
     def whole(self) -> BucketState | None:
-        """Return the progress with all states, None where nothing was ever committed. Call at the end of the partition.
-        StorageError where a part of a state is missing or damaged.
+        """Return the progress with all states, or None before the first commit. Call at the end of the partition.
+
+        StorageError if a part of a state is missing or corrupt.
         """
         if (last := self._last) is None:
             return None
@@ -137,15 +140,18 @@ class ProgressView:
 
 
 class ProgressWriter:
-    """Makes the records of one bucket's transactions. `parts`: of each group's state, as the partition has them."""
+    """Creates the records of a bucket's transactions. `parts`: number of parts of each group's state in the
+    partition.
+    """
 
     def __init__(self, topic: str, bucket: int, parts: Mapping[int, int]) -> None:
         self._topic, self._bucket = topic, bucket
         self._parts = self._writing = dict(parts)
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
-        """Return the records that bring the partition to `state`; groups that are not among `changed` are as they were.
-        Call `committed` once the records are in the log.
+        """Return the records that update the partition to `state`. Groups not in `changed` are unchanged.
+
+        Call `committed` after the commit.
         """
         groups = {group.group: group for group in state.groups}
         self._writing = {number: parts for number, parts in self._parts.items() if number in groups}
@@ -167,14 +173,14 @@ class ProgressWriter:
         self._writing[number] = len(parts)
 
     def confirmation(self, state: BucketState) -> Record:
-        """Return the record that ends a transaction. A transaction of this record alone changes nothing."""
+        """Return the record that ends a transaction. A transaction with this record alone changes nothing."""
         return self._record(_BUCKET, BucketProgress(state.bucket, state.epoch, state.step))
 
     def _record(self, key: bytes, value: Wire | None) -> Record:
         return Record(self._topic, None if value is None else encode(value), key, self._bucket)
 
     def committed(self) -> None:
-        """Note that the records which `records` returned last are in the log."""
+        """Record that the result of the last `records` call is committed."""
         self._parts = self._writing
 
 

@@ -1,8 +1,8 @@
-"""The cluster's streams and stored graph as one process knows them: a function of the spine's steps, and nothing else.
+"""A replica: the streams, stored graph and registrations of the cluster, as a function of the steps of the total order.
 
-What steps are applied to is a `World`: an engine's runtime, which fires what a batch makes due (which queries stand in
-it is the caller's choice), or a store's shards.
-Everything else about a query that all must know (its registration point above all) is noted here for every query.
+Steps are applied to a `StateMachine`: an engine's runtime, which evaluates the due queries, or a store's shards. The
+caller selects the queries that the runtime evaluates. The replica records every query's registration, in particular its
+registration point, because all processes need them.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Registration:
-    """A standing query as everybody notes it; `point` is P, None until one of its streams has progress.
+    """A standing query in a replica. `point`: the registration point P, None until one of its streams has progress.
 
-    A query that was stopped stays noted, until its bucket has committed what was due before: instants up to `until`.
+    A stopped query remains until its bucket has committed the evaluations that were due before the stop: instants up to
+    `until`.
     """
 
     record: QueryRegistration
     point: int | None
     step: int
-    stopped: int | None = None  # step
+    stopped: int | None = None  # step of the stop
     until: int | None = None
     pointed: int | None = None  # step at which `point` became known
-    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time have passed over
+    gaps: tuple[Gap, ...] = ()  # instants that leaps of event time skip
     leapt: int | None = None  # step of the last gap
 
 
@@ -63,39 +64,43 @@ W = TypeVar("W", bound=StateMachine)
 
 
 class Replica(Generic[W]):
-    """Streams, stored graph and registrations after the steps applied so far."""
+    """Streams, stored graph and registrations after the applied steps."""
 
     def __init__(self, runtime: W, partitions: int) -> None:
         self.runtime = runtime
         self.sequencer = Sequencer(partitions, self._stale)
         self.registrations: dict[int, Registration] = {}
         self.history = History()
-        self.hold: Callable[[], None] = lambda: None  # called before what a new registration point needs could go
+        # called before data that a new registration point needs could be released
+        self.hold: Callable[[], None] = lambda: None
         self.omit: Callable[[Registration, Gap], None] = lambda _, __: None  # called for each new gap
-        self.finds_gaps = False  # whether leaps of event time are looked for
-        self.least_catch_up = FOR_EVER  # no query has a smaller `max_catch_up`: what moves by less is no leap
+        self.finds_gaps = False  # whether to detect leaps of event time
+        self.least_catch_up = FOR_EVER  # minimum `max_catch_up` of all queries: a smaller advance is not a leap
         self.commands = 0
         self.insertions = 0
-        self.declared: dict[str, int] = {}  # numbers of the declarations in force, by stream
-        self.ended: dict[str, int | None] = {}  # derived streams that have ended, and where
-        self.news: list[Registration] = []  # that came, or whose point became known, since the caller last looked
-        self.held: Step | None = None  # taken from the spine, and not applied to its end
+        self.declared: dict[str, int] = {}  # number of the current declaration of each stream
+        self.ended: dict[str, int | None] = {}  # ended derived streams: their last closed time in ms
+        # new registrations and changed registration points, for the caller to consume
+        self.news: list[Registration] = []
+        self.held: Step | None = None  # a step that was started and is not completely applied
         self._parts: list[tuple[Ids, Ids, Ids, Ids]] = []
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is half taken in: only then may a checkpoint be made."""
+        """Whether no step is partially applied, which a checkpoint requires."""
         return self.held is None and not self._parts
 
-    # ---- once only
+    # ---- duplicates
     def _stale(self, record: SequencedRecord) -> bool:
-        """A batch is applied iff its number follows the last one closed; commands and insertions likewise
-        (ADR 26). What is stale stays so: everybody counts the same steps, however far ahead he reads.
+        """Whether a record has no effect: it was applied before, or refers to a stream that was dropped (ADR 26).
+
+        A batch applies if it follows the last closed batch; a command or insertion applies if its number is next. A
+        stale record stays stale, so all replicas count the same steps, independent of how far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
             if record.declared and record.declared != declared:
-                return record.declared <= self.commands  # it was dropped; else it is yet to be declared
+                return record.declared <= self.commands  # the stream was dropped; otherwise its declaration follows
             if record.stream in self.ended or isinstance(record, StreamEnd):
                 return record.stream in self.ended
             if record.stream not in self.runtime.streams:
@@ -108,21 +113,23 @@ class Replica(Generic[W]):
 
     # ---- steps
     def ready(self, step: Step) -> bool:
-        """Whether a step may be applied: a stream goes once what stopped queries still had of it is committed."""
+        """Whether a step may be applied. A stream may be dropped only after stopped queries have committed their
+        evaluations.
+        """
         first = step[0]
         if not isinstance(first, StreamDrop | StreamDeclaration):
             return True
         return first.iri not in self.runtime.streams or not self._read(first.iri)
 
     def _read(self, iri: str) -> bool:
-        """Whether a query still reads or publishes a stream, standing or stopped."""
+        """Whether a registered or stopped query still reads or publishes a stream."""
         records = (registration.record for registration in self.registrations.values())
         return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step) -> Iterator[UnavailableError | None]:
-        """Apply a step, yielding wherever all that is due has fired and results may be committed.
+        """Apply a step. Yields when all due evaluations are done and results may be committed.
 
-        An error is yielded where an evaluation has to wait for whoever is away: what comes next tries it again.
+        Yields an UnavailableError if an evaluation cannot read remote storage now; the next iteration retries it.
         """
         first = step[0]
         self.history.step += 1
@@ -157,9 +164,11 @@ class Replica(Generic[W]):
                 self._stopped(first)
         yield None
 
-    # ---- streams that come and go
+    # ---- declared and dropped streams
     def _declare(self, record: StreamDeclaration) -> None:
-        """A stream that is there was ended, or was declared to be published by a query: the new one takes its place."""
+        """Declare a stream. An existing stream with the same IRI has ended or was declared for its publisher; it is
+        replaced.
+        """
         if record.iri in self.runtime.streams:
             self._drop(record.iri)
         stream = self.runtime.streams.declare(declaration_of(record))
@@ -174,7 +183,7 @@ class Replica(Generic[W]):
         self.history.drop(iri)
 
     def _moved(self, iri: str) -> Iterator[UnavailableError]:
-        """Fire what a stream has made due."""
+        """Evaluate the queries that a stream has made due."""
         while True:
             try:
                 self.runtime.moved(iri)
@@ -184,7 +193,7 @@ class Replica(Generic[W]):
                 return
 
     def _end(self, iri: str) -> Iterator[UnavailableError]:
-        """A derived stream has its last batch; what waited only for it becomes due."""
+        """End a derived stream after its last batch. Queries that waited only for this stream become due."""
         stream = self.runtime.streams.get(iri)
         self._leap(iri, stream.closed_ms, None)
         self.ended[iri] = stream.closed_ms
@@ -193,20 +202,23 @@ class Replica(Generic[W]):
         yield from self._moved(iri)
 
     def tidy(self) -> None:
-        """Forget derived streams that have ended and that no query reads any more: nothing depends on when."""
+        """Remove ended derived streams that no query reads. The time of removal does not affect any result."""
         for iri in [iri for iri in self.ended if not self._read(iri)]:
             self._drop(iri)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """P: the latest closed batch boundary, of ended streams the one at their end; later where adaptors had
-        discarded what the query looks at.
+        """Return the registration point P: the latest closed batch boundary, for an ended stream its end.
+
+        P is later if adaptors have discarded predicates that the query reads.
         """
         streams = [self.runtime.streams.get(iri) for iri in record.streams]
         closed = [self.ended.get(stream.iri, stream.closed_ms) for stream in streams]
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Whether a batch's stream is still there: the dispatcher hears of a drop a little later than the log."""
+        """Whether a batch belongs to the current declaration of its stream. The dispatcher learns of a drop after the
+        log.
+        """
         return (
             batch.stream in self.declared
             and batch.stream not in self.ended
@@ -214,13 +226,13 @@ class Replica(Generic[W]):
         )
 
     def record_registration(self, registration: Registration) -> None:
-        """Add a query to those that are known."""
+        """Add a registration."""
         record = registration.record
         self.registrations[record.number] = registration
         self.least_catch_up = min(self.least_catch_up, record.max_catch_up)
 
     def standing(self, name: str) -> Registration | None:
-        """Return the query that has a name now."""
+        """Return the registered query of a name, or None."""
         return next((r for r in self.registrations.values() if r.record.name == name and r.stopped is None), None)
 
     def _stopped(self, stop: QueryStop) -> None:
@@ -232,7 +244,7 @@ class Replica(Generic[W]):
         registration.stopped = self.history.step
         registration.until = None if None in closed else min((e for e in closed if e is not None), default=FOR_EVER)
         if registration.point is None or registration.until is None:
-            del self.registrations[registration.record.number]  # nothing was ever due
+            del self.registrations[registration.record.number]  # nothing was due
 
     def _command(self, number: int) -> None:
         if number != self.commands + 1:
@@ -257,8 +269,9 @@ class Replica(Generic[W]):
         yield None
 
     def _leap(self, iri: str, before: int | None, after: int | None) -> None:
-        """Record a gap for each query that a move of a stream gives more instants than its `max_catch_up`. None: the
-        stream has not begun (`before`), or has ended (`after`).
+        """Record a gap for each query for which this advance makes more than `max_catch_up` instants due.
+
+        `before` None: the stream has not begun. `after` None: the stream has ended.
         """
         small = before is not None and after is not None and after - before <= self.least_catch_up
         if small or not self.finds_gaps:
@@ -286,7 +299,7 @@ class Replica(Generic[W]):
         stream.append(times, *(column[order] for column in columns))
 
     def _begin(self, stream: FollowedStream, point: int) -> None:
-        """Give a registration point to the queries that waited for the first progress of any of their streams."""
+        """Set the registration point of queries that waited for the first progress of one of their streams."""
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
                 registration.point, registration.pointed = point, self.history.step
@@ -323,16 +336,18 @@ class EngineReplica(Replica[Runtime]):
         runtime.streams.releases = False
         self.finds_gaps = True
         self.terms = terms
-        self.named: dict[str, int] = {}  # ids of what declarations name: a restart must not have to ask
+        self.named: dict[str, int] = {}  # ids of IRIs in declarations, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:
-        """Learn what a step names by text. AwayError where the dictionary cannot tell now; nothing has changed then."""
+        """Request the ids of IRIs in a step. UnavailableError if the dictionary is unavailable; nothing has changed
+        then.
+        """
         first = step[0]
         if isinstance(first, StreamDeclaration):
             self._name(first.timing, first.absorb_into)
 
     def forget_names(self) -> None:
-        """Let go of what only streams named that were dropped."""
+        """Remove the ids of IRIs that only dropped streams used."""
         declarations = [stream.declaration for stream in self.runtime.streams]
         used = {iri for d in declarations for iri in (*(d.timing if d.timing != "all" else ()), d.absorb_into)}
         self.named = {iri: number for iri, number in self.named.items() if iri in used}
@@ -343,7 +358,7 @@ class EngineReplica(Replica[Runtime]):
 
 
 def declaration_of(record: StreamDeclaration) -> Declaration:
-    """Return the declaration that a command carries. The memory budget of slices is the dispatcher's to keep."""
+    """Return the declaration of a command, without `slice_mb`: the dispatcher enforces the memory budget of slices."""
     timing = "all" if record.timing_all else record.timing
     found = Declaration.checked(
         record.iri,

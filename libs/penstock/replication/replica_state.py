@@ -1,4 +1,4 @@
-"""What every replica's checkpoint says, whatever it applies steps to: the place in the log, streams, registrations."""
+"""The part of a checkpoint that all replicas share: log positions, streams and registrations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Saved = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A replica at a step. Taking it copies what goes on changing, quickly; `as_json` may be called beside."""
+    """A replica's state at a step. Its construction copies mutable state; `as_json` may run in another thread."""
 
     fields: Saved
     streams: list[tuple[Declaration, Saved]]
@@ -37,7 +37,9 @@ class ReplicaState:
         extra: Mapping[str, Any],
         of_stream: Callable[[Any], Saved],
     ) -> ReplicaState:
-        """Take the state of now. `extra` and `of_stream` (of each stream) are its world's own fields."""
+        """Copy the current state. `extra` and `of_stream` return the state machine's own fields: in total, and per
+        stream.
+        """
         fields = {
             "version": version,
             "positions": list(replica.sequencer.positions()),
@@ -68,7 +70,7 @@ class ReplicaState:
         return cls(fields, streams, registrations, dict(extra))
 
     def as_json(self) -> Saved:
-        """Return it as JSON's data model."""
+        """Return the state as JSON-compatible values."""
         streams = [{"declaration": declaration.as_json(), **saved} for declaration, saved in self.streams]
         registrations = [
             {**saved, "record": asdict(saved["record"]), "gaps": [astuple(gap) for gap in saved["gaps"]]}
@@ -78,7 +80,7 @@ class ReplicaState:
 
 
 def check(state: Saved, version: int, partitions: int, path: Path) -> None:
-    """Raise StorageError where a checkpoint is of another format, or of a cluster with other shards."""
+    """Check the format version and partition count of a checkpoint. StorageError if they differ."""
     if state.get("version") != version or len(state.get("positions", ())) != partitions:
         raise StorageError(f"{path}: another version of the format, or of another number of partitions")
 
@@ -90,9 +92,10 @@ def restore(
     restore_state_machine: Callable[[], None],
     add_stream: Callable[[Declaration, Saved], Any],
 ) -> Sequence[int]:
-    """Bring an empty replica into a saved state; returns from where each partition of the log is read on.
+    """Restore a saved state into an empty replica. Returns the offset at which to resume each partition.
 
-    `restore_world` takes up the world's own fields, then `add_stream` makes each stream. StorageError naming `path`.
+    `restore_state_machine` restores the state machine's own fields; then `add_stream` creates each stream.
+    StorageError, which names `path`, if the state is corrupt.
     """
     try:
         restore_state_machine()

@@ -1,9 +1,9 @@
-"""One order for the whole cluster: that of the shards topic's partition 0 (ADR 0026).
+"""The sequencer: derives the total order of the cluster from the shards topic (ADR 26).
 
-Every record goes to every partition in one transaction, each partition having its own shard's part. Two writers
-(dispatcher, coordinator) may interleave differently in different partitions; the spine takes what partition 0 has next
-once its parts have come in all partitions. So every process that follows all partitions sees the same sequence, and the
-n-th step of it is the cluster's snapshot n.
+The order is that of partition 0. A writer writes every record to all partitions in one transaction, each partition with
+the part of its shard. The two writers, dispatcher and coordinator, may interleave differently in different partitions.
+The sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
+that read all partitions therefore see the same sequence of steps.
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ SequencedRecord: TypeAlias = (
     ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
 )
 Step: TypeAlias = tuple[SequencedRecord, ...]
-"""The parts of one record, by partition; commands have equal parts. Batches of several records are joined."""
+"""The parts of one record, by partition. The parts of a command are equal. A batch that has several records is
+joined.
+"""
 
 _Key: TypeAlias = tuple[str | int, ...]
 MAX_WAITING = 100_000
-"""Parts that one partition may be ahead of the others before it is an error: then one of them has lost records."""
+"""Maximum number of records by which a partition may be ahead of the others. Beyond it, one of them has lost
+records.
+"""
 
 
 def key_of(record: SequencedRecord) -> _Key:
-    """Return what the parts of one record have in common."""
+    """Return the key that all parts of a record share."""
     match record:
         case ShardBatch():
             return "batch", record.stream, record.declared, record.last
@@ -56,7 +60,7 @@ def key_of(record: SequencedRecord) -> _Key:
 
 @dataclass(slots=True)
 class _Arrived:
-    """What one partition has of a record so far. `offset`: of the first of its parts."""
+    """The parts of one record that have arrived in a partition. `offset`: of the first."""
 
     offset: int
     parts: int
@@ -74,8 +78,9 @@ class _Arrived:
 
 
 class Sequencer:
-    """Puts the parts together. `stale` says of a record that it was applied before, or is nobody's any more: such a one
-    is passed over. What is stale stays so.
+    """Joins the parts of records. `stale` returns whether a record has no effect (`Replica`); the sequencer skips it.
+
+    A record that is stale must stay stale.
     """
 
     def __init__(self, partitions: int, stale: Callable[[SequencedRecord], bool]) -> None:
@@ -85,11 +90,11 @@ class Sequencer:
         self._next = [0] * partitions
 
     def resume(self, positions: Sequence[int]) -> None:
-        """Go on from there: everything before was given out."""
+        """Resume at the given offsets, after a restart."""
         self._next = list(positions)
 
     def take(self, partition: int, offset: int, record: SequencedRecord) -> None:
-        """Take in what was read from a partition. LimitError where the partitions have come apart."""
+        """Add a record that was read from a partition. LimitError if the partition is too far ahead of the others."""
         waiting = self._waiting[partition]
         if len(waiting) >= MAX_WAITING:
             raise LimitError(f"partition {partition} is {MAX_WAITING} records ahead of the others")
@@ -107,12 +112,12 @@ class Sequencer:
             self._order.append(key)
 
     def next(self) -> Step | None:
-        """Return the next step, or None where it has not come in all partitions."""
+        """Return the next step, or None if it has not arrived in all partitions."""
         while self._order:
             key = self._order[0]
             if self._stale(
                 next(iter(self._waiting[0][key].records.values()))
-            ):  # where they come later, its parts are not taken in
+            ):  # parts that arrive later are skipped by `take`
                 self._order.popleft()
                 for waiting in self._waiting:
                     waiting.pop(key, None)
@@ -124,6 +129,6 @@ class Sequencer:
         return None
 
     def positions(self) -> Sequence[int]:
-        """Return, for each partition, the offset before which everything was given out: where a restart reads on."""
+        """Return the offset at which a restart must resume, for each partition."""
         ahead = zip(self._waiting, self._next, strict=True)
         return [min((each.offset for each in waiting.values()), default=following) for waiting, following in ahead]

@@ -1,4 +1,4 @@
-"""What the spine's steps are applied to, as far as they concern it: an engine's runtime, or a store's shards."""
+"""The state machine to which a replica applies steps: an engine's runtime, or a store's shards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FollowedStream(Protocol):
-    """A stream as far as steps concern it."""
+    """A stream of a state machine."""
 
     publisher: str | None
     ended: bool
@@ -23,29 +23,29 @@ class FollowedStream(Protocol):
 
     @property
     def declaration(self) -> Declaration:
-        """What its user said about it."""
+        """The declaration."""
 
     @property
     def iri(self) -> str:
-        """Its name."""
+        """The IRI."""
 
     @property
     def number(self) -> int:
-        """The stored graph's number for it, never given twice."""
+        """The number in the stored graph. Never reused."""
 
     @property
     def batch_ms(self) -> int:
-        """The batch interval."""
+        """The batch interval in ms."""
 
     def append(self, times: Numbers, s: Ids, p: Ids, o: Ids) -> None:
-        """Take tuples of one batch, in order of arrival."""
+        """Append tuples of one batch, in order of arrival."""
 
     def move(self, watermark: int) -> None:
-        """Let batches up to that time close."""
+        """Advance the watermark, in ms, which permits batches up to it to close."""
 
 
 class FollowedStreams(Protocol):
-    """The streams that there are. `next_number`: the stored graph's number for the next one."""
+    """The declared streams. `next_number`: the number of the next one in the stored graph."""
 
     next_number: int
 
@@ -54,32 +54,34 @@ class FollowedStreams(Protocol):
     def __contains__(self, iri: object) -> bool: ...
 
     def get(self, iri: str) -> FollowedStream:
-        """Return the stream; UnknownStreamError."""
+        """Return a stream. UnknownStreamError."""
 
     def declare(self, declaration: Declaration) -> FollowedStream:
         """Add a stream."""
 
     def drop(self, iri: str) -> None:
-        """Forget a stream; what it absorbed stays in the stored graph."""
+        """Remove a stream. Its absorbed tuples remain in the stored graph."""
 
 
 class StateMachine(Protocol):
-    """What steps are applied to."""
+    """The target of steps."""
 
     @property
     def streams(self) -> FollowedStreams:
-        """The streams that there are."""
+        """The declared streams."""
 
     def moved(self, iri: str) -> None:
-        """Close what a stream's watermark allows, and do what becomes due."""
+        """Close the batches that a stream's watermark permits, and evaluate the queries that become due."""
 
     def begin(self, iri: str, point: int) -> None:
-        """A stream has its first progress: queries that waited for it begin there."""
+        """Handle the first progress of a stream: queries that waited for it get the registration point `point`."""
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
-        """Store quads, as a commit of `stream`'s batch `number`."""
+        """Store quads as one commit, identified by stream and batch number."""
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins, as one such commit, yielding after each. An error is yielded where one cannot be read now:
-        what comes next tries it again. Nothing is visible before the last.
+        """Store sorted bins as one commit, visible at the end. Yields after each bin: None, or an error if it cannot be
+        read now.
+
+        The next iteration retries it.
         """

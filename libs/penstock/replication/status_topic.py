@@ -1,14 +1,14 @@
-"""The status topic: what became of queries and of requests made by topic. Compacted; JSON, for users to read as it is.
+"""The status topic: the state of queries and the outcome of requests made by topic. Compacted; JSON, for users.
 
 | key | written by | value |
 | --- | --- | --- |
-| `query NAME NUMBER` | the engine that enrols a query | its registration point, null until that is known; gaps; error |
-| `refused KIND NAME` | the coordinator | why the last record of that name was refused, with line and column |
+| `query NAME NUMBER` | the engine that evaluates the query | registration point, null until known; gaps; error |
+| `refused KIND NAME` | the coordinator | why the last request of that name was refused, with line and column |
 
-A query is `failing`, with the error, while its results topic refuses answers; else it is `standing`.
-
-The number is in the key because engines tell independently: one that is behind may speak of a query that was stopped,
-after another one has told of the query that has its name now. A key goes when what it says holds no more.
+The status of a query is `failing`, with the error, while its results topic rejects answers, and `standing` otherwise.
+The key contains the number because engines write independently: an engine that lags may write the status of a stopped
+query after another engine has written that of a new query of the same name. A key is deleted when its value is
+obsolete.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_REFUSED = 10_000
-"""Refusals that are kept; the oldest goes first."""
+"""Maximum number of refusals in the topic. The oldest are deleted."""
 MAX_MESSAGE = 4_096
-"""Characters of an error's message."""
+"""Maximum characters of an error message."""
 MAX_REPORTED_GAPS = 100
-"""Gaps of one query that its status tells, the latest."""
+"""Maximum number of gaps in a query's status: the latest."""
 
 
 class Standing(NamedTuple):
-    """A query that an engine has enrolled. `point_ms`: P, None until one of its streams has progress. `gaps`: instants
-    that it does not evaluate, the latest `MAX_REPORTED_GAPS`. `error`: why its results topic does not have its answers.
+    """The status of a registered query. `point_ms`: P, None until one of its streams has progress.
+
+    `gaps`: instants that are not evaluated, the latest `MAX_REPORTED_GAPS`. `error`: why the results topic lacks
+    answers.
     """
 
     number: int
@@ -55,7 +57,7 @@ def standing_record(
     gaps: Sequence[Gap] = (),
     error: str | None = None,
 ) -> Record:
-    """Return what an engine says of a query."""
+    """Return the status record of a query."""
     value: dict[str, Any] = {"status": "standing", "query": record.name, "number": record.number, "point": point_ms}
     if gaps:
         value["gaps"] = [asdict(gap) for gap in gaps[-MAX_REPORTED_GAPS:]]
@@ -65,12 +67,12 @@ def standing_record(
 
 
 def stopped_record(names: TopicNames, name: str, number: int) -> Record:
-    """Return what makes the status of a query go."""
+    """Return the record that deletes the status of a query."""
     return Record(names.status, None, _standing_key(name, number))
 
 
 def refused_record(names: TopicNames, kind: str, name: str, source: str, error: Exception) -> Record:
-    """Return why a request was refused. `source`: topic/partition/offset."""
+    """Return the record of a refused request. `source`: topic/partition/offset of the request."""
     document: dict[str, str | int] = {
         "status": "refused",
         kind: name,
@@ -84,7 +86,7 @@ def refused_record(names: TopicNames, kind: str, name: str, source: str, error: 
 
 
 def accepted_record(names: TopicNames, kind: str, name: str) -> Record:
-    """Return what makes an earlier refusal go."""
+    """Return the record that deletes an earlier refusal."""
     return Record(names.status, None, refused_key(kind, name))
 
 
@@ -104,7 +106,7 @@ def _stands(key: bytes, queries: dict[str, QueryRegistration]) -> bool:
 
 
 class StatusView:
-    """The status topic as a coordinator follows it."""
+    """The status topic, as the coordinator reads it."""
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._view = CompactedView(log, [Partition(names.status)])
@@ -112,11 +114,11 @@ class StatusView:
         self._unchecked: dict[bytes, None] = {}
 
     def refresh(self) -> None:
-        """Take in what has come."""
+        """Read new records."""
         self._unchecked.update(dict.fromkeys(message.key for message in self._view.refresh() if message.key))
 
     def standing(self, record: QueryRegistration) -> Standing | None:
-        """Return what engines have said of a registration, None while none has taken it in."""
+        """Return the status of a registration, or None if no engine has enrolled the query."""
         message = self._view.latest.get(_standing_key(record.name, record.number))
         if message is None or message.value is None:
             return None
@@ -125,27 +127,27 @@ class StatusView:
         return Standing(document["number"], document["point"], gaps, document.get("error"))
 
     def refused(self, kind: str, name: str) -> bool:
-        """Whether the last record of that name was refused."""
+        """Whether the last request of that name was refused."""
         return refused_key(kind, name) in self._view.latest
 
     def surplus(self) -> list[Record]:
-        """Return what makes the oldest refusals go, where there are too many."""
+        """Return the records that delete the oldest refusals beyond `MAX_REFUSED`."""
         keys = [key for key in self._view.latest if key.startswith(b"refused ")]
         return [Record(self._names.status, None, key) for key in keys[: max(0, len(keys) - MAX_REFUSED)]]
 
     def outdated(self, queries: dict[str, QueryRegistration]) -> list[Record]:
-        """Return what makes statuses go that engines wrote after their query was stopped. Then call `checked`."""
+        """Return the records that delete statuses of stopped queries. Call `checked` after they are written."""
         keys = [key for key in self._unchecked if key.startswith(b"query ") and key in self._view.latest]
         return [Record(self._names.status, None, key) for key in keys if not _stands(key, queries)]
 
     def checked(self) -> None:
-        """What has come so far needs no second look."""
+        """Mark all current records as checked."""
         self._unchecked.clear()
 
     def check_all(self) -> None:
-        """Look at everything: another coordinator may have ended in the middle of it."""
+        """Check all records again: another coordinator may have failed before it deleted outdated ones."""
         self._unchecked.update(dict.fromkeys(self._view.latest))
 
     def close(self) -> None:
-        """Let go."""
+        """Close the reader."""
         self._view.close()

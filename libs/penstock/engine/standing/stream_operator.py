@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """The answers at a cohort's previous instant, numbered by the membership of that time."""
+    """The answers of a cohort at its previous instant. Member numbers are those of the membership at that instant."""
 
     members: Membership
     rows: Rows
 
     def ids(self) -> tuple[Ids, ...]:
-        """Every column of term ids: the dictionary must not forget them."""
+        """Return every column of term ids, so that the dictionary retains their terms."""
         return self.rows.columns
 
     def renumbered(self, members: Membership) -> Rows:
-        """Return the rows with the numbers of today's members; those of members that left are gone."""
+        """Return the rows with the member numbers of `members`. Rows of members that have left are dropped."""
         if members is self.members:
             return self.rows
         numbers = members.renumbering(self.members)[self.rows.member]
@@ -38,7 +38,7 @@ class Predecessor:
         return Rows(numbers[retained], rows.columns, rows.decoder)
 
     def merged(self, other: Predecessor, members: Membership) -> Predecessor:
-        """Return the predecessor of two cohorts that have become one."""
+        """Return the predecessor of a cohort that results from merging two cohorts."""
         mine, theirs = self.renumbered(members), other.renumbered(members)
         columns = tuple(np.concatenate(pair) for pair in zip(mine.columns, theirs.columns, strict=True))
         both = Rows(np.concatenate((mine.member, theirs.member)), columns, mine.decoder or theirs.decoder)
@@ -46,9 +46,10 @@ class Predecessor:
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
-    """Return what the operator reports, given (published) rows of this instant and of the one before.
+    """Return the rows that the operator reports, given the published rows of this instant and of the previous one.
 
-    Differences are of multisets, member by member; triples of a CONSTRUCT are distinct, so theirs are of sets.
+    Differences are multiset differences per member. The triples of a CONSTRUCT are distinct, so their differences are
+    set differences.
     """
     if operator is RelationToStream.RSTREAM:
         return now

@@ -1,4 +1,5 @@
-"""From a text to its syntax tree: `lexis` below the grammar, `grammar` (LALR), `builder` and `ast_nodes` for the tree.
+"""The parser: from text to a syntax tree.
 
-`messages` and `hints` word the syntax errors. Names are resolved by `penstock.query.translation`, not here.
+`lexis` contains the lexical rules, `grammar` the LALR grammar, `builder` and `ast_nodes` the tree. `messages` and
+`hints` produce the text of syntax errors. `penstock.query.translation` resolves names.
 """

@@ -1,8 +1,7 @@
-"""The syntax tree: what the grammar recognised, before names are resolved and meaning is given.
+"""The syntax tree, before names are resolved.
 
-Leaves are the lexer's tokens: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a position.
-`at` is the offset of a node's first token in the text that was parsed, or where there is none, -1; it never takes part
-in equality.
+Leaves are tokens of the lexer: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`, `NAME`, `INTEGER` …) and a position.
+`at` is the offset of a node's first token in the parsed text, or -1 if the node has none. Equality ignores `at`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _AT = field(default=-1, compare=False, repr=False)
 # ---- terms and triples
 @dataclass(frozen=True, slots=True)
 class LiteralSyntax:
-    """A string with a language tag or a datatype; other literals are plain tokens."""
+    """A string with a language tag or a datatype. Other literals are tokens."""
 
     string: Token
     lang: Token | None = None
@@ -28,7 +27,7 @@ class LiteralSyntax:
 
 @dataclass(frozen=True, slots=True)
 class BlankProperties:
-    """`[ p o ; … ]`; without properties `[]`."""
+    """`[ p o ; … ]`. Without properties: `[]`."""
 
     properties: tuple[VerbObjects, ...]
     at: int = _AT
@@ -36,7 +35,7 @@ class BlankProperties:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """`( a b … )`; without items `()`, which is rdf:nil."""
+    """`( a b … )`. Without items: `()`, which denotes rdf:nil."""
 
     items: tuple[NodeSyntax, ...]
     at: int = _AT
@@ -47,7 +46,7 @@ NodeSyntax: TypeAlias = Token | LiteralSyntax | BlankProperties | Collection
 
 @dataclass(frozen=True, slots=True)
 class PathSyntax:
-    """`operator` is one of `|` `/` `^` `*` `+` `?` `!`; a path of one IRI (or `a`) is the token itself."""
+    """A property path. `operator` is one of `|` `/` `^` `*` `+` `?` `!`. A path of a single IRI (or `a`) is a token."""
 
     operator: str
     parts: tuple[VerbSyntax, ...]
@@ -67,7 +66,7 @@ class VerbObjects:
 
 @dataclass(frozen=True, slots=True)
 class SameSubject:
-    """A subject with its predicates; a collection or `[ … ]` may stand without any."""
+    """A subject with its predicates. Predicates may be absent after a collection or `[ … ]`."""
 
     subject: NodeSyntax
     properties: tuple[VerbObjects, ...]
@@ -77,7 +76,7 @@ class SameSubject:
 # ---- expressions
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator by its name in docs/plan-format.md: `or`, `and`, `not`, `=`, `+`, `neg`, `in`, `notin` …"""
+    """An operator with its name in docs/plan-format.md: `or`, `and`, `not`, `=`, `+`, `neg`, `in`, `notin` …"""
 
     name: str
     args: tuple[ExprSyntax, ...]
@@ -86,7 +85,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A built-in (by bare name) or a function named by an IRI."""
+    """A call of a built-in function, by name, or of a function named by an IRI."""
 
     function: Token
     args: tuple[ExprSyntax, ...]
@@ -96,7 +95,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class AggregateSyntax:
-    """`name` is a keyword; `expr` is None for COUNT(*)."""
+    """An aggregate. `name` is a keyword; `expr` is None for COUNT(*)."""
 
     name: str
     expr: ExprSyntax | None
@@ -120,7 +119,7 @@ ExprSyntax: TypeAlias = Token | LiteralSyntax | Operation | FunctionCall | Aggre
 # ---- patterns
 @dataclass(frozen=True, slots=True)
 class TriplesBlock:
-    """Triples one after another, between two patterns of other kinds."""
+    """Consecutive triples between patterns of other kinds."""
 
     subjects: tuple[SameSubject, ...]
     at: int = _AT
@@ -128,7 +127,7 @@ class TriplesBlock:
 
 @dataclass(frozen=True, slots=True)
 class GroupPattern:
-    """`{ … }`: elements in the order of the text. `{ SELECT … }` has the sub-query as its one element."""
+    """`{ … }`: elements in text order. For `{ SELECT … }`, the sub-query is the only element."""
 
     elements: tuple[Element, ...]
     at: int = _AT
@@ -136,7 +135,7 @@ class GroupPattern:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """`{…} UNION {…} …`; with one branch, a nested group."""
+    """`{…} UNION {…} …`. A single branch is a nested group."""
 
     branches: tuple[GroupPattern, ...]
     at: int = _AT
@@ -188,7 +187,7 @@ class StreamPattern:
 
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
-    """SERVICE: recognised in order to be refused by name."""
+    """SERVICE. The grammar accepts it so that the error names it."""
 
     at: int = _AT
 
@@ -265,7 +264,9 @@ class Modifiers:
 
 @dataclass(frozen=True, slots=True)
 class WindowSyntax:
-    """`[ … ]` after a stream. `kind` is RANGE, NOW, ALL, TRIPLES or ELEMENTS; `tumbling` where the text says so."""
+    """`[ … ]` after a stream. `kind`: RANGE, NOW, ALL, TRIPLES or ELEMENTS. `tumbling`: whether the text contains
+    TUMBLING.
+    """
 
     kind: str
     size: DurationSyntax | Token | None = None
@@ -276,7 +277,7 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DurationSyntax:
-    """A duration as written, without the white space between number and unit."""
+    """A duration as written, without white space between number and unit."""
 
     text: str
     at: int = _AT
@@ -284,7 +285,7 @@ class DurationSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DatasetClause:
-    """FROM [NAMED] source [window]; `window_name` is RSP-QL's name of the window over the stream `source`."""
+    """FROM [NAMED] source [window]. `window_name`: RSP-QL's name for the window over stream `source`."""
 
     source: Token
     named: bool = False
@@ -295,7 +296,7 @@ class DatasetClause:
 
 @dataclass(frozen=True, slots=True)
 class SelectQuery:
-    """A SELECT, at the top or inside a group (then without dataset clauses)."""
+    """A SELECT query or sub-query. A sub-query has no dataset clauses."""
 
     select: SelectClause
     dataset: tuple[DatasetClause, ...]
@@ -307,7 +308,7 @@ class SelectQuery:
 
 @dataclass(frozen=True, slots=True)
 class ConstructQuery:
-    """`short` is CONSTRUCT WHERE {…}: the template is the pattern."""
+    """A CONSTRUCT query. `short`: CONSTRUCT WHERE {…}, where the template is also the pattern."""
 
     template: TriplesBlock
     dataset: tuple[DatasetClause, ...]
@@ -320,7 +321,7 @@ class ConstructQuery:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuery:
-    """`terms` is empty for `DESCRIBE *`."""
+    """A DESCRIBE query. `terms` is empty for `DESCRIBE *`."""
 
     terms: tuple[Token, ...]
     dataset: tuple[DatasetClause, ...]
@@ -366,7 +367,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A whole text that is a query, registered or not."""
+    """A complete query text, registered or one-shot."""
 
     prologues: tuple[Prologue, ...]
     registration: Registration | None
@@ -375,7 +376,7 @@ class QueryText:
 
 @dataclass(frozen=True, slots=True)
 class InsertDataSyntax:
-    """One INSERT DATA: triples by graph name (None is the default graph)."""
+    """One INSERT DATA operation: triples by graph name. None is the default graph."""
 
     quads: tuple[tuple[Token | None, TriplesBlock], ...]
     at: int = _AT
@@ -383,12 +384,12 @@ class InsertDataSyntax:
 
 @dataclass(frozen=True, slots=True)
 class UpdateText:
-    """A whole text that is an update: operations, each with the prologue before it."""
+    """A complete update text: operations, each with its preceding prologue."""
 
     operations: tuple[tuple[Prologue, InsertDataSyntax], ...]
 
 
 def position(syntax: object) -> int:
-    """Offset of the first token of a node or of a token; -1 where it has none."""
+    """Return the offset of the first token of a node, or of a token; -1 if it has none."""
     at = syntax.start_pos if isinstance(syntax, Token) else getattr(syntax, "at", -1)
     return -1 if at is None else at

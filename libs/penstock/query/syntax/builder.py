@@ -1,7 +1,7 @@
-"""From the grammar's reductions to the syntax tree: one method a rule (or alias) of grammar/sparql.lark.
+"""Builds the syntax tree: one method per rule or alias of grammar/sparql.lark.
 
-The parser calls these as it goes; each gets the values of its children, of which punctuation is left out and optional
-parts that are absent are None. They hold no state, so one builder serves all threads.
+The parser calls a method on each reduction, with the values of the rule's children. Punctuation is omitted; an absent
+optional part is None. The builder has no state, so all threads share one.
 """
 
 # ruff: noqa: D102 - each method is the grammar rule of its name
@@ -60,7 +60,7 @@ _UNARY = {"!": "not", "-": "neg", "+": "pos"}
 
 
 class TreeBuilder:
-    """Callbacks of the grammar."""
+    """The grammar's callbacks."""
 
     # ---- whole texts
     def unregistered(self, c: Children) -> QueryText:
@@ -164,7 +164,7 @@ class TreeBuilder:
         return WindowSyntax("ALL", None, c[-1], at=position(c[0]))
 
     def count_window(self, c: Children) -> WindowSyntax:
-        """C-SPARQL's users write `[RANGE TRIPLES n]` as well."""
+        """C-SPARQL also allows `[RANGE TRIPLES n]`."""
         unit, size, *step = c[2:] if c[1].type == "RANGE" else c[1:]
         return WindowSyntax(unit.type, size, step[-1], at=position(c[0]))
 

@@ -1,6 +1,6 @@
-"""What the author of a faulty text probably meant: misspelt keywords, SQL, Turtle, operators of other languages.
+"""Hints for syntax errors: misspelt keywords, SQL, Turtle, operators of other languages.
 
-A hint is a few words, and the place that it is about where that is not the token at which the parser stopped.
+A hint is a short text. It has a position of its own if the error is not at the token where the parser stopped.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ _OPERATORS = {
     "MOD": "there is no remainder: compute it with FLOOR",
     "%": "there is no remainder: compute it with FLOOR",
 }
-_SEEN = 200  # characters before a fault that hints look at
+_SEEN = 200  # characters before the error that rules inspect
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the parser stopped: the text before, the token's text and type, and what the grammar accepts there."""
+    """Where the parser stopped: the text before, the token's text and type, and the token types that the grammar
+    accepts.
+    """
 
     before: str
     text: str
@@ -63,7 +65,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """`back`: how many characters before the stop the fault begins; `word` is what stands there."""
+    """A hint. `back`: number of characters between the start of the error and the stop. `word`: the text at that
+    position.
+    """
 
     text: str
     back: int = 0
@@ -71,7 +75,7 @@ class Hint:
 
 
 def hint(stop: Stop) -> Hint | None:
-    """What was probably meant; None where nothing is known."""
+    """Return the probable intention, or None if no rule applies."""
     for rule in _RULES:
         found = rule(stop)
         if found is not None:
@@ -80,7 +84,7 @@ def hint(stop: Stop) -> Hint | None:
 
 
 def known_function(name: str) -> str:
-    """A hint about a function that does not exist; empty where no other one is like it."""
+    """Return a hint for an unknown function; empty if no known function has a similar name."""
     upper = name.upper()
     meant = _OTHER_LANGUAGES.get(upper) or next(iter(get_close_matches(upper, _CALLABLE, 1, 0.75)), "")
     return f": did you mean {meant}?" if meant else ""
@@ -94,7 +98,7 @@ def _back(before: str, start: int) -> int:
     return len(before) - start
 
 
-# ---- rules, the most certain first
+# ---- rules, in order of certainty
 def _no_unit(stop: Stop) -> Hint | None:
     match = re.search(r"\b(?:RANGE|STEP|SLIDE|EVERY)\s+([0-9.]+)\s*$", stop.before, re.IGNORECASE)
     if match is None or "NAME" not in stop.accepted:
@@ -114,7 +118,7 @@ def _misspelt(stop: Stop) -> Hint | None:
 
 
 def _misspelt_before(stop: Stop) -> Hint | None:
-    """A misspelt keyword that was read as a name: the parser stops at what follows it."""
+    """Find a misspelt keyword that the lexer read as a name. The parser stops at the next token."""
     match = re.search(r"(?<![\w:?$<])([A-Za-z_]+)\s*\(?\s*$", stop.before)
     if match is None or match[1].upper() in KEYWORDS or "AS" in stop.accepted or "STEP" in stop.accepted:
         return None
@@ -229,5 +233,5 @@ _RULES: tuple[Callable[[Stop], Hint | None], ...] = (
 
 
 def stop_at(parsed: str, offset: int, text: str, kind: str, accepted: Iterable[str]) -> Stop:
-    """The stop at an offset of the parsed text."""
+    """Return the stop at an offset of the parsed text."""
     return Stop(parsed[max(0, offset - _SEEN) : offset], text, kind, frozenset(accepted))

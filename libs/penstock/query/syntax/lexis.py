@@ -1,4 +1,4 @@
-r"""Below the grammar: keywords, `\u` escapes, and the spelling of strings, literals and local names."""
+r"""Lexical rules: keywords, `\u` escapes, and the spelling of strings, literals and local names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.query.text_faults import Fault
 if TYPE_CHECKING:
     from lark import Token
 
-# Keywords of all dialects. Function names are not among them: they are names followed by an argument list.
+# Keywords of all dialects. Function names are not keywords: the grammar recognises them by their argument list.
 _WORDS = """
     ALL AS ASC ASK AT AVG BASE BIND BY COMPUTED CONSTRUCT COUNT DATA DESC DESCRIBE DISTINCT DSTREAM ELEMENTS EVERY
     EXISTS FILTER FROM GRAPH GROUP GROUP_CONCAT HAVING IN INSERT ISTREAM LIMIT MAX MIN MINUS NAMED NONEMPTY NOT NOW
@@ -28,7 +28,7 @@ _CONTROL = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def keyword(token: Token) -> Token:
-    """Give a NAME that is a keyword the keyword's type (lexer callback). `a` is one only in lower case."""
+    """Set the type of a NAME token that is a keyword (lexer callback). `a` is a keyword in lower case only."""
     text = str(token)
     word = _SPELLINGS.get(text)
     if word is None:
@@ -44,23 +44,23 @@ def keyword(token: Token) -> Token:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    r"""The text that is parsed (`\u` escapes replaced, SPARQL 1.1 §19.2) and the way back to the text as written."""
+    r"""A text with `\u` escapes replaced (SPARQL 1.1 §19.2), and the mapping of offsets to the original text."""
 
     written: str
     parsed: str
     ends: tuple[int, ...] = ()  # offsets in `parsed` just after each replaced escape
-    shifts: tuple[int, ...] = ()  # how much longer the written text is up to there
+    shifts: tuple[int, ...] = ()  # by how much the original text is longer up to there
 
     def offset(self, parsed_offset: int) -> int:
-        """The offset in the written text of an offset in the parsed one."""
+        """Return the offset in the original text for an offset in the parsed text."""
         index = bisect_right(self.ends, parsed_offset)
         return parsed_offset + (self.shifts[index - 1] if index else 0)
 
 
 def read_source(text: str) -> Source:
-    r"""Replace `\uXXXX` and `\UXXXXXXXX`; Fault where one is not a Unicode scalar value.
+    r"""Replace `\uXXXX` and `\UXXXXXXXX`. Fault if a value is not a Unicode scalar value.
 
-    An escaped backslash before a `u` (`"\\u0041"`) is left alone.
+    An escaped backslash before `u` (`"\\u0041"`) is not an escape.
     """
     _refuse_surrogates(text)
     if "\\u" not in text and "\\U" not in text:
@@ -93,7 +93,7 @@ def _refuse_surrogates(text: str) -> None:
 
 
 def string_value(token: Token) -> str:
-    """What a string token stands for: quotes removed, escapes replaced."""
+    """Return the value of a string token: without quotes, escapes replaced."""
     text = str(token)
     width = 3 if len(text) >= 6 and text.startswith(('"""', "'''")) else 1
     text = text[width:-width]
@@ -103,5 +103,5 @@ def string_value(token: Token) -> str:
 
 
 def local_name(text: str) -> str:
-    """The local part of a prefixed name with its backslash escapes removed; `%hh` stays as written."""
+    """Return the local part of a prefixed name without backslash escapes. `%hh` remains as written."""
     return text.replace("\\", "") if "\\" in text else text

@@ -1,4 +1,4 @@
-"""Syntax errors in words: what the grammar would have accepted, and what it found."""
+"""Messages of syntax errors: which tokens the grammar accepts, and which token it found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATORS = _SIGNED | {
     "PLUS", "MINUS_SIGN", "STAR", "SLASH", "EQUAL", "COMPARISON", "IN", "NOT", "LOGICAL_AND", "LOGICAL_OR",
 }  # fmt: skip
 
-# Families of tokens that read better under one name, the largest first: a family counts when all of it is accepted.
+# Sets of tokens with one common name, largest first. A name is used if all tokens of its set are accepted.
 _FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
     ("an expression", _EXPRESSION),
     ("a pattern", _PATTERNS),
@@ -62,12 +62,12 @@ _SIGNS = {
     "CARET": "^", "EQUAL": "=", "VBAR": "|", "DATATYPE": "^^", "LOGICAL_OR": "||", "LOGICAL_AND": "&&",
 }  # fmt: skip
 _UPDATES = frozenset({"DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH"})
-_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"  # those of word processors
+_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"  # quotation marks of word processors
 _SHOWN = 40
 
 
 def unexpected_character(source: Source, offset: int) -> Fault:
-    """No token begins at this offset of the parsed text."""
+    """Return the error for an offset of the parsed text at which no token begins."""
     rest = source.parsed[offset:]
     at = source.offset(offset)
     if rest[0] in _QUOTES:
@@ -83,7 +83,7 @@ def unexpected_character(source: Source, offset: int) -> Fault:
 
 
 def unexpected_token(source: Source, token: Token, accepted: set[str]) -> Fault:
-    """The parser cannot go on with this token."""
+    """Return the error for a token that the grammar does not accept."""
     if token.type == "$END":
         message = f"expected {_alternatives(accepted)}, found the end of the query"
         found = hint(stop_at(source.parsed, len(source.parsed), "", "$END", accepted))
@@ -119,7 +119,7 @@ def _refused_update(source: Source, token: Token, at: int) -> Fault:
 
 
 def _alternatives(accepted: Iterable[str]) -> str:
-    """`accepted` in words: punctuation first, then families, then what is left."""
+    """Return `accepted` as text: punctuation, then the names of sets, then other tokens."""
     left = set(accepted)
     named: list[str] = []
     for name, family in _FAMILIES:

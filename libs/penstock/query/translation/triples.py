@@ -1,4 +1,6 @@
-"""Triples of patterns, templates and data: predicate lists, `[ … ]` and collections written out (SPARQL 1.1 §4.2)."""
+"""Translates triples of patterns, templates and data, and expands predicate lists, `[ … ]` and collections (SPARQL 1.1
+§4.2).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TripleReader:
-    """Writes out blocks of a CONSTRUCT template: blank nodes stay blank nodes, predicates are terms."""
+    """Reads the triples of a CONSTRUCT template. Blank nodes remain blank nodes; predicates are terms."""
 
     where = "a CONSTRUCT template"
 
@@ -43,7 +45,7 @@ class TripleReader:
             self._properties(subject, same.properties)
 
     def plain(self) -> tuple[Triple, ...]:
-        """The triples, where paths cannot occur."""
+        """Return the triples, for blocks that cannot contain paths."""
         return tuple(triple for triple in self.triples if isinstance(triple, Triple))
 
     def _properties(self, subject: Term, properties: tuple[VerbObjects, ...]) -> None:
@@ -107,7 +109,7 @@ class TripleReader:
 
 
 class DataReader(TripleReader):
-    """Triples of INSERT DATA: ground but for blank nodes."""
+    """Reads the triples of INSERT DATA, which contain no variables."""
 
     where = "INSERT DATA"
 
@@ -115,7 +117,7 @@ class DataReader(TripleReader):
         raise Fault("a variable cannot stand in INSERT DATA", position(token), str(token))
 
     def _labelled(self, label: str, at: int) -> Term:
-        """SPARQL 1.1 §19.6: a label stands in one INSERT DATA of a request only."""
+        """SPARQL 1.1 §19.6: a blank node label occurs in at most one INSERT DATA of a request."""
         if self.context.labels.setdefault(label, self.context.bgps) != self.context.bgps:
             raise Fault(f"blank node label '_:{label}' is used in two INSERT DATA of one text", at, f"_:{label}")
         return BlankNode(label, at)
@@ -127,7 +129,7 @@ class DataReader(TripleReader):
 
 
 class PatternReader(TripleReader):
-    """Triples of one basic graph pattern: blank nodes are variables that no answer shows, predicates may be paths."""
+    """Reads the triples of one basic graph pattern. Blank nodes become hidden variables; predicates may be paths."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -143,7 +145,7 @@ class PatternReader(TripleReader):
             super()._triple(subject, verb, target, at)
 
     def _labelled(self, label: str, at: int) -> Term:
-        """SPARQL 1.1 §5.1.1: a label stands in one basic graph pattern only."""
+        """SPARQL 1.1 §5.1.1: a blank node label occurs in at most one basic graph pattern."""
         if self.context.labels.setdefault(label, self._bgp) != self._bgp:
             message = f"blank node label '_:{label}' is used in two basic graph patterns; use a variable"
             raise Fault(message, at, f"_:{label}")

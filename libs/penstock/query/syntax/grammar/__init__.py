@@ -1,4 +1,4 @@
-"""The grammar (sparql.lark) and the parser made from it. What the tree looks like is in ast_nodes.py, not here."""
+"""The grammar (sparql.lark) and its parser. ast_nodes.py defines the syntax tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from penstock.query.syntax.lexis import keyword
 
 @cache
 def sparql() -> Lark:
-    """The parser, which builds the syntax tree as it goes. Made at first use (docs/adr/0005-grammar.md)."""
+    """Return the parser, which builds the syntax tree during the parse. Created on first use
+    (docs/adr/0005-grammar.md).
+    """
     return Lark(
         files(__name__).joinpath("sparql.lark").read_text("utf-8"),
         parser="lalr",
