@@ -1,1 +1,1 @@
-"""The adaptor: events to tuples of term ids. `python -m penstock.services.adaptor` runs it."""
+"""The adaptor: converts events to tuples of term ids. Run: `python -m penstock.services.adaptor`."""

@@ -1,4 +1,4 @@
-"""Run the adaptor as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the adaptor. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

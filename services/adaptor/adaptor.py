@@ -1,11 +1,12 @@
-"""The plain adaptor: users' events to tuples of term ids (ADR 23). Stateless: all it knows is in the log.
+"""The plain adaptor: converts users' events to tuples of term ids (ADR 23). Its only state is in the log.
 
-Tuples of timing predicates that no query wants are discarded. Where any may have been, the coordinator's log is read to
-its end before progress is told: where something else is wanted by now, the step's records are written again (ADR 45).
+Predicate filter: the adaptor discards tuples of timing predicates that no query reads. If it may have discarded any, it
+reads the control topic to its end before it commits the group's offsets. If the filter has changed, it writes the
+records of the step again (ADR 45).
 
-Tuples are durable before the group's progress is. So after a crash, or when a partition moves to another member, they
-may be written again; each record says from which source offsets it comes, and the dispatcher drops what it has seen.
-Dead letters may come twice too: their key says where they come from.
+Tuples are durable before the group's offsets are committed. After a crash or a rebalance, the adaptor may therefore
+write tuples again. Each record contains its source offsets, by which the dispatcher removes duplicates. Dead letters
+may also be duplicated; their key contains the source.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
     from penstock.term_ids.outgoing_terms import TermEncoder
 
 POLL_RECORDS = 2_000
-"""Events that one step takes in."""
+"""Maximum number of events per step."""
 STEP_S = 5.0
-"""How long a step takes new portions of its events. Parsers may need seconds for each (ADR 52), and a service is taken
-for dead when its step does not end.
+"""Time after which a step starts no further portion of its events, in s. A parser may need seconds per portion (ADR
+52), and the failure detector considers a service failed if its step does not end.
 """
 PORTION_CPU_S = 20.0
-"""CPU time that the parsers of a portion may take together."""
+"""Maximum CPU time of the parsers of one portion, in s."""
 OPENING_S = 60.0
-"""How long opening may read the log before it is a TransientError."""
+"""How long opening may read the log before it raises TransientError."""
 
 
 class Adaptor:
-    """One member of the adaptors' group."""
+    """One member of the adaptors' consumer group."""
 
     def __init__(
         self,
@@ -61,16 +62,18 @@ class Adaptor:
         self._reader = log.join(group, [])
         self._work: list[Message] = []
         self._committed: dict[Partition, int] = {}
-        self._partitions: dict[str, int] = {}  # of events topics, as far as those of tuples have as many
+        # number of partitions of events topics, if the tuples topics have as many
+        self._partitions: dict[str, int] = {}
         self._marked: dict[Partition, int] = {}
-        self._seen: tuple[int, frozenset[Partition]] = -1, frozenset()  # what was known of streams when it last marked
+        # changes and assignment at the last call of `_mark`
+        self._seen: tuple[int, frozenset[Partition]] = -1, frozenset()
         self._followed = -1
         self._follow()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Take in what has come within the time, and write it as tuples. Returns whether there was anything.
+        """Read events and write their tuples. Waits up to `timeout_s` for events. Returns whether there were any.
 
-        TransientError: the log or the dictionary is away; nothing is lost, call again.
+        TransientError if the log or the dictionary is unavailable. No event is lost; call again.
         """
         self._declared.refresh()
         self._follow()
@@ -91,7 +94,7 @@ class Adaptor:
         return worked
 
     def _make_room(self, sources: Iterable[tuple[str, int]]) -> None:
-        """Give tuples topics the partitions that their events topics have gained."""
+        """Add partitions to tuples topics whose events topics have gained partitions."""
         wanted: dict[str, int] = {}
         for topic, number in sources:
             if number >= self._partitions.get(topic, 0):
@@ -107,7 +110,7 @@ class Adaptor:
             self._partitions[topic] = count
 
     def lag(self) -> dict[str, int]:
-        """Return how many events of each assigned topic are not yet written as tuples: a question to the brokers."""
+        """Return the number of unprocessed events per assigned topic. Sends requests to the brokers."""
         return records_behind(self._log, dict(self._committed))
 
     def _follow(self) -> None:
@@ -119,7 +122,7 @@ class Adaptor:
         self._followed = self._declared.changes
 
     def _write(self, work: Sequence[Message]) -> None:
-        """Write some messages; what is discarded of them, by what was wanted when they had become durable."""
+        """Write the tuples of messages. The predicate filter is the one in force after the tuples are durable."""
         by_topic, wanted = self._declared.by_topic(), self._declared.wanted
         topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:
@@ -134,7 +137,9 @@ class Adaptor:
             self.adapting.follow(by_topic, wanted)
 
     def _mark(self) -> None:
-        """Say in each partition what it is cut by, also where no event comes."""
+        """Write the current version of the predicate filter to every assigned partition, including partitions without
+        events.
+        """
         seen = self._declared.changes, self._reader.assigned()
         if seen == self._seen:
             return
@@ -167,17 +172,17 @@ class Adaptor:
             self._reader.commit(moved)
             self._committed = positions
         except RebalancedError:
-            self._committed = {}  # another member does these again; what comes twice is dropped
+            self._committed = {}  # another member processes these events again; the dispatcher removes duplicates
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group and close the log clients."""
         self._reader.close()
         self._writer.close()
         self._declared.close()
 
 
 def _portion(work: Sequence[Message]) -> Sequence[Message]:
-    """Return the first messages, as many as parsers may take PORTION_CPU_S for; all of them where they are small."""
+    """Return the first messages: as many as need at most PORTION_CPU_S of parsing; all of them if they are small."""
     cpu_s = 0.0
     for i, message in enumerate(work):
         size = 0 if message.value is None else len(message.value)

@@ -1,4 +1,4 @@
-"""The plain adaptor's process: users' events to tuples of term ids."""
+"""The process of the plain adaptor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AdaptorSettings(ClientSettings, GroupSettings):
 
 
 class Counting(Protocol):
-    """What an adaptor tells about itself. Asked from another thread: reads only."""
+    """Counters of an adaptor. Another thread reads them."""
 
     events: int
     tuples: int
@@ -35,7 +35,7 @@ class Counting(Protocol):
 
 
 def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Metrics) -> Callable[[], None]:
-    """Return what brings an adaptor's metrics up to date."""
+    """Return the function that updates an adaptor's metrics."""
     events, tuples, dead = Tally(metrics.events), Tally(metrics.tuples), Tally(metrics.dead_letters)
     discarded = Tally(metrics.discarded)
 
@@ -51,7 +51,7 @@ def gauges(adaptor: Counting, lag: Callable[[], Mapping[str, int]], metrics: Met
 
 
 def open_adaptor(context: Context[AdaptorSettings]) -> Adaptor:
-    """Open the core: one member of the adaptors' group."""
+    """Open the adaptor as a member of the adaptors' group."""
     topics_of(context)
     terms = FlightTerms(context.settings.dictionaries.split(","))
     adaptor = Adaptor(context.log, context.names, terms, context.settings.group)

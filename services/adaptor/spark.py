@@ -1,4 +1,4 @@
-"""The process of the adaptor on Spark: the driver of its streaming query."""
+"""The process of the adaptor on Spark: the driver of the streaming query."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SparkAdaptorSettings(AdaptorSettings):
 
 
 class SparkAdaptor:
-    """A stream adaptor with a session of its own."""
+    """A stream adaptor with its own Spark session."""
 
     def __init__(self, context: Context[SparkAdaptorSettings]) -> None:
         settings = context.settings
@@ -48,7 +48,7 @@ class SparkAdaptor:
         self._spark: SparkSession = open_session(
             "penstock adaptor", settings.spark_master, settings.spark_memory, kafka=True
         )
-        context.stopping.listen()  # pyspark has taken SIGINT
+        context.stopping.listen()  # pyspark has replaced the SIGINT handler
         given = StreamSettings(
             bootstrap_servers=settings.bootstrap_servers,
             dictionaries=tuple(settings.dictionaries.split(",")),
@@ -64,17 +64,17 @@ class SparkAdaptor:
         context.observers.append(gauges(self._adaptor, self._adaptor.lag, context.metrics))
 
     def step(self, timeout_s: float) -> bool:
-        """Look after the query."""
+        """Check the streaming query."""
         return self._adaptor.step(timeout_s)
 
     def close(self) -> None:
-        """End query and session."""
+        """Stop the query and the session."""
         self._adaptor.close()
         self._spark.stop()
 
 
 def java_kafka_properties() -> dict[str, str]:
-    """Return what PENSTOCK_SPARK_KAFKA_* sets: properties of Kafka's Java clients, which differ from librdkafka's."""
+    """Return the properties for Kafka's Java clients from PENSTOCK_SPARK_KAFKA_*. They differ from librdkafka's."""
     return {
         name.removeprefix(_JAVA_KAFKA).lower().replace("_", "."): value
         for name, value in os.environ.items()

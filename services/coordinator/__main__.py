@@ -1,4 +1,4 @@
-"""Run the coordinator as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the coordinator. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

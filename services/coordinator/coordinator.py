@@ -1,8 +1,10 @@
-"""The coordinator service: takes declarations, queries and insertions into the log, and deals out shards and buckets.
+"""The coordinator service: writes declarations, registrations and insertions to the log, and assigns shards and
+buckets.
 
-One instance is active. What it decides becomes true by one transaction of its writer: the command goes to every
-partition of the shards topic (its place there is the moment at which it takes effect, and with that the registration
-point), and to the compacted control topic, from which the next active instance starts. A deposed instance is fenced.
+One instance is active. Each decision takes effect with one transaction. The transaction writes the command to all
+partitions of the shards topic; its position there determines when it takes effect, and thereby the registration point.
+The transaction also updates the compacted control topic, from which the next active instance restores its state. A
+deposed instance is fenced.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CONFIRM_MS = 2_000
-"""How long an instance that writes nothing believes that it is still the active one."""
+"""Maximum age of the last transaction by which an instance considers itself active. Older: it writes a confirmation."""
 
 
 class Coordinator:
-    """One instance. Verbs raise NotActiveError while it is on standby; TransientError: nothing happened, try again.
+    """One instance. On standby, verbs raise NotActiveError. TransientError: nothing has happened; retry.
 
-    `discard_after_ms`: adaptors may discard what no query has looked at for so long; None = they keep everything.
-    `max_catch_up`: of registrations that name none.
+    `discard_after_ms`: adaptors discard predicates that no query has read for this long; None: they discard nothing.
+    `max_catch_up`: default for registrations without one.
     """
 
     def __init__(
@@ -67,20 +69,22 @@ class Coordinator:
         self._active: Active | None = None
         self._opening: Opening | None = None
         self._clock = clock
-        self._sure = 0, 0  # transactions, and when there were so many
+        self._sure = 0, 0  # number of transactions, and the time at which it was reached
 
     @property
     def active(self) -> bool:
-        """Whether this instance decides."""
+        """Whether this instance is active."""
         return self._active is not None
 
     @property
     def ignored(self) -> int:
-        """How many records of the heartbeats topic could not be read."""
+        """The number of unreadable records in the heartbeats topic."""
         return self._failure_detector.records.ignored
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Take over or step back where that is due, and deal shares out anew where processes came or went."""
+        """Become active or stand by according to the election, reassign shards and buckets, and process requests by
+        topic.
+        """
         self._heartbeat_sender.beat()
         self._failure_detector.listen()
         try:
@@ -106,11 +110,11 @@ class Coordinator:
         except FencedError:
             self._step_back()
         except TransientError:
-            self._step_back()  # what is in memory may be ahead of the log: begin again from there
+            self._step_back()  # memory may be ahead of the log: restore from the log
         return False
 
     def _ask(self, active: Active) -> bool:
-        """Do what was asked for by topic, and tidy up what was said of queries that are gone."""
+        """Process requests made by topic, and delete the statuses of stopped queries."""
         self._status.refresh()
         outdated = self._status.outdated(active.registrar.queries)
         if outdated:
@@ -119,7 +123,9 @@ class Coordinator:
         return self._requests is not None and self._requests.step(active)
 
     def _confirm(self, active: Active) -> None:
-        """Write something once in a while: one that was deposed while it was cut off learns it so (FencedError)."""
+        """Write a confirmation if there was no transaction for `CONFIRM_MS`. A deposed instance then gets
+        FencedError.
+        """
         written, since_ms = self._sure
         now_ms = self._clock.now_ms()
         if active.written == written and now_ms - since_ms >= CONFIRM_MS:
@@ -140,11 +146,11 @@ class Coordinator:
 
     # ---- verbs
     def declare(self, iri: str, name: str | None = None, **settings: Any) -> StreamDeclaration:
-        """Declare a stream; the same again changes nothing. DataError where it cannot be."""
+        """Declare a stream. Idempotent. DataError if the declaration is invalid."""
         return self.declare_all([(iri, name, settings)])[0]
 
     def declare_all(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
-        """Declare many streams at once (IRI, name, settings of each): all of them, or none. DataError."""
+        """Declare several streams atomically, each by IRI, name and settings. DataError if a declaration is invalid."""
         return self._do(lambda active: active.declare(wanted))
 
     def drop(self, iri: str) -> None:
@@ -159,48 +165,55 @@ class Coordinator:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> QueryRegistration:
-        """Register a standing query; the same again changes nothing. QueryError with line and column. NotYetError:
-        adaptors discard something that it looks at, and have been told to stop that; ask again.
+        """Register a standing query. Idempotent. QueryError with line and column.
 
-        `max_catch_up`: instants that one move of one of its streams may make due; where there are more, the query jumps
-        over them. None = the coordinator's setting.
+        NotYetError if adaptors discard predicates that the query reads: the coordinator has extended the predicate
+        filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due; the query
+        skips them if there are more. None: the coordinator's default.
         """
         return self._do(lambda active: active.register(name, text, base, topic, max_catch_up))
 
     def stop(self, name: str) -> bool:
-        """Stop a query; False where there is none of that name."""
+        """Stop a query. Returns False if there is no query of that name."""
         return self._do(lambda active: active.stop(name))
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
-        """Run `INSERT DATA`, as one snapshot; returns the number of triples. `request` names it, so that it can be
-        asked for again where no answer came: blank nodes would be made twice else.
+        """Execute `INSERT DATA` as one snapshot. Returns the number of triples.
+
+        `request`: identifies the request, so that a client may repeat it if it got no response. Without it, a repeated
+        request creates blank nodes twice.
         """
         return self.insert(Insertion.of_update(self.terms, text, base), request)
 
     def load(
         self, data: bytes, syntax: str, graph: str | None = None, base: str | None = None, request: str | None = None
     ) -> LoadReport:
-        """Store a document, as one snapshot; DataError at the first bad line. Reports its statements and terms.
+        """Store an RDF document as one snapshot. Returns the numbers of statements and terms, and the time. DataError
+        at the first invalid line.
+
         `request`: as for `update`.
         """
         began, insertion = time.perf_counter(), Insertion.of_document(self.terms, data, syntax, graph, base)
         return LoadReport(self.insert(insertion, request), insertion.terms, time.perf_counter() - began)
 
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
-        """Store quads, as one snapshot; returns their number. Documents and updates are read before: this verb neither
-        parses nor asks for terms, so that other verbs and steps do not wait for it.
+        """Store quads as one snapshot. Returns their number.
+
+        Documents and updates are parsed beforehand, so this verb does not delay other verbs and steps by parsing or by
+        requests to the dictionary.
         """
         return self._do(lambda active: active.insert(insertion, request))
 
     def load_files(self, manifest: Manifest) -> int:
-        """Store a prepared load, whose files all stores and engines can read, as one snapshot; returns its triples.
+        """Store a prepared load as one snapshot. Returns the number of triples. All stores and engines must be able to
+        read its files.
 
-        DataError where the files are not what the manifest says.
+        DataError if the files do not match the manifest.
         """
         return self._do(lambda active: active.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
-        """Return the registration point of a query, None while no engine has taken the query in."""
+        """Return the status of a query, or None if no engine has enrolled it."""
         record = self._registrar.queries.get(name)
         self._status.refresh()
         return None if record is None else self._status.standing(record)
@@ -217,7 +230,7 @@ class Coordinator:
 
     @property
     def engines(self) -> dict[str, str]:
-        """Where query engines that live answer one-shot queries, by instance."""
+        """The addresses of live query engines, for one-shot queries, by instance."""
         alive = self._failure_detector.alive("query-engine")
         return {instance: beat.url for instance, beat in sorted(alive.items()) if beat.url is not None}
 
@@ -228,7 +241,7 @@ class Coordinator:
         return self._active.registrar
 
     def _do(self, verb: Callable[[Active], T]) -> T:
-        """Run a verb on the active instance; where that fails, it is made anew from the log."""
+        """Run a verb on the active instance. After an error, the instance restores its state from the log."""
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
         active, written = self._active, self._active.written
@@ -248,12 +261,12 @@ class Coordinator:
                 self._step_back()
             raise
         except Exception:
-            self._step_back()  # what is in memory may be ahead of the log
+            self._step_back()  # memory may be ahead of the log
             raise
         return found
 
     def close(self) -> None:
-        """Step back for good."""
+        """Leave the election and close the log clients."""
         self._step_back()
         self._status.close()
         self._election.close()

@@ -1,7 +1,7 @@
-"""A lock that goes to whoever has waited longest.
+"""A fair lock: threads acquire it in the order in which they wait.
 
-`threading.Lock` may go again and again to a thread that releases and takes it in a loop, as a service's steps do while
-there is work: requests over HTTP would wait for as long.
+A thread that releases a `threading.Lock` and acquires it again in a loop may starve other threads. The steps of a busy
+service are such a loop, and would delay HTTP requests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 
 
 class FairLock:
-    """A context manager. Not reentrant."""
+    """The lock, a context manager. Not reentrant."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -19,7 +19,7 @@ class FairLock:
         self._waiting: deque[threading.Lock] = deque()
 
     def __enter__(self) -> None:
-        """Wait for the lock, behind all who wait already."""
+        """Acquire the lock, after all threads that already wait."""
         with self._mutex:
             if not self._held:
                 self._held = True
@@ -30,7 +30,7 @@ class FairLock:
         turn.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Pass the lock to the one that has waited longest."""
+        """Pass the lock to the thread that has waited longest."""
         with self._mutex:
             if self._waiting:
                 self._waiting.popleft().release()

@@ -1,12 +1,13 @@
-"""The coordinator's verbs over HTTP; a standby answers 503.
+"""The coordinator's verbs over HTTP. A standby instance responds 503.
 
-PUT, GET, DELETE /streams/NAME (JSON: iri and settings) · POST /streams (many: JSON, by name) ·
-PUT, GET, DELETE /queries/NAME (the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= seconds for its registration
-point) ·
-GET /streams, /queries · GET /engines (where one-shot queries are answered; a standby tells it too) ·
-POST /update (`INSERT DATA`; ?base=) · POST /data (an RDF document; ?graph=, ?base=). Both may be asked for again with
-the same `idempotency-key` header: they are stored once ·
-GET /loads (what whoever prepares a load must know), POST /loads (a prepared load's manifest).
+- PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
+- PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= seconds for the registration
+  point
+- GET /streams, /queries
+- GET /engines: addresses for one-shot queries; also on standby
+- POST /update: `INSERT DATA`; ?base=. POST /data: an RDF document; ?graph=, ?base=. A client may repeat either with the
+  same `idempotency-key` header; the data are stored once
+- GET /loads: parameters for the preparation of a load. POST /loads: the manifest of a prepared load
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 WAIT_S = 2.0
-"""How long an answer to a registration waits for the query's registration point, where the asker does not say."""
+"""Default time that a response to a registration waits for the registration point, in s."""
 ADAPTORS_WAIT_S = 20.0
-"""How long it waits at least for adaptors that discard what the query looks at (ADR 45)."""
+"""Minimum time that a registration waits for adaptors that discard predicates of the query (ADR 45), in s."""
 READ_AT_ONCE = 4
-"""Documents and updates that are read at the same time; others wait, and take no thread from other requests."""
+"""Maximum number of documents and updates that are parsed at the same time. Others wait without a thread."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -54,9 +55,9 @@ _LOOK_S = 0.02
 def routes(
     coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str] = ()
 ) -> list[BaseRoute]:
-    """Return the routes; `lock` keeps their verbs and the service's own steps apart.
+    """Return the routes. `lock` serialises their verbs with the steps of the service.
 
-    `dictionaries`: where they answer, for those who prepare loads.
+    `dictionaries`: addresses of the dictionary, for the preparation of loads.
     """
     handler = _Handler(coordinator, lock, dictionaries)
     return [
@@ -134,7 +135,7 @@ class _Handler:
         return _missing(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
-        """Register, waiting for adaptors; NotYetError (503), and no query, where they take longer."""
+        """Register, and wait for adaptors. NotYetError (503) after `wait_s`; the query is then not registered."""
         deadline = time.monotonic() + wait_s
         while True:
             try:
@@ -147,7 +148,7 @@ class _Handler:
                 return record
 
     async def _standing(self, name: str, wait_s: float = 0.0) -> Standing | None:
-        """What engines have said of a query, within a time."""
+        """Return the status of a query. Waits up to `wait_s` until an engine has enrolled it."""
         deadline = time.monotonic() + wait_s
         while True:
             found: Standing | None = await self._do(lambda c: c.standing(name))
@@ -156,7 +157,7 @@ class _Handler:
             await asyncio.sleep(_LOOK_S)
 
     async def engines(self, _: Request) -> Response:
-        """The addresses of the query engines that live, by instance; a standby knows them too."""
+        """Return the addresses of live query engines, by instance. Also on standby."""
         return JSONResponse(await self._do(lambda c: c.engines))
 
     # ---- stored data
@@ -174,7 +175,7 @@ class _Handler:
         return JSONResponse({"triples": triples, "terms": insertion.terms})
 
     async def _read(self, reading: Callable[..., Insertion], *what: str | bytes | None) -> Insertion:
-        """Read what is to be stored, outside of the lock. Only the active instance does."""
+        """Parse data to store, outside of the lock. Only on the active instance."""
         await self._do(lambda c: c.streams)  # NotActiveError on standby
         async with self._reading:
             return await run_in_threadpool(reading, self._coordinator.terms, *what)
@@ -188,7 +189,7 @@ class _Handler:
 
 
 def _request_name(request: Request) -> str | None:
-    """By which a request that may be made again is known; None where its asker gave none."""
+    """Return the idempotency key of a request, or None."""
     name: str | None = request.headers.get("idempotency-key")
     if name is not None and len(name) > _MAX_NAME:
         raise DataError(f"an idempotency-key of {len(name)} characters (at most {_MAX_NAME})")
@@ -206,8 +207,8 @@ def _seconds(text: str | None) -> float:
 
 
 def _query_document(record: QueryRegistration, standing: Standing | None) -> dict[str, Any]:
-    """A registration as JSON. `point`: P in ms, null where it is not known yet; `gaps`: instants that leaps of event
-    time have passed over; `error`: why its topic refuses its answers.
+    """Return a registration as JSON. `point`: P in ms, null until known; `gaps`: instants that leaps of event time
+    skip; `error`: why the results topic rejects answers.
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)

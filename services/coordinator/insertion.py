@@ -1,4 +1,6 @@
-"""Quads to store, read from a document or an update: made before the coordinator is asked, so that nothing waits."""
+"""Quads to store, from a document or an update. Parsed before the coordinator's lock is acquired, so that nothing waits
+for it.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
     from penstock.term_ids.cluster_terms import TermService
 
 MAX_INSERTION = 1_000_000
-"""Triples that one insertion may store: it is one transaction."""
+"""Maximum number of triples per insertion, which is one transaction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """Columns s, p, o, g in the cluster's ids, which are durable; the named graphs among g; terms that were read."""
+    """Columns s, p, o, g in durable global ids; the IRIs of the named graphs in g; the number of distinct terms."""
 
     columns: Sequence[Ids]
     graphs: tuple[str, ...]
@@ -41,9 +43,9 @@ class Insertion:
     def of_document(
         cls, service: TermService, data: bytes, syntax: str, graph: str | None = None, base: str | None = None
     ) -> Insertion:
-        """Read a document. `graph` takes the statements that name none.
+        """Parse an RDF document. `graph`: the graph of statements without one.
 
-        DataError at the first bad line; LimitError beyond MAX_INSERTION. TransientError: `service` is away.
+        DataError at the first invalid line. LimitError above MAX_INSERTION. TransientError if `service` is unavailable.
         """
         dictionary = native.Dictionary()
         quads = parse_document(dictionary, data, syntax, base)
@@ -54,7 +56,7 @@ class Insertion:
 
     @classmethod
     def of_update(cls, service: TermService, text: str, base: str | None = None) -> Insertion:
-        """Read an `INSERT DATA`; QueryError for anything else."""
+        """Parse an `INSERT DATA`. QueryError for other texts."""
         statement = parse(text, base)
         if isinstance(statement, ContinuousQuery):
             raise QueryError("a query is no update", 1, 1, text=text)

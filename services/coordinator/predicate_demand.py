@@ -1,8 +1,8 @@
-"""What adaptors must let through, and when they all do: the coordinator's part in discarding (ADR 45).
+"""Predicate demand: which predicates adaptors must pass on, and since when all adaptors do (ADR 45).
 
-A stream's timing tuples are there for queries alone, so those of predicates that none looks at may be discarded at the
-first step. A query that looks at more than is let through now is registered once the dispatcher says that whatever
-comes from then on is cut by a set that has it; its registration point is behind the batches that are open then.
+Only queries read the timing tuples of a stream, so adaptors may discard those of predicates that no query reads. The
+coordinator registers a query that needs further predicates after the dispatcher has confirmed that all later tuples
+passed a filter that includes them. The registration point is then after the batches that are open at that time.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from penstock.wire import DispatcherState, StreamDeclaration
 
 PredicatesRead = dict[str, frozenset[str] | None]
-"""Predicates by stream; None = all."""
+"""Predicates by stream. None: all predicates."""
 
 
 _NEVER_MS = 1 << 62
 ASKED_MS = 60_000
-"""How long adaptors let through what somebody who is not registered yet has asked for."""
+"""How long the demand of a query that is not registered yet remains in the predicate filter, in ms."""
 
 
 def predicates_read(statement: Statement) -> PredicatesRead:
-    """Return what a standing query looks at in each stream that it names."""
+    """Return the predicates that a standing query reads, for each of its streams."""
     if not isinstance(statement, ContinuousQuery):
         return {}
     predicates = predicates_of(statement)
@@ -46,7 +46,9 @@ def predicates_read(statement: Statement) -> PredicatesRead:
 
 
 def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> frozenset[str] | None:
-    """Return what of it could be discarded: timeless tuples are absorbed, and go through whoever needs them."""
+    """Return the timing predicates among `needed`. Adaptors always pass on timeless tuples, because they are
+    absorbed.
+    """
     if stream.timing_all:
         return needed
     timing = frozenset(stream.timing)
@@ -54,7 +56,7 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
 
 
 def version_of(wanted: StreamWanted | None, needed: frozenset[str] | None) -> int | None:
-    """Return the version since which a set has all that is needed; None where it has not."""
+    """Return the version since which a filter includes all needed predicates, or None if it does not include them."""
     if wanted is None:
         return 0
     if wanted.all_since is not None:
@@ -66,7 +68,7 @@ def version_of(wanted: StreamWanted | None, needed: frozenset[str] | None) -> in
 
 
 def grown(stream: str, wanted: StreamWanted, needed: frozenset[str] | None) -> StreamWanted:
-    """Return the next version, with more."""
+    """Return the next version of a filter, extended by the needed predicates."""
     version = wanted.version + 1
     if needed is None:
         return StreamWanted(stream, version, (), np.empty(0, np.int64), version)
@@ -76,7 +78,7 @@ def grown(stream: str, wanted: StreamWanted, needed: frozenset[str] | None) -> S
 
 
 def narrowed(stream: str, wanted: StreamWanted | None, needed: frozenset[str] | None) -> StreamWanted | None:
-    """Return the next version with only what is needed; None where nothing is there that could go."""
+    """Return the next version of a filter, restricted to the needed predicates, or None if nothing can be removed."""
     if needed is None:
         return None
     if wanted is None or wanted.all_since is not None:
@@ -96,7 +98,7 @@ def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamWanted
 
 
 class KnownVersions:
-    """What the dispatcher has said of each stream: what has come, and what is open, was cut by which versions."""
+    """The filter versions that the dispatcher has confirmed for each stream, for later tuples and for open batches."""
 
     def __init__(self, log: Log, names: TopicNames) -> None:
         self._log, self._names = log, names
@@ -105,8 +107,9 @@ class KnownVersions:
         self._states: dict[str, DispatcherState] = {}
 
     def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
-        """Return the end of the last batch that may be cut by an older version than this, NEVER where none may be; None
-        while such tuples may still come.
+        """Return the end of the last batch that an older version than `version` may have filtered, in ms.
+
+        NEVER if there is no such batch. None while tuples filtered by an older version may still arrive.
         """
         if version == 0:
             return NEVER
@@ -128,15 +131,15 @@ class KnownVersions:
                 self._states[record.stream] = record
 
     def close(self) -> None:
-        """Let go."""
+        """Close the reader."""
         if self._view is not None:
             self._view.close()
 
 
 class PredicatePushdown:
-    """When to let less through: once nothing has been asked for, of a stream, for a while.
+    """Decides when to restrict filters: when the demand for a stream has been constant for `after_ms`.
 
-    `next_ms`: when something may be due though nothing has changed.
+    `next_ms`: when a restriction may be due without any change of demand.
     """
 
     def __init__(self, after_ms: int) -> None:
@@ -152,7 +155,9 @@ class PredicatePushdown:
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
     ) -> list[StreamWanted]:
-        """Return the next versions of streams that have let through more than is needed, the same, for so long."""
+        """Return the next versions of filters that have passed on more than the demand for `after_ms`, with constant
+        demand.
+        """
         found = []
         self._forget(now_ms)
         self.next_ms = min((at + ASKED_MS for at in self._asked.values() if at is not None), default=_NEVER_MS)
@@ -176,11 +181,11 @@ class PredicatePushdown:
         return found
 
     def _forget(self, now_ms: int) -> None:
-        """Forget who has waited for too long."""
+        """Remove demands of queries that were not registered within ASKED_MS."""
         asked = {ask: now_ms if at is None else at for ask, at in self._asked.items()}
         self._asked = {ask: at for ask, at in asked.items() if now_ms - at < ASKED_MS}
 
     def asked(self, stream: str, needed: frozenset[str] | None) -> None:
-        """Note that somebody waits for so much."""
+        """Record the demand of a query that waits for adaptors."""
         self._asked[stream, needed] = None
         self.next_ms = 0

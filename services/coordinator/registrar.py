@@ -1,7 +1,8 @@
-"""What may be declared and registered: the embedded engine's own checks, run on an engine without data.
+"""The registrar: validates declarations and registrations, by the embedded engine's own checks on an engine without
+data.
 
-It holds every declaration and query, so that names, graphs, limits and groups are judged by the same code that will
-evaluate the query. A graph that users stored something in is stood for by one triple.
+The engine has all declarations and queries, so the code that evaluates a query also checks its names, graphs, limits
+and groups. One triple represents the content of each named graph.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ Compacted: TypeAlias = StreamDeclaration | QueryRegistration | None
 
 
 class Beginning(NamedTuple):
-    """What a stream begins with that may have been declared before: the version of wanted predicates, and how far its
-    topics went (`StreamDeclaration`).
+    """The start of a stream that may have been declared before: the version of the predicate filter, and the end
+    offsets of its topics (`StreamDeclaration`).
     """
 
     wanted: int = 0
@@ -54,7 +55,7 @@ class Beginning(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A parsed text, and the budget that parsing has spent from: planning goes on with it."""
+    """A parsed text with the remaining planning budget, which planning continues to use."""
 
     statement: Statement
     budget: Budget
@@ -62,14 +63,14 @@ class Parsed(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """What a verb changes: `commands` for the spine, in their order; `compacted`, by key, for the control topic."""
+    """The effect of a verb. `commands`: in total order. `compacted`: updates of the control topic, by key."""
 
     commands: list[Command] = field(default_factory=list)
     compacted: dict[str, Compacted] = field(default_factory=dict)
     stopped: list[QueryRegistration] = field(default_factory=list)
 
     def add(self, other: Change) -> None:
-        """Let another change follow."""
+        """Append another change."""
         self.commands += other.commands
         self.compacted |= other.compacted
         self.stopped += other.stopped
@@ -82,9 +83,9 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 
 class Registrar:
-    """The declarations and queries in force. Every verb takes its change in and returns it, or raises.
+    """The declarations and queries in force. Every verb applies its change and returns it, or raises an error.
 
-    `limits.max_catch_up` is that of queries whose registration names none.
+    `limits.max_catch_up`: default for registrations without one.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -95,14 +96,15 @@ class Registrar:
         self.commands = 0
         self.streams: dict[str, StreamDeclaration] = {}
         self.queries: dict[str, QueryRegistration] = {}
-        self.reads: dict[str, PredicatesRead] = {}  # of queries, by name
+        self.reads: dict[str, PredicatesRead] = {}  # by query name
         self.graphs: set[str] = set()
-        self.new_graphs: list[str] = []  # noted since the control topic was last written
+        self.new_graphs: list[str] = []  # added since the last write of the control topic
 
     # ---- streams
     def declare(self, iri: str, name: str | None = None, begin: Beginning | None = None, **settings: Any) -> Change:
-        """Declare a stream; nothing where it is declared so already. `name` is what its topics are named by, `begin`
-        from where on what they hold is its own.
+        """Declare a stream. No change if it is already declared identically. DataError if it is declared differently.
+
+        `name`: determines the names of its topics. `begin`: where its data in these topics begin.
         """
         checked = Declaration.checked(iri, **settings)
         known = self.streams.get(iri)
@@ -120,9 +122,7 @@ class Registrar:
         return Change([record], {f"stream:{iri}": record})
 
     def declare_all(self, wanted: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
-        """Declare streams; all of them, or none where one cannot be. `begins`: from where on what the topics of streams
-        hold is their own, by IRI.
-        """
+        """Declare streams atomically. `begins`: where the data of each stream begin in its topics, by IRI."""
         change, before = Change(), self.commands
         try:
             for iri, name, settings in wanted:
@@ -137,7 +137,7 @@ class Registrar:
         return change
 
     def drop(self, iri: str) -> Change:
-        """Drop a stream that no query reads. What it has absorbed stays, and may be named."""
+        """Drop a stream that no query reads. Its absorbed tuples remain, and queries may name their graph."""
         absorb_into = self.streams[iri].absorb_into if iri in self.streams else None
         self._runtime.drop_stream(iri)
         del self.streams[iri]
@@ -147,7 +147,7 @@ class Registrar:
 
     # ---- queries
     def parse(self, text: str, base: str | None = None) -> Parsed:
-        """Parse a query's text; QueryError where it is none."""
+        """Parse a query's text. QueryError if it is invalid."""
         limits = self._runtime.core.limits
         with planning(limits, text) as budget:
             return Parsed(parse(text, base, limits=limits), budget)
@@ -163,8 +163,9 @@ class Registrar:
         *,
         parsed: Parsed | None = None,
     ) -> Change:
-        """Register a query; nothing where it stands so already. QueryError where it cannot be one. `parsed`: the text,
-        where `parse` has parsed it.
+        """Register a query. No change if it is already registered identically. QueryError if it is invalid.
+
+        `parsed`: the result of `parse` for this text, if available.
         """
         if self.stands(name, text, base, topic, max_catch_up):
             return Change()
@@ -208,7 +209,7 @@ class Registrar:
         return change
 
     def _check_derived(self, statement: Statement) -> None:
-        """A declared stream that queries read cannot become another one under them."""
+        """Check that a query does not become the publisher of a declared stream that already has readers."""
         if not isinstance(statement, ContinuousQuery) or not statement.publishes or statement.name not in self.streams:
             return
         stream = self._runtime.streams.get(statement.name)
@@ -217,7 +218,9 @@ class Registrar:
             raise QueryError(message, 1, 1, statement.name, statement.text)
 
     def _publish(self, member: Member) -> Change:
-        """Declare the stream that a query publishes; its batch is the query's, the rest may have been declared."""
+        """Declare the stream that a query publishes. Its batch interval is that of the query; other settings may be
+        declared before.
+        """
         stream = member.group.publishes
         if stream is None:
             return Change()
@@ -236,7 +239,7 @@ class Registrar:
         *,
         parsed: Parsed | None = None,
     ) -> Change:
-        """Register a query in place of the one of that name; where it cannot be one, that one stands as before."""
+        """Replace the query of that name. If the new query is invalid, the old one remains registered."""
         known, before = self.queries.get(name), self.commands
         if known is None or self.stands(name, text, base, topic, max_catch_up):
             return self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
@@ -253,7 +256,7 @@ class Registrar:
         return change
 
     def stop(self, name: str) -> Change:
-        """Stop a query; nothing where there is none of that name."""
+        """Stop a query. No change if there is no query of that name."""
         if name not in self.queries:
             return Change()
         member = self._runtime.registry.members[name]
@@ -263,7 +266,8 @@ class Registrar:
         del self.reads[name]
         if not any(True for _ in group.cohorts):
             self._groups.pop(group, None)
-        gone = [iri for iri in self.streams if iri not in self._runtime.streams]  # derived, ended, and read by nobody
+        # ended derived streams without readers
+        gone = [iri for iri in self.streams if iri not in self._runtime.streams]
         for iri in gone:
             del self.streams[iri]
         compacted: dict[str, Compacted] = {f"stream:{iri}": None for iri in gone}
@@ -272,7 +276,7 @@ class Registrar:
     def stands(
         self, name: str, text: str, base: str | None, topic: str | None, max_catch_up: int | None = None
     ) -> bool:
-        """Whether a query stands just so. `max_catch_up`: None where the asker leaves it open."""
+        """Whether a query is registered identically. `max_catch_up` None: any value."""
         known = self.queries.get(name)
         if known is None or (known.text, known.base, known.topic) != (text, base, topic):
             return False
@@ -283,7 +287,7 @@ class Registrar:
         return self.commands
 
     def record_graph(self, iri: str) -> None:
-        """Note that something is stored in a named graph."""
+        """Record that a named graph has content."""
         if iri in self.graphs:
             return
         self.graphs.add(iri)
@@ -293,9 +297,9 @@ class Registrar:
         core.dictionary.keep(term)
         core.store.commit(term, term, term, term)
 
-    # ---- commands of before
+    # ---- restart
     def restore(self, record: StreamDeclaration | QueryRegistration) -> None:
-        """Take in a command that is in the log. Call in the order of their numbers."""
+        """Apply a command from the log. Call in the order of command numbers."""
         self.commands = max(self.commands, record.number)
         if isinstance(record, StreamDeclaration):
             self._runtime.streams.declare(declaration_of(record))
@@ -307,7 +311,7 @@ class Registrar:
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 
     def restored(self) -> None:
-        """End the derived streams whose queries were stopped before. Call once all commands are restored."""
+        """End the derived streams whose queries are stopped. Call after all commands are restored."""
         published = {record.publishes for record in self.queries.values()}
         for iri, record in self.streams.items():
             if record.publisher is not None and iri not in published:

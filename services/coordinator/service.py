@@ -1,4 +1,4 @@
-"""The coordinator's process: its verbs over HTTP, beside health and metrics."""
+"""The coordinator's process: its verbs over HTTP, health and metrics."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ class CoordinatorSettings(ClientSettings):
 
 
 class LockedCoordinator:
-    """A coordinator whose steps and verbs keep out of each other's way."""
+    """A coordinator whose steps and verbs are mutually exclusive."""
 
     def __init__(self, coordinator: Coordinator, lock: FairLock) -> None:
         self._coordinator = coordinator
         self._lock = lock
 
     def step(self, timeout_s: float) -> bool:
-        """Step; the wait is outside of verbs' way as far as the lock is free between steps."""
+        """Perform one step under the lock. The lock is fair, so verbs run between steps."""
         with self._lock:
             return self._coordinator.step(timeout_s)
 
     def close(self) -> None:
-        """Step back for good."""
+        """Leave the election and close the log clients."""
         self._coordinator.close()
 
 
 def open_coordinator(context: Context[CoordinatorSettings]) -> LockedCoordinator:
-    """Open the core: on standby until it is elected."""
+    """Open the coordinator, on standby until it is elected."""
     settings, lock = context.settings, FairLock()
     dictionaries = settings.dictionaries.split(",")
     terms = FlightTerms(dictionaries)

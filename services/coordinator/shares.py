@@ -1,7 +1,7 @@
-"""Which engine gets which buckets, and which store which shards. Pure functions of the last heartbeats.
+"""Assignment of buckets to engines and of shards to stores: pure functions of the last heartbeats.
 
-An engine gets buckets once it has come near the end of the log. A store gets a shard once it has brought it up to date,
-as long as the holder still serves it (docs/adr/0058).
+An engine gets buckets when it is near the end of the log. A store gets a shard when it has brought the shard up to
+date, as long as the previous store still serves the shard (ADR 58).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, Heartbeat]) -> dict[str, str]:
-    """Return which engine evaluates each of `count` buckets. `engines`: those heard of.
+    """Return the engine of each of `count` buckets. `engines`: the last heartbeats.
 
-    Engines that are not ready get buckets only where none is.
+    Engines that are not ready get buckets only if no engine is ready.
     """
     staying = {name for name, beat in engines.items() if not beat.leaves}
     ready = {name for name in staying if engines[name].ready}
@@ -27,7 +27,9 @@ def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, H
 def place_shards(
     count: int, before: Placement, stores: Mapping[str, Heartbeat]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return which store serves each of `count` shards, and which other one prepares it. `stores`: those heard of."""
+    """Return the store that serves each of `count` shards, and the store that prepares it, if any. `stores`: last
+    heartbeats.
+    """
     staying = {name for name, beat in stores.items() if not beat.leaves}
     if not staying:
         return dict(before.shards), {}
@@ -44,14 +46,14 @@ def place_shards(
 
 
 def _serves(holder: Heartbeat | None, shard: str) -> bool:
-    """Whether a store serves a shard of its own: one that leaves does as long as its heartbeats have the shard."""
+    """Whether a store serves a shard. A store that shuts down serves it as long as its heartbeats list the shard."""
     return holder is not None and (not holder.leaves or int(shard) in holder.holds)
 
 
 def share_out(count: int, before: Mapping[str, str], alive: Collection[str]) -> dict[str, str]:
-    """Return who holds each of `count` shares: as before where that one lives and has no more than its part.
+    """Return the holder of each of `count` shares. A live holder retains its shares, up to an equal part.
 
-    Deterministic; moves no more shares than it must. Without anybody alive, everything stays as it was.
+    Deterministic; moves the minimum number of shares. Without live processes, nothing changes.
     """
     if not alive:
         return dict(before)

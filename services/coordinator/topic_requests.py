@@ -1,14 +1,14 @@
-"""Registration by topic: users' records in the streams and queries topics become the coordinator's verbs.
+"""Registration by topic: executes users' records in the streams and queries topics as the coordinator's verbs.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
 | streams | the stream's name | JSON: `iri` and settings; none: drop it | |
 | queries | the query's name | its text; none: stop it | `base`, `topic`, `max_catch_up` |
 
-A record of a query that stands with another text takes its place: compaction may have removed what was in between.
-Each record is processed once: the coordinator's state in the control topic has the positions, written in the
-transaction of what came of the record. (Brokers forget a consumer group's offsets after some days without members.)
-A refused record changes nothing; the status topic says why.
+A record with another text replaces the registered query of the same name, because compaction may have removed records
+in between. Each record is processed exactly once: the transaction with its effect also writes the offset to the control
+topic. (Brokers delete the offsets of a consumer group that has no members for some days.) A refused record has no
+effect; the status topic contains the reason.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from penstock.services.coordinator.registrar import StreamRequest
 
 REFUSALS = (DataError, QueryError, LimitError, UnknownStreamError)
-"""What is the asker's fault."""
-_POLL = 200  # requests of one step
+"""Errors of the request itself, which are not retried."""
+_POLL = 200  # maximum number of requests per step
 _CATCH_UP_S = 0.05
 
 
 def declaration_of_json(body: bytes) -> tuple[str, dict[str, Any]]:
-    """Return a declaration's IRI and settings; DataError where the text is none."""
+    """Return the IRI and settings of a declaration. DataError if the JSON is invalid."""
     return _declaration(parse_json(body, "the declaration"))
 
 
 def declarations_of_json(body: bytes) -> list[StreamRequest]:
-    """Return the declarations of an object that has them by streams' names; DataError where the text is none."""
+    """Return the declarations of a JSON object, by stream name. DataError if it is invalid."""
     found = parse_json(body, "the declaration")
     if not isinstance(found, dict):
         raise DataError("declarations are a JSON object, by streams' names")
@@ -59,22 +59,24 @@ def _declaration(found: Any) -> tuple[str, dict[str, Any]]:
 
 
 class Requests:
-    """What users have asked for by topic, as the active coordinator reads it. `positions`: from where on, by topic."""
+    """Reads the requests made by topic, in the active coordinator. `positions`: offset at which to begin, by topic."""
 
     def __init__(self, log: Log, topics: ClusterTopics, status: StatusView, positions: Mapping[str, int]) -> None:
         self._log = log
         self._names = topics.names
         self._status = status
         self._positions = positions
-        self._held: list[Message] = []  # queries whose turn has not come: the first waits for adaptors
+        self._held: list[Message] = []  # pending queries: the first one waits for adaptors
         self._streams, self._queries = self._reader(topics.names.streams), self._reader(topics.names.queries)
 
     def _reader(self, topic: str) -> Reader:
         return self._log.reader({Partition(topic): self._positions.get(topic, START)})
 
     def step(self, active: Active) -> bool:
-        """Do what was asked for; a query after the streams that were declared before it, and once adaptors let through
-        what it looks at: those behind it wait. LogError: begin anew.
+        """Process new requests. A query is processed after the declarations that precede it, and after adaptors pass on
+        its predicates; later queries wait for it.
+
+        LogError: restart from the log.
         """
         streams, queries = self._streams.poll(_POLL), [] if self._held else self._queries.poll(_POLL)
         self._declare(active, streams)
@@ -99,7 +101,9 @@ class Requests:
             self._take(active, message, "stream", lambda name, m: _declare(active, name, m))
 
     def _declared_together(self, active: Active, messages: list[Message]) -> bool:
-        """Take many declarations in one transaction; False, and nothing done, where they have to be told apart."""
+        """Process several declarations in one transaction. Returns False, without effect, if they must be processed one
+        by one.
+        """
         wanted = []
         for message in messages:
             name = (message.key or b"").decode("utf-8", "replace")
@@ -125,7 +129,7 @@ class Requests:
         return True
 
     def _take(self, active: Active, message: Message, kind: str, verb: Callable[[str, Message], None]) -> None:
-        """Run one request, in a transaction with its offset."""
+        """Process one request, in one transaction with its offset."""
         source = f"{message.topic}/{message.partition}/{message.offset}"
         consumed = {message.topic: message.offset + 1}
         key = message.key or b""
@@ -147,13 +151,13 @@ class Requests:
             _check_ahead(active)
 
     def close(self) -> None:
-        """Let go."""
+        """Close the readers."""
         self._streams.close()
         self._queries.close()
 
 
 def _check_ahead(active: Active) -> None:
-    """TransientError where a refused request has changed what is in memory: that is read again."""
+    """Raise TransientError if a refused request has changed the state in memory, which must then be restored."""
     if active.ahead:
         raise TransientError("the coordinator's state is ahead of the log: it is read again")
 
@@ -179,7 +183,7 @@ def _register(active: Active, name: str, message: Message) -> None:
 
 
 def catch_up_of(text: str | None) -> int | None:
-    """Return the `max_catch_up` of a registration; None where it names none. DataError where it is no number."""
+    """Return the `max_catch_up` of a registration, or None if absent. DataError if it is not an integer."""
     if text is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""The dictionary: durable ids of terms over Arrow Flight. `python -m penstock.services.dictionary` runs it."""
+"""The dictionary: assigns durable term ids, over Arrow Flight. Run: `python -m penstock.services.dictionary`."""

@@ -1,4 +1,4 @@
-"""Run the dictionary as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the dictionary. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

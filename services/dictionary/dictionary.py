@@ -1,6 +1,6 @@
-"""The dictionary service: gives ids to terms, and every id is durable in the dictionary topic before anybody sees it.
+"""The dictionary service: assigns ids to terms. An id is durable in the dictionary topic before a client sees it.
 
-The native dictionary is its store; `known_terms` reads the topic.
+The native dictionary contains the terms; `known_terms` reads the topic.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
 
 MAX_REQUEST_BYTES = 64 << 20
-"""Bytes of terms that one request may carry, and one answer."""
-_DECODED_AT_ONCE = 16  # terms of an answer that are made before its size is looked at again
+"""Maximum bytes of terms per request and per response."""
+_DECODED_AT_ONCE = 16  # terms of a response that are decoded between two checks of its size
 _KEY_BYTES = 32
-_BLANKS = 4_096  # blank nodes are reserved in the topic so many at a time
+_BLANKS = 4_096  # number of blank nodes per reservation in the topic
 _BLANK_KEY = b"blank nodes"
 _TRIES = 5
 
 
 class DictionaryService:
-    """The active instance. Opening it fences the one before; every call of that one raises FencedError from then on.
+    """The active instance. Opening it fences the previous one, whose calls then raise FencedError.
 
-    `known`: what this process has read of the topic already; it is the service's from here on.
+    `known`: the content of the topic that this process has read; the service takes ownership.
     """
 
     def __init__(
@@ -52,13 +52,12 @@ class DictionaryService:
         self._terms = self.known.terms
         self._decoder = native.LocalTerms(self._terms)
         self._terms.reserve_blanks(self.known.reserved)
-        self._broken = False  # it may hold terms that are not durable
+        self._broken = False  # whether it may contain terms that are not durable
 
     def _catch_up(self, timeout_s: float) -> None:
-        """Read all that is durable; from here on this process knows what is added. StorageError where terms are lost.
+        """Read the topic to its end. StorageError if it lacks terms that a snapshot contains.
 
-        Brokers that crashed may show less than they had promised until somebody writes; and what is written tells
-        where the topic ends.
+        After a crash, brokers may show an earlier end until the next write. A commit therefore determines the end.
         """
         self.known.finish(timeout_s)
         if self.known.position < self.known.promised:
@@ -79,7 +78,7 @@ class DictionaryService:
         return self._terms.size()
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of terms, durable by now. TransientError, and nothing is given out, where the log is away."""
+        """Return the durable ids of terms. TransientError if the log is unavailable; then no id is assigned."""
         self._check_whole()
         _check_number(terms)
         fresh = list(dict.fromkeys(t for t in terms if t[0] != BLANK and not self._terms.find(*t)))
@@ -91,7 +90,7 @@ class DictionaryService:
         return self._terms.intern_many(terms)
 
     def find(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return the ids of IRIs and literals, 0 where they have none yet. Makes nothing."""
+        """Return the ids of IRIs and literals, 0 for unknown terms. Assigns no ids."""
         self._check_whole()
         _check_number(terms)
         return self._terms.find_many(terms)
@@ -101,13 +100,15 @@ class DictionaryService:
             raise StorageError("this dictionary could not write its log, and is over")
 
     def snapshot(self, folder: Path) -> None:
-        """Write the files of a snapshot into a folder."""
+        """Write the files of a snapshot to a folder."""
         self._check_whole()
         self.known.write(folder)
 
     def _make_durable(self, fresh: Sequence[TermTuple], blanks: int) -> None:
-        """Intern new terms and write them. An id that is interned and not durable must not be seen: where the write
-        fails after some tries, or anything else does, the instance is over.
+        """Intern new terms and write them to the topic.
+
+        Clients must not see an interned id that is not durable. If the write fails after several attempts, or any other
+        error occurs, the instance is broken.
         """
         needed = self._terms.blank_count() + blanks
         reserves = needed > self.known.reserved
@@ -125,7 +126,7 @@ class DictionaryService:
         self._broken = False
 
     def _entry(self, term: TermTuple) -> Record:
-        """Intern a term; return its record."""
+        """Intern a term and return its record."""
         signed = int(np.uint64(self._terms.intern(*term)).astype(np.int64))
         return Record(self._topic, encode(DictionaryEntry(signed, *term)), record_key(term))
 
@@ -141,7 +142,7 @@ class DictionaryService:
                 return
 
     def decode(self, ids: Ids) -> list[TermTuple]:
-        """Return the terms of ids; DataError for one that names nothing, LimitError where the answer is too large."""
+        """Return the terms of ids. DataError for an unknown id, LimitError if the response is too large."""
         self._check_whole()
         _check_number(ids)
         self._terms.check(ids)
@@ -158,13 +159,13 @@ class DictionaryService:
         return found
 
     def close(self) -> None:
-        """Release the writer."""
+        """Close the writer."""
         self._writer.close()
 
 
 def record_key(term: TermTuple) -> bytes:
-    """Return the key of a term's record: of fixed size, and unequal for unequal terms, since compaction keeps one
-    record for each key.
+    """Return the key of a term's record. It has a fixed size and differs for different terms, because compaction
+    retains one record per key.
     """
     digest = blake2b(digest_size=_KEY_BYTES)
     for part in term:
@@ -180,7 +181,7 @@ def _check_number(terms: Sequence[TermTuple] | Ids) -> None:
 
 
 def _check_terms(terms: Sequence[TermTuple]) -> None:
-    """DataError for a term that is none or too large, LimitError where all are together."""
+    """Check new terms. DataError for an invalid or too large term, LimitError if they are too large in total."""
     size = 0
     for term in terms:
         check_term_size(term)

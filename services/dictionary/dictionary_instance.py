@@ -1,4 +1,4 @@
-"""A dictionary instance as a process: on standby, reading along, until it is elected; then it serves."""
+"""A dictionary instance: follows the topic on standby, and serves when it is elected."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _log = logging.getLogger("penstock.dictionary")
 
 
 class DictionaryNode:
-    """One instance. `location`: where it answers, as `grpc://host:port` (port 0 = any; `port` says which).
+    """One instance. `location`: its address, `grpc://host:port`; port 0: any free port, returned by `port`.
 
-    `directory`: for snapshots, one every `every_s` seconds in which something was added; None = every start reads the
-    whole topic. `limits`: of what clients send.
+    `directory`: folder of snapshots; None: every start reads the whole topic. `every_s`: interval of snapshots; none is
+    written without new terms. `limits`: limits of clients' requests.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class DictionaryNode:
         self._every_s = every_s
         self._now = now
         self._due = now() + every_s
-        self.unsaved: str | None = None  # why the last snapshot could not be written
+        self.unsaved: str | None = None  # why the last snapshot failed
         self._election = Election(log, topics, "dictionary")
         self._known = self._open()
         self._saved = self._known.position
         self._service: DictionaryService | None = None
         self._server = DictionaryServer(location, lambda: self._service, limits)
         self._heartbeat_sender = HeartbeatSender(log, topics, clock, "dictionary", instance)
-        self.last_error: str | None = None  # why this instance last stepped back, or could not take over
+        self.last_error: str | None = None  # why this instance last stepped down, or failed to become active
 
     def _open(self) -> KnownTerms:
         snapshot = None if self._directory is None else self._directory.current()
@@ -68,21 +68,23 @@ class DictionaryNode:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port on which it listens."""
         return int(self._server.port)
 
     @property
     def active(self) -> bool:
-        """Whether this instance serves."""
+        """Whether this instance is active."""
         return self._service is not None
 
     @property
     def bytes(self) -> int:
-        """Memory of the terms that it knows."""
+        """Memory of its terms, in bytes."""
         return int(self._known.terms.bytes())
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Take over or step back where that is due; read along on standby; make a snapshot where it is time."""
+        """Become active or stand by according to the election; on standby, follow the topic; write a snapshot if one is
+        due.
+        """
         self._heartbeat_sender.beat()
         if (broken := self._server.broken) is not None:
             self._failed("steps back", broken)
@@ -105,7 +107,7 @@ class DictionaryNode:
         return read
 
     def _failed(self, what: str, error: PenstockError) -> None:
-        """Log a failure, once for as long as it stays the same."""
+        """Log a failure. Repetitions of the same failure are not logged."""
         reason = f"{type(error).__name__}: {error}"
         if reason != self.last_error:
             _log.error("the dictionary %s: %s", what, reason)
@@ -117,20 +119,20 @@ class DictionaryNode:
         self._due = self._now() + self._every_s
         try:
             folder = self._directory.begin()
-            with self._server.lock:  # nothing is given out meanwhile
+            with self._server.lock:  # no id is assigned meanwhile
                 if self._service is not None:
                     self._service.snapshot(folder)
                 else:
                     self._known.write(folder)
                 saved = self._known.position
             self._directory.publish(folder)
-        except (OSError, StorageError) as error:  # the one before stays in force: a restart reads more of the topic
+        except (OSError, StorageError) as error:  # the previous snapshot remains: a restart reads more of the topic
             self.unsaved = f"{self._directory.path}: no snapshot could be written: {error}"
             return
         self._saved, self.unsaved = saved, None
 
     def _step_back(self) -> None:
-        """What this instance has interned may not be durable: read again what is."""
+        """Close the service, and read the durable terms again: interned terms may not be durable."""
         with self._server.lock:
             service, self._service, self._server.broken = self._service, None, None
         if service is not None:
@@ -139,7 +141,7 @@ class DictionaryNode:
             self._saved = self._known.position
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._server.shutdown()
         with self._server.lock:
             service, self._service = self._service, None

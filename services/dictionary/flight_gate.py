@@ -1,10 +1,10 @@
-"""The network door of the Flight server: forwards connections, and bounds each request as its bytes arrive.
+"""The network endpoint of the Flight server: forwards connections, and limits each request while its bytes arrive.
 
-Arrow Flight gives gRPC no limit on messages: a server that is reached directly holds a message of up to 2 GiB before
-its handler sees the first byte. So the Flight server listens on a private Unix socket, and this gate on the network.
-It reads no more of HTTP/2 than frame headers (RFC 9113, 4.1): they are neither compressed nor encrypted, and say how
-many bytes of which request follow. A connection whose request exceeds the limit is closed before the bytes are
-forwarded.
+Arrow Flight configures no message limit in gRPC: a server that clients reach directly buffers a message of up to 2 GiB
+before its handler runs. The Flight server therefore listens on a private Unix socket, and this gate on the network. The
+gate parses only the frame headers of HTTP/2 (RFC 9113 §4.1), which are neither compressed nor encrypted: they contain
+the number of bytes that follow, and their request. If a request exceeds the limit, the gate closes the connection
+before it forwards the bytes.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES: Final = 9
 _DATA, _HEADERS, _RST_STREAM, _END_STREAM = 0, 1, 3, 1
 _START_S: Final = 10.0
-_LOOK_S: Final = 0.1  # between two looks at a connection's requests
+_LOOK_S: Final = 0.1  # minimum interval of checks of a connection's requests
 
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
     """Limits of one gate.
 
-    `max_message_bytes`: of one request, however many messages it has; beyond it, its connection is closed.
-    `max_held_bytes`: of all requests that are still arriving; beyond it, the connection of one that has been silent for
-    longest is closed. `max_connections`: a further one closes the one that has been silent for longest. `max_calls`:
-    requests of one connection that are arriving. `call_s`: seconds until a request must have arrived; then its
-    connection is closed. `preface_s`: seconds until a connection must be one of HTTP/2.
-    `max_control_bytes`: of a frame that is not data.
+    - `max_message_bytes`: of one request, over all of its messages; otherwise its connection is closed
+    - `max_held_bytes`: of all incomplete requests; beyond it, the connection among theirs that was inactive longest is
+      closed
+    - `max_connections`: beyond it, the connection that was inactive longest is closed
+    - `max_calls`: incomplete requests of one connection
+    - `call_s`: seconds in which a request must be complete; otherwise its connection is closed
+    - `preface_s`: seconds in which a connection must send the HTTP/2 preface
+    - `max_control_bytes`: of a frame other than DATA
     """
 
     max_message_bytes: int = 96 << 20
@@ -50,18 +52,20 @@ class GateLimits:
 
     @classmethod
     def of_messages(cls, max_message_bytes: int) -> GateLimits:
-        """Return the limits of a gate for messages of so many bytes."""
+        """Return limits for requests of at most `max_message_bytes`."""
         return cls(max_message_bytes, 4 * max_message_bytes)
 
 
 class FlightGate:
-    """A thread that forwards connections from `host:port` (0 = any; `port` is the one it got) to a Unix socket."""
+    """A thread that forwards connections from `host:port` to a Unix socket. Port 0: any free port, returned by
+    `port`.
+    """
 
     def __init__(self, host: str, port: int, target: Path, limits: GateLimits | None = None) -> None:
         self.limits = limits or GateLimits()
         self.target = str(target)
         self.held_bytes = 0
-        self.connections: OrderedDict[_Incoming, None] = OrderedDict()  # the longest silent first
+        self.connections: OrderedDict[_Incoming, None] = OrderedDict()  # least recently active first
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="flight-gate", daemon=True)
         self._thread.start()
@@ -81,13 +85,15 @@ class FlightGate:
         return await self._loop.create_server(lambda: _Incoming(self), host, port)
 
     def admit(self, connection: _Incoming) -> None:
-        """Add a connection, in place of the one that is silent for longest where there are too many."""
+        """Add a connection. If there are too many, close the one that was inactive longest."""
         self.connections[connection] = None
         if len(self.connections) > self.limits.max_connections:
             next(iter(self.connections)).cut()
 
     def make_room(self) -> None:
-        """Close connections with requests that have been silent for longest, where requests hold too many bytes."""
+        """Close connections with incomplete requests, least recently active first, until requests hold few enough
+        bytes.
+        """
         for connection in list(self.connections):
             if self.held_bytes <= self.limits.max_held_bytes:
                 return
@@ -95,7 +101,7 @@ class FlightGate:
                 connection.cut()
 
     def close(self) -> None:
-        """Close all connections, and end. A second call changes nothing."""
+        """Close all connections and stop the thread. Idempotent."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(_START_S)
@@ -114,33 +120,33 @@ class FlightGate:
 
 
 class _Frames:
-    """Counts what a client sends, request by request. `check` returns whether it is within the limits."""
+    """Counts the bytes of a client's requests. `check` returns whether they are within the limits."""
 
     def __init__(self, gate: FlightGate) -> None:
         self._gate = gate
         self._preface = bytearray()
         self._head = bytearray()
         self._skip = 0  # bytes until the next frame
-        self._sizes: dict[int, int] = {}  # of requests that are arriving, by stream
-        self._begins: dict[int, float] = {}  # of the same, on the monotonic clock; the earliest first
+        self._sizes: dict[int, int] = {}  # bytes of incomplete requests, by stream
+        self._begins: dict[int, float] = {}  # start of the same requests, on the monotonic clock; earliest first
 
     @property
     def holds(self) -> bool:
-        """Whether a request is arriving."""
+        """Whether a request is incomplete."""
         return bool(self._sizes)
 
     @property
     def begin(self) -> float | None:
-        """When the oldest request that is arriving began; None where none is."""
+        """The start of the oldest incomplete request, or None."""
         return next(iter(self._begins.values()), None)
 
     @property
     def begun(self) -> bool:
-        """Whether the connection is one of HTTP/2."""
+        """Whether the connection has sent the HTTP/2 preface."""
         return len(self._preface) == len(_PREFACE)
 
     def check(self, data: bytes) -> bool:
-        """Count bytes that have arrived; False where they exceed a limit, or are not HTTP/2."""
+        """Count received bytes. Returns False if they exceed a limit or are not HTTP/2."""
         at = 0
         if not self.begun:
             at = len(_PREFACE) - len(self._preface)
@@ -173,7 +179,7 @@ class _Frames:
         return within
 
     def _arrives(self, stream: int, size: int) -> bool:
-        """Count bytes of a request; False where they exceed a limit."""
+        """Count bytes of a request. Returns False if they exceed a limit."""
         limits = self._gate.limits
         self._begins.setdefault(stream, time.monotonic())
         self._sizes[stream] = self._sizes.get(stream, 0) + size
@@ -185,7 +191,7 @@ class _Frames:
         self._gate.held_bytes -= self._sizes.pop(stream, 0)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Discard all counts."""
         for stream in list(self._sizes):
             self._ended(stream)
 
@@ -211,7 +217,7 @@ class _Outgoing(asyncio.Protocol):
 
 
 class _Incoming(asyncio.Protocol):
-    """A connection of a client."""
+    """A client's connection."""
 
     transport: asyncio.Transport
 
@@ -249,7 +255,7 @@ class _Incoming(asyncio.Protocol):
             self.cut()
 
     def _look_at_calls(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close the connection where a request has not arrived in time; look again when the next one is due."""
+        """Close the connection if a request is overdue; schedule the next check."""
         limits, now = self._gate.limits, time.monotonic()
         begin = self._frames.begin
         if begin is not None and now - begin >= limits.call_s:
@@ -260,7 +266,7 @@ class _Incoming(asyncio.Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether a request is arriving."""
+        """Whether a request is incomplete."""
         return self._frames.holds
 
     def data_received(self, data: bytes) -> None:
@@ -282,7 +288,7 @@ class _Incoming(asyncio.Protocol):
             self._target.resume_reading()
 
     def cut(self) -> None:
-        """Close both sides at once."""
+        """Close both sides immediately."""
         self._gate.connections.pop(self, None)
         self._frames.close()
         self.transport.abort()

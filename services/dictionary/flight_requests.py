@@ -1,8 +1,8 @@
-"""Requests of the dictionary's Flight server, checked as they are read.
+"""Requests of the dictionary's Flight server, validated while they are read.
 
-The server is unauthenticated, so each request is bounded by rows and bytes, and all requests together by number and
-bytes. A request beyond a bound is refused as soon as it exceeds it. gRPC hands over whole messages: how large one may
-be, `flight_gate` decides.
+Clients are not authenticated, so each request is limited in rows and bytes, and all requests together in number and
+bytes. A request is rejected as soon as it exceeds a limit. gRPC delivers whole messages; `flight_gate` limits their
+size.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from pyarrow import flight
 
 MAX_CALLS = 1_024
-"""Requests that one dictionary reads or answers at a time; those beyond are told to try again."""
+"""Maximum number of concurrent requests. Further ones are rejected with a retryable error."""
 MAX_HELD_BYTES = 4 * MAX_REQUEST_BYTES
-"""Bytes of requests that one dictionary holds at a time; those beyond are told to try again."""
-_FRAMING_BYTES = 4_096  # what a part costs beside its columns: a request of empty parts ends, too
-_ROW_BYTES = 4 * 8  # of a row, beside its text
+"""Maximum bytes of concurrent requests. Further ones are rejected with a retryable error."""
+_FRAMING_BYTES = 4_096  # cost of a part in addition to its columns, which also bounds requests of empty parts
+_ROW_BYTES = 4 * 8  # cost of a row in addition to its text
 
 
 class Requests:
-    """All requests that are being read or answered. Any thread."""
+    """All requests in progress. Any thread."""
 
     def __init__(self, max_calls: int = MAX_CALLS, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_calls, self._max_held_bytes = max_calls, max_held_bytes
@@ -42,7 +42,7 @@ class Requests:
 
     @contextmanager
     def reading(self) -> Iterator[Intake]:
-        """Admit a request, and count what it holds until the end. TransientError where there are too many."""
+        """Admit a request, and count its bytes until the end. TransientError if there are too many requests."""
         with self._lock:
             if self._calls >= self._max_calls:
                 raise TransientError(f"{self._calls} requests at a time (MAX_CALLS): try again")
@@ -56,7 +56,7 @@ class Requests:
                 self.held_bytes -= intake.size
 
     def take(self, size: int) -> None:
-        """Count bytes. TransientError where all requests together hold too many."""
+        """Count bytes. TransientError if all requests together hold too many."""
         with self._lock:
             if self.held_bytes + size > self._max_held_bytes:
                 raise TransientError(
@@ -66,14 +66,14 @@ class Requests:
 
 
 class Intake:
-    """One request as it is read."""
+    """One request while it is read."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self.size = 0
 
     def table(self, reader: flight.MetadataRecordBatchReader, schema: pa.Schema) -> pa.Table:
-        """Read a request. DataError where it is no table of that schema, LimitError beyond a bound."""
+        """Read a request. DataError if it is not a table of that schema, LimitError beyond a limit."""
         batches: list[pa.RecordBatch] = []
         rows = 0
         try:
@@ -98,7 +98,7 @@ class Intake:
 
 
 def _checked(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a part whose buffers hold what they claim: they come from the network as they are."""
+    """Validate a part from the network, including its buffers."""
     if not batch.schema.equals(schema):
         raise DataError(f"a request has the columns {schema.names}, not {batch.schema.names}")
     batch.validate(full=True)

@@ -1,8 +1,8 @@
-"""The dictionary's Flight server: answers batched look-ups in columns.
+"""The dictionary's Flight server: serves batched, columnar look-ups.
 
-One exchange per request: the client writes a table (`term_tables`), and the server answers with the other kind. Errors
-keep their class. Requests are not authenticated: the port belongs in the cluster's own network. The server checks every
-request as it reads it (`flight_requests`); its network door bounds the bytes before that (`flight_gate`).
+A request is one exchange: the client writes a table (`term_tables`), and the server responds with one. Errors keep
+their class. Requests are not authenticated, so the port must be reachable only in the cluster's network. The server
+validates a request while it reads it (`flight_requests`); the gate limits its bytes before that (`flight_gate`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ _VERB_BYTES = 16
 
 
 class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Answers for the service that `active` gives; None on standby. One request at a time: it is one writer.
+    """Serves the dictionary that `active` returns, or none on standby. Requests are serialised, because the dictionary
+    has one writer.
 
-    `location`: `grpc://host:port`; port 0 = any. Clients reach the server through a gate that bounds what they send.
+    `location`: `grpc://host:port`; port 0: any free port. Clients connect to a gate that limits their requests.
     """
 
     def __init__(
         self, location: str, active: Callable[[], DictionaryService | None], limits: GateLimits | None = None
     ) -> None:
         where = urlsplit(location)
-        self._folder = TemporaryDirectory(prefix="penstock-flight-")  # its owner's alone
+        self._folder = TemporaryDirectory(prefix="penstock-flight-")  # accessible to the owner only
         inside = Path(self._folder.name) / "socket"
         super().__init__(f"grpc+unix://{inside}")
         self._gate = FlightGate(where.hostname or "127.0.0.1", where.port or 0, inside, limits)
@@ -53,11 +54,11 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
 
     @property
     def port(self) -> int:
-        """The port that clients reach."""
+        """The port to which clients connect."""
         return self._gate.port
 
     def shutdown(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         self._gate.close()
         super().shutdown()
         self._folder.cleanup()
@@ -69,7 +70,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         reader: flight.MetadataRecordBatchReader,
         writer: flight.MetadataRecordBatchWriter,
     ) -> None:
-        """Answer one request."""
+        """Serve one request."""
         verb = descriptor.command[:_VERB_BYTES].decode("utf-8", "replace")
         if verb not in (ENCODE, FIND, DECODE):
             raise _refused(DataError(f"unknown verb {verb!r}"))
@@ -84,7 +85,9 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
         writer.write_table(found)
 
     def _found(self, verb: str, table: pa.Table) -> pa.Table:
-        """Ask the service. Where its log fails, what it holds may not be durable: it answers no more."""
+        """Execute a request. If the dictionary's log fails, its terms may not be durable, and the server rejects all
+        later requests.
+        """
         with self.lock:
             service = self._active()
             if service is None or self.broken is not None:
@@ -93,7 +96,7 @@ class DictionaryServer(flight.FlightServerBase):  # type: ignore[misc]
                 return self._answer(service, verb, table)
             except (DataError, LimitError):
                 raise
-            except PenstockError as error:  # fenced; or the write failed
+            except PenstockError as error:  # fenced, or the write failed
                 self.broken = error
                 raise flight.FlightUnavailableError(f"this dictionary ends: {error}") from error
 

@@ -1,7 +1,7 @@
-"""The dictionary topic as a process has read it: what a standby keeps warm, and what snapshots hold.
+"""The content of the dictionary topic that a process has read: for standbys and snapshots.
 
-Ids are slots in order of arrival, so reading the topic from its start gives every term its id again; that this is so
-is checked entry by entry. A snapshot is the native dictionary's file with the offset that it reflects.
+Ids are slots in order of arrival, so reading the topic from the start assigns the same ids; each entry is checked. A
+snapshot is the file of the native dictionary, and the topic offset that it reflects.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FILE, _STATE = "dictionary.bin", "dictionary.json"
 
 
 class KnownTerms:
-    """`terms` after everything before `position`; blank nodes below `reserved` may be in use.
+    """The terms before offset `position`. Blank nodes below `reserved` may be in use.
 
-    `promised`: a snapshot of this process reflected the topic up to there. The brokers may show less after a crash of
-    theirs, until they have settled the last transactions: then all is read from the topic, which has the last word.
+    `promised`: the offset that the loaded snapshot reflects. After a crash, brokers may show an earlier end until they
+    have completed the last transactions. In that case, the whole topic is read instead of the snapshot.
     """
 
     def __init__(self, log: Log, names: TopicNames, snapshot: Path | None = None) -> None:
@@ -64,7 +64,7 @@ class KnownTerms:
         self.reserved, self.position = state["reserved"], state["position"]
 
     def read(self, timeout_s: float = 0.0) -> bool:
-        """Take in what has come; returns whether there was anything."""
+        """Read new entries. Returns whether there were any. StorageError if an entry has an unexpected id."""
         messages = self._reader.poll(_POLL, timeout_s)
         read = ((message, self._records.read(message, DICTIONARY)) for message in messages)
         entries: list[tuple[Message, DictionaryEntry]] = [
@@ -83,7 +83,7 @@ class KnownTerms:
         return bool(messages)
 
     def finish(self, timeout_s: float) -> None:
-        """Read to the end as it is now."""
+        """Read to the current end. TransientError after `timeout_s`."""
         self._reader.assign({self._partition: self.position})
         deadline = time.monotonic() + timeout_s
         while not self._reader.caught_up():
@@ -92,11 +92,11 @@ class KnownTerms:
                 raise TransientError(f"the dictionary's log was not read to its end within {timeout_s} s")
 
     def wrote(self, offsets: Sequence[int]) -> None:
-        """Note what this process has added itself, which it need not read."""
+        """Skip entries that this process has written itself."""
         self.position = max(offsets) + 1
 
     def write(self, folder: Path) -> None:
-        """Write a snapshot's files. Everything known must be durable in the topic."""
+        """Write the files of a snapshot. All terms must be durable in the topic."""
         state = {
             "version": _VERSION,
             "topic": self._partition.topic,
@@ -108,5 +108,5 @@ class KnownTerms:
         (folder / _STATE).write_text(json.dumps(state), encoding="utf-8")
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the reader."""
         self._reader.close()

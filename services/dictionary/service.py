@@ -1,4 +1,4 @@
-"""The dictionary's process. Of several, one is active and answers; the others wait."""
+"""The dictionary's process. One instance is active; the others are on standby."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DictionarySettings(ClusterSettings):
 
 
 class SnapshotDictionary:
-    """A node and its directory."""
+    """A dictionary instance and its snapshot directory."""
 
     def __init__(self, context: Context[DictionarySettings]) -> None:
         settings, topics = context.settings, topics_of(context)
@@ -42,18 +42,18 @@ class SnapshotDictionary:
         )
 
     def step(self, timeout_s: float) -> bool:
-        """Step."""
+        """Perform one step."""
         return self.node.step(timeout_s)
 
     def close(self) -> None:
-        """Let go; what no snapshot has is in the log."""
+        """Close the instance. Terms that are in no snapshot are in the log."""
         self.node.close()
         if self._directory is not None:
             self._directory.close(clean=True)
 
 
 def open_dictionary(context: Context[DictionarySettings]) -> SnapshotDictionary:
-    """Open the core: on standby until it is elected."""
+    """Open the dictionary, on standby until it is elected."""
     made = SnapshotDictionary(context)
     context.observers.append(lambda: context.metrics.active.set(made.node.active))
     context.observers.append(lambda: context.metrics.memory.labels("terms").set(made.node.bytes))
