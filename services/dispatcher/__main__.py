@@ -1,4 +1,4 @@
-"""Run the dispatcher as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the dispatcher. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The dispatcher: owns event time, and writes closed batches to all shards (ADR 22).
+"""The dispatcher: computes event time, and writes closed batches to all shards (ADR 22).
 
-One transaction a step holds all batches that closed, for all shards, what was refused, and the dispatcher's own state:
-how far each tuples topic is read is part of that state. So a restart, from the compacted topic of states, finds itself
-where the last transaction left it, and neither closes a batch twice nor takes anything for late that was not.
+One transaction per step contains the batches that closed, for all shards, the refused events, and the dispatcher's
+state. The state includes the offsets read of each tuples topic. A restart continues from the state of the last
+transaction, in a compacted topic. It therefore closes no batch twice, and decides about each event as before.
 """
 
 from __future__ import annotations
@@ -33,21 +33,26 @@ if TYPE_CHECKING:
     from penstock.wire import DispatcherState, StreamDeclaration, Tuples
 
 POLL_RECORDS = 1_000
-"""Records of tuples that one step takes in at most."""
+"""Maximum number of tuples records per step."""
 TRANSACTION_BYTES = 64 << 20
-"""A transaction ends behind the batch, or the refused events, with which it comes to more: a batch is in one alone."""
+"""A transaction ends after the batch, or the refused events, with which it exceeds this size. A batch is in one
+transaction.
+"""
 OPEN_BYTES = 256 << 20
-"""Open tuples of a stream beyond which its leading partitions are paused, where the declaration sets no `slice_mb`."""
+"""Bytes of open tuples above which the leading partitions of a stream are paused, unless the declaration sets
+`slice_mb`.
+"""
 GROWTH_MS = 5_000
-"""How often it is asked whether a topic has gained partitions."""
+"""Interval of checks for new partitions, in ms."""
 OPENING_S = 60.0
-"""How long opening may read each of its topics before it is a TransientError."""
+"""How long opening may read each of its topics before it raises TransientError, in s."""
 
 
 class Dispatcher:
-    """The active instance. Opening it fences the one before, which gets FencedError from its next transaction.
+    """The active instance. Opening it fences the previous one, whose next transaction raises FencedError.
 
-    `adaptor_group`: whose progress tells whether a silent partition has anything on the way.
+    `adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still process events of an idle
+    partition.
     """
 
     def __init__(
@@ -73,14 +78,14 @@ class Dispatcher:
         self._by_topic: dict[str, StreamTime] = {}
         self._idle_partitions = IdlePartitions(log, names, adaptor_group)
         self._next_growth_ms = 0
-        self._touched: dict[str, StreamTime] = {}  # since what they closed was last collected
-        self._highest_ms = NEVER  # watermark of all streams
-        self._fresh: dict[Partition, int] = {}  # from where tuples of new streams are to be read
+        self._touched: dict[str, StreamTime] = {}  # streams whose closed batches are to be written
+        self._highest_ms = NEVER  # maximum watermark of all streams
+        self._fresh: dict[Partition, int] = {}  # offsets at which to begin partitions of new streams
         self._saved = self._read_states()
-        self._unread: deque[Message] = deque()  # that were polled, and not taken yet
+        self._unread: deque[Message] = deque()  # polled and not processed
         self._refused: list[tuple[StreamDeclaration, list[Refused]]] = []
-        self._refused_bytes = 0  # at most
-        self._copies: dict[str, list[Record]] = {}  # of refused events, by stream, that are not in the outbox
+        self._refused_bytes = 0  # upper bound
+        self._copies: dict[str, list[Record]] = {}  # of refused events, by stream; not in the outbox yet
         self._outbox: list[Record] = []
         self._outbox_bytes = 0
         self.batches = self.late = self.dead = self.transactions = 0
@@ -93,15 +98,15 @@ class Dispatcher:
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return what was taken in, of all streams since the start; may be asked from another thread."""
+        """Return the totals of all streams since the start. Any thread."""
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Take in what has come within the time, and write what is due. Returns whether there was anything.
+        """Read tuples and write what is due. Waits up to `timeout_s` for records. Returns whether there were any.
 
-        TransientError: nothing was written; call again. Any other LogError: this instance is over.
+        TransientError: nothing was written; call again. Any other LogError ends this instance.
         """
-        if self._outbox or self._touched:  # of a step that was not finished
+        if self._outbox or self._touched:  # the previous step was not completed
             self._write()
         if self._declared.refresh() or len(self._streams) < len(self._declared.by_iri):
             self._follow()
@@ -114,7 +119,7 @@ class Dispatcher:
         while self._unread and self._refused_bytes < TRANSACTION_BYTES:
             self._take(self._unread[0], wall_ms)
             self._unread.popleft()
-        if not self._unread:  # else a partition is not silent, though its topic has been read to its end
+        if not self._unread:  # otherwise a partition may have unprocessed records
             for stream in self._idle_partitions.look(self._streams, self._reader, wall_ms):
                 self._record_state(stream)
         for stream in self._idle_partitions.heartbeats(self._highest_ms, wall_ms):
@@ -123,7 +128,7 @@ class Dispatcher:
         return worked
 
     def lag(self) -> dict[str, int]:
-        """Return how many records of each tuples topic are still to be read: a question to the brokers."""
+        """Return the number of unread records per tuples topic. Sends requests to the brokers."""
         positions = {
             name: part.position
             for stream in list(self._streams.values())
@@ -133,14 +138,15 @@ class Dispatcher:
 
     # ---- input
     def _take(self, message: Message, wall_ms: int) -> None:
-        """Take in one record. TransientError: nothing of it was."""
+        """Process one record. TransientError: nothing has changed."""
         stream = self._by_topic.get(message.topic)
         if stream is None:
-            return  # dropped while it was on the way
+            return  # the stream was dropped
         tuples: Tuples | None = self._records.read(message, TUPLES)
         if tuples is None:
             return
-        if tuples.wanted > stream.known:  # all partitions must have come so far: also those that nobody has counted yet
+        # its adaptors must have reached this version in all partitions, including new ones
+        if tuples.wanted > stream.known:
             self._next_growth_ms = wall_ms
             self._look_for_growth(wall_ms)
         refused = stream.take(message.partition, tuples, message.offset, wall_ms)
@@ -153,7 +159,7 @@ class Dispatcher:
             self._reader.pause(self._partitions(stream, stream.leading()))
 
     def _record_state(self, stream: StreamTime) -> None:
-        """Take note that a stream has come further, or might have."""
+        """Mark a stream whose state may have changed."""
         self._touched[stream.declaration.iri] = stream
         self._highest_ms = max(self._highest_ms, stream.watermark_ms)
 
@@ -163,10 +169,10 @@ class Dispatcher:
 
     # ---- output
     def _write(self) -> None:
-        """Write what has closed, what was refused, and changed states. After a TransientError the next call continues.
+        """Write closed batches, refused events and changed states. After a TransientError, the next call continues.
 
-        A transaction ends where its records come to `TRANSACTION_BYTES`, and always with a state that says what it has:
-        copies of refused events that a restart did not know of would be written again.
+        A transaction ends when it exceeds `TRANSACTION_BYTES`. It always includes the states that correspond to its
+        records; otherwise, a restart would write refused events again.
         """
         self._commit()
         self._copy_refused()
@@ -188,7 +194,7 @@ class Dispatcher:
         self._commit()
 
     def _copy_refused(self) -> None:
-        """Read the bytes of refused events again. TransientError: nothing has changed."""
+        """Read the original bytes of refused events. TransientError: nothing has changed."""
         if not self._refused:
             return
         self._copies = refused_records(self._names, self._lookup, self._refused)
@@ -205,13 +211,13 @@ class Dispatcher:
         return Record(self._names.dispatcher, encode(stream.state()), _key(stream.declaration))
 
     def _commit(self) -> None:
-        """Write the outbox. TransientError: it stays."""
+        """Commit the outbox. After a TransientError, the outbox is unchanged."""
         if self._outbox:
             self._writer.commit(self._outbox)
             self.transactions += 1
             self._outbox, self._outbox_bytes = [], 0
 
-    # ---- streams that come and go
+    # ---- declared and dropped streams
     def _follow(self) -> None:
         declared = self._declared.by_iri
         for iri, stream in list(self._streams.items()):
@@ -223,13 +229,13 @@ class Dispatcher:
                 continue
             partitions = topics.get(self._names.tuples(declaration.name), 0)
             state = self._state_of(declaration)
-            taken = 1 if state is None else len(state.positions)  # brokers may tell of fewer for a moment
+            taken = 1 if state is None else len(state.positions)  # brokers may briefly report fewer partitions
             if partitions >= taken:
                 self._add(declaration, partitions)
         self._read_on()
 
     def _look_for_growth(self, wall_ms: int) -> None:
-        """Take in the partitions that a stream has gained. What they get before this counts as any event does."""
+        """Add new partitions of streams. Events that they received earlier are treated like all others."""
         if wall_ms < self._next_growth_ms:
             return
         self._next_growth_ms = wall_ms + GROWTH_MS
@@ -241,13 +247,13 @@ class Dispatcher:
                 self._idle_partitions.over(stream)
 
     def _read_on(self) -> None:
-        """Read the tuples of streams that are new."""
+        """Begin to read partitions of new streams."""
         if self._fresh:
             self._reader.assign(self._fresh)
             self._fresh = {}
 
     def _drop(self, iri: str, stream: StreamTime) -> None:
-        """Let a stream go. Its state stays: a stream of its topics that is declared later begins behind it."""
+        """Remove a stream. Its state remains: a later stream with the same topics begins after it."""
         names = self._partitions(stream)
         self._reader.unassign(names)
         self._fresh = {name: at for name, at in self._fresh.items() if name not in names}
@@ -271,8 +277,9 @@ class Dispatcher:
         elif state is not None:
             stream.begin_after(state)
         if state is None or state.number != declaration.number:
-            # What was cut for an earlier stream of that name is not this one's. Not what is wanted by now: adaptors may
-            # have cut this one's events by less since it was declared, and have told that they are done.
+            # Ignore tuples that were filtered for an earlier stream of the same name. Use the filter version at the
+            # declaration, not the current one: adaptors may have filtered events of this stream by an older version,
+            # and confirmed it.
             stream.demand(declaration.wanted)
         self._saved.pop(_key(declaration), None)
         self._streams[declaration.iri] = stream
@@ -291,11 +298,11 @@ class Dispatcher:
             view.close()
 
     def _state_of(self, declaration: StreamDeclaration) -> DispatcherState | None:
-        """Return what was taken of a stream's topics, by it or by the one that had them before."""
+        """Return the saved state for a stream's topics, of this stream or of an earlier one."""
         return self._saved.get(_key(declaration))
 
     def _replay(self, stream: StreamTime, state: DispatcherState) -> None:
-        """Read again what open batches hold."""
+        """Read the tuples of open batches again."""
         for name, start, end in zip(
             self._partitions(stream), state.replay_positions.tolist(), state.positions.tolist(), strict=False
         ):
@@ -323,7 +330,7 @@ class Dispatcher:
             reader.close()
 
     def close(self) -> None:
-        """Let go of readers and writer; what was not written is done again by the next instance."""
+        """Close the log clients. The next instance repeats unwritten work."""
         self._writer.close()
         self._reader.close()
         self._declared.close()
@@ -331,5 +338,5 @@ class Dispatcher:
 
 
 def _key(declaration: StreamDeclaration) -> bytes:
-    """Return the key of a state: it is of the topics that a stream is read from, whoever had them before."""
+    """Return the key of a state: it belongs to the topics of a stream, so that it outlives the stream."""
     return f"topics {declaration.name}".encode()

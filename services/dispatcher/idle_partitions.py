@@ -1,4 +1,4 @@
-"""Streams in which nobody speaks: which partitions are waited for no more, how idle streams go on (semantics.md §2)."""
+"""Idle-source detection: excludes idle partitions from the watermark, and advances idle streams (semantics.md §2)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from penstock.services.dispatcher.stream_time import StreamTime
 
 CHECK_MS = 250
-"""How often silent partitions are looked at: some questions to the brokers."""
+"""Interval of checks for idle partitions, in ms. A check sends requests to the brokers."""
 HEARTBEATS_S, HEARTBEATS_AT_ONCE = 1_000, 100
-"""Heartbeats a second that close batches of idle streams, and how many may come together. Beyond that idle streams take
-turns, and some batches of each close together: the more are idle the farther apart, in place of all streams being late.
+"""Heartbeats per second that close batches of idle streams, and the maximum burst.
+
+Above this rate, idle streams alternate, and several of their batches close together. The more streams are idle, the
+longer the intervals; streams that are not idle have no additional latency.
 """
 _Waiting = dict[Partition, tuple["StreamTime", int]]
 
 
 class IdlePartitions:
-    """`adaptor_group`: whose progress tells whether a silent partition has anything on the way."""
+    """`adaptor_group`: the adaptors' consumer group. Its offsets show whether adaptors still process events of a
+    partition.
+    """
 
     def __init__(self, log: Log, names: TopicNames, adaptor_group: str) -> None:
         self._log, self._names, self._adaptor_group = log, names, adaptor_group
@@ -34,14 +38,14 @@ class IdlePartitions:
         self._beaten_ms = 0
 
     def over(self, stream: StreamTime) -> None:
-        """Note that a stream speaks, or is no more."""
+        """Record that a stream is no longer idle or was dropped."""
         self._idle.pop(stream.declaration.iri, None)
 
-    # ---- who is silent
+    # ---- detection
     def look(self, streams: Mapping[str, StreamTime], reader: Reader, wall_ms: int) -> Iterator[StreamTime]:
-        """Leave out partitions that are silent because nothing is there, and yield their streams.
+        """Exclude partitions that are idle and completely read, and yield their streams.
 
-        What is on the way is waited for. `reader`: of the tuples topics.
+        A partition with unread records is not excluded. `reader`: reads the tuples topics.
         """
         if wall_ms < self._next_check_ms:
             return
@@ -54,7 +58,7 @@ class IdlePartitions:
             yield stream
 
     def _drained(self, silent: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
-        """Those of which every event has come through the adaptor, and been read here. All are asked about at once."""
+        """Yield the partitions whose events are all adapted and read. One request covers all partitions."""
         topics = self._log.topics()
         sources: _Waiting = {}
         for stream, number in silent:
@@ -73,9 +77,11 @@ class IdlePartitions:
         spans, positions = self._log.spans(tuples), reader.positions()
         yield from (waiting for name, waiting in tuples.items() if positions.get(name, 0) >= spans[name].end)
 
-    # ---- how they go on
+    # ---- advance of idle streams
     def heartbeats(self, highest_ms: int, wall_ms: int) -> Iterator[StreamTime]:
-        """Move idle streams to the highest watermark of all, or along with the wall clock; yield those moved."""
+        """Advance idle streams to the maximum watermark of all streams, or with the wall clock. Yields the advanced
+        streams.
+        """
         earned = HEARTBEATS_S * max(0, wall_ms - self._beaten_ms) / 1000
         self._allowance, self._beaten_ms = min(self._allowance + earned, HEARTBEATS_AT_ONCE), wall_ms
         for iri, stream in list(self._idle.items()):
@@ -85,7 +91,7 @@ class IdlePartitions:
                 if self._allowance < 1:
                     return
                 self._allowance -= 1
-                self._idle[iri] = self._idle.pop(iri)  # its next turn is after all others'
+                self._idle[iri] = self._idle.pop(iri)  # its next turn is after those of all others
             if time_ms > stream.watermark_ms:
                 stream.advance(time_ms)
                 yield stream

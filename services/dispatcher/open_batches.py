@@ -1,4 +1,4 @@
-"""Tuples of one stream that wait for their batches to close."""
+"""The tuples of a stream's open batches."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Rows:
         return len(self.times)
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
-        """Return some of them: by a mask, or by their places."""
+        """Return rows by a mask or by their positions."""
         return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
 
     def after(self, first: int) -> Rows:
-        """Return those behind the first ones."""
+        """Return the rows without the first ones."""
         return Rows(self.times[first:], self.subjects[first:], self.predicates[first:], self.objects[first:])
 
     @classmethod
     def joined(cls, parts: Sequence[Rows]) -> Rows:
-        """One after the other."""
+        """Concatenate rows."""
         if len(parts) == 1:
             return parts[0]
         none = np.empty(0, np.uint64)
@@ -52,8 +52,8 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic that tuples came with; the next source offset that was expected before it, and
-    the version of wanted predicates that was reached.
+    """The record of the tuples topic that contained tuples. `next_offset`: the source offset expected before the
+    record; `wanted`: the version of the predicate filter that was reached.
     """
 
     partition: int
@@ -63,7 +63,7 @@ class Origin(NamedTuple):
 
 
 class OpenBatches:
-    """Open batches by number."""
+    """The open batches, by number."""
 
     def __init__(self, batch_ms: int) -> None:
         self._batch_ms = batch_ms
@@ -73,11 +73,11 @@ class OpenBatches:
 
     @property
     def bytes(self) -> int:
-        """Memory of the columns: four numbers a tuple."""
+        """Size of the columns, in bytes: four numbers per tuple."""
         return 32 * self.tuples
 
     def add(self, rows: Rows, origin: Origin) -> None:
-        """Put tuples into their batches."""
+        """Add tuples to their batches."""
         if len(rows) == 0:
             return
         numbers = batch_of(rows.times, self._batch_ms)  # type: ignore[arg-type]  # the formula holds for columns too
@@ -88,21 +88,21 @@ class OpenBatches:
         self.tuples += len(rows)
 
     def held(self, number: int) -> int:
-        """Return how many tuples a batch holds."""
+        """Return the number of tuples in a batch."""
         return self._held.get(number, 0)
 
     def until(self, last: int) -> list[int]:
-        """Return the numbers of batches that hold tuples, up to `last`, in order."""
+        """Return the numbers of batches with tuples, up to `last`, in order."""
         return sorted(number for number in self._batches if number <= last)
 
     def take(self, number: int) -> Rows:
-        """Return a batch's tuples in order of arrival, and forget it."""
+        """Remove a batch and return its tuples in order of arrival."""
         rows = Rows.joined([rows for _, rows in self._batches.pop(number, [])])
         self.tuples -= len(rows)
         self._held.pop(number, None)
         return rows
 
     def oldest(self, partition: int) -> Origin | None:
-        """Return the oldest record of a partition that an open batch has tuples of."""
+        """Return the oldest record of a partition with tuples in an open batch."""
         origins = (origin for chunks in self._batches.values() for origin, _ in chunks if origin.partition == partition)
         return min(origins, default=None)

@@ -1,4 +1,4 @@
-"""Records that the dispatcher writes: closed batches to all shards, refused events with their original bytes."""
+"""The dispatcher's output records: closed batches for all shards, and refused events with their original bytes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _NOWHERE = np.empty(0, np.int64)
 
 
 def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, batch: ClosedBatch) -> list[Record]:
-    """Return the records of a batch: each tuple goes to its subject's shard, every batch to every shard. A large batch
-    has several records in every shard.
+    """Return the records of a batch. Each shard gets a record, with the tuples whose subjects it owns. A large batch
+    has several records per shard.
     """
     owners = native.shard_numbers(batch.rows.subjects, shards)
     occupied = np.unique(owners).tolist()
@@ -35,7 +35,7 @@ def batch_records(names: TopicNames, shards: int, stream: StreamDeclaration, bat
         whole = [_part(stream, batch, np.flatnonzero(owners == shard)) for shard in range(shards)]
         split = enumerate(parts.split(whole))
         return [Record(names.shards, encode(each), None, shard) for shard, records in split for each in records]
-    # Most parts of most batches are empty, and then they are all the same.
+    # Most parts of most batches are empty, and empty parts are equal.
     empty = encode(_part(stream, batch, _NOWHERE)) if len(occupied) < shards else b""
     values = [empty] * shards
     for shard in occupied:
@@ -62,8 +62,8 @@ def _part(stream: StreamDeclaration, batch: ClosedBatch, positions: NDArray[np.i
 def refused_records(
     names: TopicNames, lookup: Lookup, refused: Collection[tuple[StreamDeclaration, Sequence[Refused]]]
 ) -> dict[str, list[Record]]:
-    """Return the late and dead-letter records of some streams, by IRI, in order. The bytes are read again from the
-    events topics, if they are still there. TransientError.
+    """Return the late and dead-letter records of streams, by IRI, in order. Reads the original bytes from the events
+    topics, if they still exist. TransientError.
     """
     wanted: dict[Partition, list[int]] = {}
     for stream, events in refused:

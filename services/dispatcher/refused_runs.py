@@ -1,8 +1,9 @@
-"""Refused events whose batches are still open, as runs of source offsets.
+"""Refused events of open batches, as runs of source offsets.
 
-A restart reads the tuples of open batches again and decides nothing again, so the dispatcher's state lists what was
-refused. A run contains refused events and, between them, only events of closed batches, which a restart recognises by
-their times. So the list grows with the accepted events of open batches, not with the refused ones.
+A restart reads the tuples of open batches again, without deciding again about their events. The dispatcher's state
+therefore lists the refused events. A run contains refused events, and between them only events of closed batches, which
+a restart recognises by their times. The size of the list depends on the number of accepted events of open batches, not
+on the number of refused ones.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 MAX_RUNS = 1 << 18
-"""Runs of a stream, 6 MiB of its state. Beyond it the stream accepts no events until a batch closes. Each partition has
-an equal share; the last record of a partition may exceed it.
+"""Maximum number of runs of a stream, 6 MiB of its state. Beyond it, the stream accepts no events until a batch closes.
+Each partition has an equal share, which the last record of the partition may exceed.
 """
 
 
 @dataclass(slots=True)
 class _Run:
-    """Source offsets `first` to `last`. `position`: of the last record; `time_ms`: the latest of the refused events;
-    `before_ms`: the latest of the accepted events between the run before and this one.
+    """Source offsets `first` to `last`. `position`: offset of the last tuples record. `time_ms`: latest time of the
+    refused events. `before_ms`: latest time of the accepted events between the previous run and this one.
     """
 
     first: int
@@ -45,14 +46,14 @@ class RefusedRuns:
 
     def __init__(self, saved: Sequence[tuple[int, int]] = ()) -> None:
         self._runs: list[_Run] = []
-        self._after_ms = NEVER  # the latest accepted event after the last run
+        self._after_ms = NEVER  # latest accepted event after the last run
         self._saved = np.array(saved, np.int64).reshape(-1, 2)
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def record(self, offsets: Numbers, times: Numbers, refused: NDArray[np.bool_], position: int) -> None:
-        """Note the events of the record at `position`, in order, and which of them are refused."""
+        """Record the events of the tuples record at `position`, in order, and which of them are refused."""
         done = 0
         for place in np.flatnonzero(refused).tolist():
             self._accept(times[done:place])
@@ -73,7 +74,9 @@ class RefusedRuns:
         run.last, run.position, run.time_ms = offset, position, max(run.time_ms, time_ms)
 
     def settle(self, position: int, closed_ms: int) -> None:
-        """Forget what a restart does not need that reads from `position`, with all batches closed up to `closed_ms`."""
+        """Remove what a restart does not need that reads from `position`, if all batches up to `closed_ms` are
+        closed.
+        """
         runs, self._runs = self._runs, []
         before_ms = NEVER
         for run in runs:
@@ -90,7 +93,7 @@ class RefusedRuns:
         self._after_ms = max(self._after_ms, before_ms) if self._runs else NEVER
 
     def offsets(self) -> list[tuple[int, int]]:
-        """Return the first and last offset of each run, as a restart takes them."""
+        """Return the first and last offset of each run, for the saved state."""
         return [(run.first, run.last) for run in self._runs]
 
     # ---- after a restart
@@ -103,5 +106,5 @@ class RefusedRuns:
         return found
 
     def replayed(self) -> None:
-        """Forget the runs that were saved: `record` has made them anew."""
+        """Discard the saved runs. `record` has rebuilt them."""
         self._saved = np.empty((0, 2), np.int64)

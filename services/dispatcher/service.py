@@ -1,4 +1,6 @@
-"""The dispatcher's process. One is active; another one that is started takes over, and the older ends, fenced."""
+"""The dispatcher's process. One instance is active. A newly started instance fences the previous one, which then
+ends.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class DispatcherSettings(ClusterSettings, GroupSettings):
 
 
 class DispatcherGauges:
-    """What a dispatcher tells about itself. Asked from another thread: reads only."""
+    """The metrics of a dispatcher. Another thread reads its counters."""
 
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics, context: Context[DispatcherSettings]) -> None:
         self._dispatcher, self._metrics, self._clock = dispatcher, metrics, context.clock
@@ -42,7 +44,7 @@ class DispatcherGauges:
         self._batches, self._transactions = Tally(metrics.batches), Tally(metrics.transactions)
 
     def observe(self) -> None:
-        """Bring the metrics up to date."""
+        """Update the metrics."""
         dispatcher, metrics, now_ms = self._dispatcher, self._metrics, self._clock.now_ms()
         streams = list(dispatcher.streams.items())
         taken = dispatcher.tallies()
@@ -65,7 +67,7 @@ class DispatcherGauges:
 
 
 def open_dispatcher(context: Context[DispatcherSettings]) -> Dispatcher:
-    """Open the core: from here on this instance is the active one."""
+    """Open the dispatcher. This instance is active from now on."""
     settings = context.settings
     topics_of(context)
     dispatcher = Dispatcher(

@@ -1,7 +1,7 @@
-"""Event time of one stream: who is late, how far the stream has come, which batches close (docs/semantics.md §2).
+"""Event time of one stream: late events, the watermark, and closed batches (docs/semantics.md §2).
 
-The rules for single events are the core's (`Stream.decide_partition`), those for batches `engine.grid`'s: the embedded
-engine uses the same. Here is what several source partitions and a restart add.
+The embedded engine uses the same rules: for events those of the native core (`Stream.decide_partition`), for batches
+those of `event_time.grid`. This module adds multiple source partitions and restarts.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 
     from penstock.wire import StreamDeclaration, Tuples
 
-_ACCEPTED, _LATE = 0, 1  # fates of the core (stream.hpp)
+_ACCEPTED, _LATE = 0, 1  # outcomes of the native core (stream.hpp)
 _LAST = (1 << 63) - 1
 MAX_BATCH_TUPLES = 1 << 22
-"""Tuples that an open batch may hold: a batch is one transaction, and one commit of the stored graph."""
+"""Maximum number of tuples of an open batch, which is one transaction and one commit of the stored graph."""
 
 
 class Refused(NamedTuple):
-    """An event that was not accepted. `bound_ms`: the watermark that it met, if late; else how far ahead it may be.
-    `limit`: the limit that its batch or its stream has reached, where that is the reason.
+    """An event that was not accepted. `bound_ms`: for a late event, the watermark; otherwise, the maximum time allowed.
+
+    `limit`: the limit that its batch or stream has reached, if that is the reason.
     """
 
     partition: int
@@ -45,7 +46,7 @@ class Refused(NamedTuple):
 
 
 class ClosedBatch(NamedTuple):
-    """Batches that close together: those before `last` are empty. `begin_ms` comes with a stream's first one."""
+    """Batches that close together: all before `last` are empty. `begin_ms`: set for the first batch of a stream."""
 
     first: int
     last: int
@@ -55,7 +56,7 @@ class ClosedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """What was taken in. `far_advances`: heartbeats not believed; `outdated`: records passed over (ADR 45)."""
+    """Counters of the input. `far_advances`: rejected heartbeats. `outdated`: skipped records (ADR 45)."""
 
     events: int = 0
     duplicates: int = 0
@@ -73,8 +74,8 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `heard_ms`: wall clock when it last spoke. `wanted`: the version of wanted
-    predicates that its tuples are cut by (ADR 45).
+    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `wanted`: version of the
+    predicate filter of its tuples (ADR 45).
     """
 
     own_ms: int = NEVER
@@ -86,15 +87,16 @@ class SourcePartition:
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
-        """Whether a record was cut by an older set: whoever wrote it writes it again before its progress (ADR 45).
+        """Whether an older filter version applied to a record. Its adaptor then writes it again before it commits (ADR
+        45).
 
-        One of which nothing was discarded never is.
+        A record of which nothing was discarded is never outdated.
         """
         return 0 < tuples.wanted < self.wanted
 
 
 class StreamTime:
-    """One stream. `wall_ms` is the wall clock, which the caller reads."""
+    """Event time of one stream. `wall_ms`: the wall clock, read by the caller."""
 
     def __init__(
         self, declaration: StreamDeclaration, partitions: int, wall_ms: int, max_batch_tuples: int = MAX_BATCH_TUPLES
@@ -110,19 +112,19 @@ class StreamTime:
         self.tallies = Tallies()
         self.changed = False
         self.known = 0
-        self._cut: dict[int, int] = {}  # the least version that an open batch's events were cut by
+        self._cut: dict[int, int] = {}  # minimum filter version of an open batch's events
 
     def grow(self, partitions: int, wall_ms: int) -> None:
-        """Take in partitions that the source has gained: they are waited for like any other.
+        """Add new partitions of the source to the watermark.
 
-        What was said to come no more does not come from them either: `known` stays.
+        They receive no tuples of older filter versions, so `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
         self.partitions += [SourcePartition(heard_ms=wall_ms, wanted=self.known) for _ in more]
 
     # ---- input
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
-        """Take in one record of the tuples topic; returns the events that are late or too far ahead."""
+        """Process one record of the tuples topic. Returns the refused events."""
         part = self.partitions[number]
         part.position = position + 1
         if part.outdated(tuples):
@@ -177,14 +179,14 @@ class StreamTime:
         return refused
 
     def _limit(self, *, full: bool) -> str:
-        """Say why an event is refused that is neither late nor too far ahead."""
+        """Return why an event is refused that is neither late nor too far ahead."""
         if full:
             most = self._max_batch_tuples
             return f"its batch is full: {most} tuples (PENSTOCK_MAX_BATCH_TUPLES); a smaller batch_ms closes earlier"
         return f"its stream has {refused_runs.MAX_RUNS} runs of refused events in open batches (MAX_RUNS)"
 
     def _overfull(self, events: _Events, accepted: np.ndarray) -> np.ndarray:
-        """Return which accepted events would make their batches hold more tuples than a batch may."""
+        """Return a mask of the accepted events that would exceed the maximum size of their batches."""
         full = np.zeros(len(accepted), np.bool_)
         if self.open.tuples + len(events.tuples) <= self._max_batch_tuples:
             return full
@@ -196,7 +198,7 @@ class StreamTime:
 
     def _advance_part(self, part: SourcePartition, time_ms: int, wall_ms: int) -> None:
         if time_ms > max(self.watermark_ms, wall_ms) + self.declaration.max_ahead_ms:
-            self.tallies.far_advances += 1  # one bad clock must not close every window
+            self.tallies.far_advances += 1  # one wrong clock must not close every window
             return
         part.own_ms = max(part.own_ms, time_ms)
         self._begin(time_ms)
@@ -205,15 +207,15 @@ class StreamTime:
         if self.begin_ms is None:
             self.begin_ms = point_ms
 
-    # ---- what was discarded
+    # ---- filter versions
     def _learn(self) -> None:
-        """Raise `known`: what comes from now on is cut by that version or a later one."""
+        """Raise `known`: later tuples have this filter version or a newer one."""
         known = min(part.wanted for part in self.partitions)
         if known != self.known:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """Take nothing any more that was cut by an older version; it is in the coordinator's log."""
+        """Reject tuples with older filter versions. The version is in the coordinator's log."""
         for part in self.partitions:
             part.wanted = max(part.wanted, version)
         self._learn()
@@ -225,40 +227,40 @@ class StreamTime:
 
     @property
     def idle(self) -> bool:
-        """Whether no partition speaks."""
+        """Whether all partitions are idle."""
         return all(part.idle for part in self.partitions)
 
     def silent(self, wall_ms: int) -> list[int]:
-        """Return the partitions that hold the stream back and have not spoken for the idle timeout."""
+        """Return the partitions that hold back the watermark and had no records for the idle timeout."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
 
     def leave_out(self, number: int) -> None:
-        """Wait for this partition no more, until it speaks again."""
+        """Exclude a partition from the watermark until its next record."""
         self.partitions[number].idle = True
         self._raise()
 
     def advance(self, time_ms: int) -> None:
-        """Move the watermark of a stream that is idle: a heartbeat."""
+        """Advance the watermark of an idle stream: a heartbeat."""
         if time_ms > self.watermark_ms:
             self._begin(time_ms)
             self.watermark_ms = time_ms
 
     def would_close(self, time_ms: int) -> bool:
-        """Whether a watermark of this time closes a batch."""
+        """Whether a watermark of `time_ms` closes a batch."""
         batch_ms = self.declaration.batch_ms
         return time_ms > self.watermark_ms and closed_until(time_ms, batch_ms) > (
             NEVER if self.closed is None else (self.closed + 1) * batch_ms
         )
 
     def leading(self) -> list[int]:
-        """Return the partitions that are ahead of the slowest one: they can wait."""
+        """Return the partitions that are ahead of the slowest one, and may be paused."""
         active = [part.own_ms for part in self.partitions if not part.idle]
         least = min(active, default=NEVER)
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.own_ms > least]
 
     def close(self) -> Iterator[ClosedBatch]:
-        """Close every batch that the watermark allows; a run of empty ones is one."""
+        """Close all batches that the watermark permits. Yields consecutive empty batches as one."""
         if self.watermark_ms == NEVER:
             return
         batch_ms = self.declaration.batch_ms
@@ -275,7 +277,7 @@ class StreamTime:
 
     # ---- restart
     def state(self) -> DispatcherState:
-        """Return what a restart needs, and forget refused events that it does not."""
+        """Return the state for a restart, and remove refused events that a restart does not need."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         replay = [
             self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.wanted) for i, p in enumerate(self.partitions)
@@ -307,7 +309,7 @@ class StreamTime:
         )
 
     def restore(self, state: DispatcherState) -> None:
-        """Take over what `state` returned; `replay` must follow for each partition, then `replayed`."""
+        """Restore the result of `state`. Call `replay` for each partition afterwards, then `replayed`."""
         self.watermark_ms = NEVER if state.watermark_ms is None else state.watermark_ms
         self.closed, self.begin_ms, self.follows_wall = state.closed, state.begin_ms, state.follows_wall
         for i, part in enumerate(self.partitions[: len(state.own_ms)]):
@@ -315,7 +317,7 @@ class StreamTime:
             part.next_offset = int(state.replay_offsets[i])
             part.position = int(state.replay_positions[i])
         for part in self.partitions:
-            part.wanted = state.known  # of those that were gained since
+            part.wanted = state.known  # for new partitions
         for part, wanted in zip(self.partitions, state.replay_wanted.tolist(), strict=False):
             part.wanted = wanted
         self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))
@@ -325,8 +327,10 @@ class StreamTime:
             self.partitions[number].refused = RefusedRuns(runs[state.refused_partitions == number])
 
     def begin_after(self, state: DispatcherState) -> None:
-        """Begin as a new stream of a name that was dropped before: what the old one had taken in is not this one's,
-        unless it came when this one was declared already, and nobody here had heard of that.
+        """Begin as a new stream with the topics of a dropped one.
+
+        Records that the dropped stream has read do not belong to the new stream. Exception: records after the
+        declaration of the new stream, which the dispatcher had not seen yet.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):
@@ -334,16 +338,16 @@ class StreamTime:
             part.position = min((int(state.positions[i]), *declared.tuples_before[i : i + 1]))
 
     def replayed(self, state: DispatcherState) -> None:
-        """End the replay: what versions had been reached."""
+        """Finish the replay: restore the filter versions that were reached."""
         for part, wanted in zip(self.partitions, state.wanted.tolist(), strict=False):
             part.wanted = wanted
         for part in self.partitions:
             part.refused.replayed()
 
     def replay(self, number: int, tuples: Tuples, position: int) -> None:
-        """Take in again a record that was taken before the restart: what it had for batches that are open.
+        """Process a record again after a restart, for open batches only.
 
-        Nothing is decided again: what was refused is known by its offset, what was closed by its time.
+        No decision is repeated: refused events are known by their offsets, events of closed batches by their times.
         """
         part = self.partitions[number]
         part.position = position + 1
@@ -362,7 +366,7 @@ class StreamTime:
 
 
 class _Events(NamedTuple):
-    """The events of a record that were not seen before."""
+    """The events of a record that were not processed before."""
 
     offsets: np.ndarray
     times: np.ndarray
@@ -374,7 +378,7 @@ class _Events(NamedTuple):
     def after(cls, record: Tuples, next_offset: int) -> _Events:
         times = np.repeat(record.times, record.counts)
         rows = Rows(times, record.subjects, record.predicates, record.objects)
-        # A record is one stretch of its source, so what was seen before is a prefix.
+        # A record covers a contiguous range of its source, so processed events are a prefix.
         fresh = int(np.searchsorted(record.offsets, next_offset))
         if fresh == 0:
             return cls(record.offsets, record.times, record.counts, rows, record.wanted)
@@ -383,7 +387,7 @@ class _Events(NamedTuple):
         return cls(*columns, rows.after(skipped), record.wanted)
 
     def rows(self, chosen: np.ndarray) -> Rows:
-        """Return the tuples of some events."""
+        """Return the tuples of the chosen events."""
         return self.tuples if chosen.all() else self.tuples.where(np.repeat(chosen, self.counts))
 
 

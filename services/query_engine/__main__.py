@@ -1,4 +1,4 @@
-"""Run the query engine as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the query engine. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

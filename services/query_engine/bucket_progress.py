@@ -1,7 +1,7 @@
-"""What a group of queries must leave behind for whoever continues it: committed together with its results.
+"""The progress of a query group that another engine needs to continue it, committed with the results.
 
-Time windows come back from slices; beside the last instant, only count windows and the answers that ISTREAM and DSTREAM
-compare with are state. Answers are kept as terms, since term ids mean something in one process only.
+Slices restore time windows. The state therefore consists of the last instant, the count windows, and the answers that
+ISTREAM and DSTREAM compare with. Answers are saved as terms, because term ids may be private to a process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def progress_of(number: int, group: Group, last_ms: int | None, dictionary: native.Dictionary) -> GroupState:
-    """Return the state of a group that has fired everything up to `last_ms` (None: nothing yet)."""
+    """Return the state of a group that was evaluated up to `last_ms` (None: not yet)."""
     counted = {str(c.point): c.trigger.save() for c in group.cohorts if isinstance(c.trigger, CountTrigger)}
     before = [_answers(c, dictionary) for c in group.cohorts if c.predecessor is not None]
     return GroupState(
@@ -41,7 +41,7 @@ def progress_of(number: int, group: Group, last_ms: int | None, dictionary: nati
 
 
 def retention_floors(group: Group) -> dict[str, int]:
-    """Return, per stream, from where on the group's windows still look at tuples."""
+    """Return the time from which the group's windows still read tuples, per stream."""
     floors: dict[str, int] = {}
     for cohort in group.cohorts:
         for window in cohort.windows:
@@ -61,7 +61,7 @@ def _answers(cohort: Cohort, dictionary: native.Dictionary) -> dict[str, Any]:
 
 
 def restore_counted(cohort: Cohort, saved: GroupState) -> None:
-    """Bring a cohort of count windows to where it was, then to what its streams have closed since."""
+    """Restore the saved state of a cohort with count windows."""
     trigger = cohort.trigger
     if not isinstance(trigger, CountTrigger):
         return
@@ -71,7 +71,7 @@ def restore_counted(cohort: Cohort, saved: GroupState) -> None:
 
 
 def catch_up_counted(cohort: Cohort) -> None:
-    """Take in the reports of batches that were closed before the cohort came to this process."""
+    """Process the batches that closed before the cohort was restored in this process."""
     if isinstance(cohort.trigger, CountTrigger):
         for stream in cohort.group.streams:
             if stream.closed_ms is not None:
@@ -79,7 +79,7 @@ def catch_up_counted(cohort: Cohort) -> None:
 
 
 def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionary: native.Dictionary) -> None:
-    """Give each cohort the answers that its members had at the last committed instant."""
+    """Restore the answers of each cohort's members at the last committed instant."""
     if saved.predecessor is None:
         return
     parts = json.loads(saved.predecessor)
@@ -93,7 +93,7 @@ def restore_predecessors(cohorts: Iterable[Cohort], saved: GroupState, dictionar
 
 
 def terms_of(saved: GroupState) -> Iterator[TermTuple]:
-    """Yield the terms that `restore_predecessors` is going to need: the cluster may know them."""
+    """Yield the terms that `restore_predecessors` needs, so that their global ids can be fetched."""
     for part in json.loads(saved.predecessor) if saved.predecessor is not None else ():
         for column in part["columns"]:
             yield from _tuples(column)
@@ -104,7 +104,7 @@ def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
 
 
 def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
-    """The rows of the members that are here."""
+    """Return the rows of members in `numbers`."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
     kept = here != 0
     columns = tuple(_ids(column, dictionary)[kept] for column in part["columns"])

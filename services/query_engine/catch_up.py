@@ -1,6 +1,6 @@
-"""Queries with many instants due are evaluated in slices between an engine's other work (docs/adr/0057).
+"""Catch-up: evaluates queries with many due instants in slices, between the engine's other work (ADR 57).
 
-A slice is bounded in time and in instants, so commands, other queries and liveness never wait for a backlog.
+A slice is bounded in time and in instants, so a backlog does not delay commands, other queries or heartbeats.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
 
 AT_ONCE = 128
-"""Instants of one query that a step of the log may fire at once; a query with more due is evaluated in slices."""
+"""Instants of one query that a step evaluates immediately. A query with more due instants is evaluated in slices."""
 SLICE_MS = 100
-"""How long one slice goes on beyond the instant that it evaluates."""
+"""Duration of a slice in ms. An evaluation that has started is completed."""
 SLICE_INSTANTS = 1_000
-"""Instants of one slice: their results wait in memory for its commit."""
+"""Maximum instants per slice. Their results remain in memory until the commit."""
 TURN_INSTANTS = 32
-"""Instants after which the queries over other streams have their turn."""
+"""Instants after which queries over other streams have their turn."""
 FINISH_MS = 500
-"""How long a query that was stopped goes on with what was due before; what is left then is not evaluated."""
+"""How long a stopped query may evaluate instants that were due before the stop, in ms. The remaining ones are
+skipped.
+"""
 BACKLOG_BYTES = 1 << 30
-"""Slices of streams beyond which an engine with a backlog reads nothing more of the log."""
+"""Bytes of slices above which an engine with a backlog reads no further records."""
 _MEASURE_MS = 1_000
 
 
 class CatchUp:
-    """The backlog of one engine. Whatever raises AwayError is called again later."""
+    """The backlog of one engine. If a method raises UnavailableError, call it again later."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime, self._clock = runtime, clock
@@ -43,11 +45,11 @@ class CatchUp:
 
     @property
     def settled(self) -> bool:
-        """Whether all cohorts of each group stand at the same instant: only then may progress be committed."""
+        """Whether all cohorts of each group have reached the same instant, which a commit of progress requires."""
         return self._backlog.settled and not self._runtime.schedule.unfinished
 
     def slice(self) -> bool:
-        """Evaluate one slice; False where nothing is due."""
+        """Evaluate one slice. Returns False if nothing is due."""
         if not self._backlog:
             return False
         over, left = self.slice_over(), SLICE_INSTANTS
@@ -58,21 +60,21 @@ class CatchUp:
         return True
 
     def slice_over(self) -> Callable[[], bool]:
-        """Return what tells that a slice that begins now has had its time."""
+        """Return a function that tells whether the time of a slice that begins now is over."""
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
-        """Evaluate what is due of a group until `over`; returns whether that was all."""
+        """Evaluate the due instants of a group until `over`. Returns whether all are evaluated."""
         done = self._backlog.finish(group, self._runtime.firing.fire, over)
         self._runtime.firing.tidy()
         return done
 
     def patience(self) -> Callable[[], bool]:
-        """Return what tells that queries which were stopped have had their time."""
+        """Return a function that tells whether the time of stopped queries is over."""
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
-        """Return whether the backlog keeps so many tuples in memory that no more are to be read."""
+        """Return whether the backlog retains too many tuples in memory to read further records."""
         if not self._backlog:
             return False
         now_ms = self._clock.now_ms()
@@ -87,7 +89,7 @@ class CatchUp:
 
 
 def _after(instants: int, over: Callable[[], bool]) -> Callable[[], bool]:
-    """Return what tells that so many instants were evaluated, or that the time is over."""
+    """Return a function that tells whether `instants` evaluations are done or the time is over."""
     left = instants
 
     def stop() -> bool:

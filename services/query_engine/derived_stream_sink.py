@@ -1,8 +1,8 @@
-"""What a query publishes, on its way into the log: batches of a derived stream (docs/semantics.md §5).
+"""The derived-stream sink: writes the published answers of a query to the log, as batches (docs/semantics.md §5).
 
-An engine does not feed the stream itself: the tuples go to the shards topic in the transaction that commits the
-evaluation, and come back to every engine as steps of the spine. So a derived stream is like any other there, and a
-query that reads it may be anybody's.
+The engine writes the tuples to the shards topic, in the transaction that commits the evaluation. All engines then apply
+them as steps of the total order. Engines therefore treat derived streams like all others, and the query that reads one
+may run in any engine.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Tuples = tuple["Ids", "Ids", "Ids"]
 
 @dataclass(slots=True)
 class DerivedStreamSink:
-    """One derived stream and how much of it is written. `until`: instants after it are not this query's any more.
+    """One derived stream and its progress. `until`: the query does not publish later instants.
 
-    An evaluation with a term that the cluster does not accept publishes nothing. `refused`: such evaluations of the
-    last call of `records`, each with the reason. `last_error`: the reason where the last evaluation was one of them.
+    If the cluster rejects a term of an evaluation, the evaluation publishes nothing. `refused`: these evaluations of
+    the last call of `records`, with reasons. `last_error`: the reason, if the last evaluation was rejected.
     """
 
     iri: str
@@ -47,20 +47,20 @@ class DerivedStreamSink:
     batch_ms: int
     query: str
     until: int | None = None
-    ends: bool = False  # with what it has now
+    ends: bool = False  # whether the stream ends after its current tuples
     changed: bool = False
     _watermark: int | None = None
     _closed: int | None = None
     _begin: int | None = None
-    _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in this process's ids; the block keeps their terms
-    _open: dict[int, list[tuple[int, _Tuples]]] = field(default_factory=dict)  # by batch, in the cluster's ids
+    _fresh: list[tuple[int, Block]] = field(default_factory=list)  # in local ids; the block retains their terms
+    _open: dict[int, list[tuple[int, _Tuples]]] = field(default_factory=dict)  # by batch, in global ids
     _latest: int | None = None  # instant of the last evaluation since `records` was called
     last_error: str | None = None
     refused: list[tuple[int, str]] = field(default_factory=list)
 
     # ---- from evaluations
     def take(self, time: int | None, block: Block | None, following: int) -> None:
-        """Take what an evaluation gave (None: none was due), and how far the watermark goes with it."""
+        """Add the result of an evaluation (None: none was due), and advance the watermark to `following`."""
         if self.until is not None and time is not None and time > self.until:
             return
         count = len(block.columns[0]) if block is not None and block.columns else 0
@@ -73,9 +73,9 @@ class DerivedStreamSink:
         self._watermark = following if self._watermark is None else max(self._watermark, following)
         self.changed = True
 
-    # ---- to the log
+    # ---- output to the log
     def records(self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService) -> list[Record]:
-        """Return the records of every batch that the watermark closes. TransientError: nothing is lost, ask again."""
+        """Return the records of all batches that the watermark closes. TransientError: nothing is lost; call again."""
         self._learn(dictionary, terms)
         found: list[Record] = []
         if self._watermark is not None:
@@ -90,7 +90,7 @@ class DerivedStreamSink:
         return found
 
     def _learn(self, dictionary: native.Dictionary, terms: TermService) -> None:
-        """Turn fresh tuples into the cluster's ids, all together; one evaluation at a time where terms are refused."""
+        """Convert new tuples to global ids, all at once; if a term is rejected, one evaluation at a time."""
         refused: list[tuple[int, str]] = []
         try:
             found = _encoded(self._fresh, dictionary, terms)
@@ -123,9 +123,9 @@ class DerivedStreamSink:
         records = zip(*split(batches), strict=True)
         return [record for part in records for record in _to_all(topics, [encode(each) for each in part])]
 
-    # ---- for whoever continues
+    # ---- takeover by another engine
     def save(self) -> str:
-        """Return what is written, and the tuples of open batches, as JSON. Call after `records`."""
+        """Return the progress and the tuples of open batches, as JSON. Call after `records`."""
         assert not self._fresh
         tuples = [
             [time, *(column.tolist() for column in columns)] for part in self._open.values() for time, columns in part
@@ -133,7 +133,7 @@ class DerivedStreamSink:
         return json.dumps([self._watermark, self._closed, self._begin, tuples])
 
     def restore(self, saved: str) -> None:
-        """Take over what `save` returned."""
+        """Restore the result of `save`."""
         self._watermark, self._closed, self._begin, tuples = json.loads(saved)
         for time, *columns in tuples:
             s, p, o = (np.array(column, np.uint64) for column in columns)
@@ -143,7 +143,7 @@ class DerivedStreamSink:
 def _encoded(
     fresh: Sequence[tuple[int, Block]], dictionary: native.Dictionary, terms: TermService
 ) -> list[tuple[int, _Tuples]]:
-    """Return the tuples of evaluations in the cluster's ids. DataError where a term is refused, TransientError."""
+    """Return the tuples of evaluations in global ids. DataError if a term is rejected. TransientError: retry."""
     columns = [column for _, block in fresh for column in block.columns]
     if not columns:
         return []

@@ -1,6 +1,6 @@
-"""When an engine may get buckets, and what it does for a bucket before it opens it (docs/adr/0058).
+"""Readiness for buckets, and preparation of a bucket before it is opened (ADR 58).
 
-Opening a bucket ends the evaluations of the engine that has it, so whatever can be done before is.
+Opening a bucket stops its evaluations in the previous engine, so the new engine does as much work as possible before.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 PREPARE_MS = 100
-"""How long a step prepares queries."""
+"""Duration of query preparation per step, in ms."""
 
 
 class Readiness:
-    """`ready` stays true once it is: near the end of the log, with leases on the stores, where those are read."""
+    """`ready`: whether the engine has once been near the end of the log with valid leases on the stores it reads. Stays
+    true.
+    """
 
     def __init__(self, reader: Reader, clock: Clock, graph: StoresGraph | None) -> None:
         self._end, self._graph = LogEnd(reader, clock), graph
         self.ready = False
 
     def look(self, messages: Sequence[Message], *, busy: bool) -> None:
-        """Note a poll's records, once they are applied. `busy`: the engine evaluates already, ready or not."""
+        """Update `ready` after the records of a poll were applied. `busy`: the engine already evaluates queries."""
         if self.ready:
             return
         self._end.look(messages)
         self.ready = self._end.near and (busy or self._reaches())
 
     def _reaches(self) -> bool:
-        """Whether there are leases on the stores. They are asked for here: no evaluation does yet."""
+        """Whether the engine holds leases. Requests them, because no evaluation has requested them yet."""
         if self._graph is None:
             return True
         if not self._graph.links.valid:
@@ -45,16 +47,17 @@ class Readiness:
 
 
 class Preparation:
-    """Prepares the queries of buckets that are to be opened, in slices. `prepare` is called for each, once."""
+    """Prepares the queries of buckets before they are opened, in slices. Calls `prepare` once per query."""
 
     def __init__(self, clock: Clock, prepare: Callable[[QueryRegistration], None]) -> None:
         self._clock, self._prepare = clock, prepare
         self._left: dict[int, Iterator[QueryRegistration]] = {}
-        self._next: dict[int, QueryRegistration] = {}  # whose preparation has failed
+        self._next: dict[int, QueryRegistration] = {}  # queries whose preparation failed
 
     def step(self, bucket: int, queries: Iterable[QueryRegistration]) -> bool:
-        """Prepare what is left of a bucket's queries, for `PREPARE_MS`; True once all are prepared. After an error, the
-        next step goes on with the same query.
+        """Prepare remaining queries of a bucket, for `PREPARE_MS`. Returns True when all are prepared.
+
+        After an error, the next step retries the same query.
         """
         if bucket not in self._left:
             self._left[bucket] = iter(list(queries))
@@ -70,11 +73,11 @@ class Preparation:
         return True
 
     def forget(self, bucket: int) -> None:
-        """End the preparation of a bucket."""
+        """Cancel the preparation of a bucket."""
         self._left.pop(bucket, None)
         self._next.pop(bucket, None)
 
     def keep(self, buckets: Iterable[int]) -> None:
-        """End the preparation of all other buckets."""
+        """Cancel the preparation of all buckets except these."""
         for bucket in self._left.keys() - set(buckets):
             self.forget(bucket)

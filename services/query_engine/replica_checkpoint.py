@@ -1,8 +1,7 @@
-"""Checkpoints of a replica: its stored graph (or, where stores have that, how many commits it counts), slices and
-registrations, with the place in the log they reflect.
+"""Checkpoints of an engine's replica: slices, registrations, the stored graph, and the log position that they reflect.
 
-A restart maps the checkpoint and reads the log from there. What queries are due is not in it: that is
-committed in the log.
+If stores have the stored graph, the checkpoint contains its snapshot number only. A restart maps the checkpoint and
+reads the log from its position. The log contains the progress of queries, so the checkpoint does not.
 """
 
 from __future__ import annotations
@@ -42,12 +41,13 @@ if TYPE_CHECKING:
 
 VERSION = 6
 PATIENCE_S = 0.2
-"""How long an evaluation waits for stores in place; the engine's heartbeats wait as well."""
+"""Time that an evaluation waits for stores, in s. The engine's loop waits as well."""
 
 
 class ReplicaFactory:
-    """Makes replicas, empty or from the checkpoint in force. `directory` None = nothing is ever kept. `links`: to the
-    stores that have the stored graph; None = it lies in this process.
+    """Creates replicas, empty or from the current checkpoint. `directory` None: no checkpoints.
+
+    `links`: links to the stores with the stored graph; None: the stored graph is in this process.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class ReplicaFactory:
         self._links, self._patience_s = links, patience_s
 
     def make(self) -> tuple[EngineReplica, Sequence[int]]:
-        """Return a replica, and from where each partition of the log is read on. StorageError where the files
-        are bad.
+        """Return a replica, and the offset at which to read each partition of the log. StorageError for a corrupt
+        checkpoint.
         """
         folder = None if self._directory is None else self._directory.current()
         state = None if folder is None else self._checked(folder / "replica.json")
@@ -83,7 +83,7 @@ class ReplicaFactory:
         return replica, _restore(replica, folder, state)
 
     def _checked(self, path: Path) -> Saved:
-        """Return a checkpoint's state. StorageError where it is of another version or setting."""
+        """Return the state in a checkpoint. StorageError if its version or settings differ."""
         state: Saved = read_json(path)
         check(state, VERSION, self._partitions, path)
         if state["in_stores"] != (self._links is not None):
@@ -101,12 +101,14 @@ class ReplicaFactory:
         if self._links is not None:
             snapshot = 0 if state is None else int(state["snapshot"])
             store = StoresGraph(self._partitions, self._links, self._patience_s, saved, snapshot)
-        else:  # without files it is memory of this process (ADR 13)
+        else:  # without files, in memory of this process (ADR 13)
             store = LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
         return ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
 
     def save(self, replica: EngineReplica) -> bool:
-        """Put a checkpoint in force; False where the replica is in the middle of an insertion, or nothing is kept."""
+        """Write a checkpoint. Returns False if a step is partially applied, or if there is no directory. StorageError
+        if it cannot be written.
+        """
         if self._directory is None or not replica.whole:
             return False
         try:

@@ -1,9 +1,9 @@
-"""Where evaluations go: the records of results, and the topics that refuse them.
+"""Result sinks: the records of evaluations, and the handling of topics that reject them.
 
-A topic that refuses one record makes its whole transaction fail. So the engine learns which topic it was, replaces what
-that topic refuses, and commits again: each evaluation is committed once, as an answer or as an error. An answer beyond
-its topic's `max.message.bytes` becomes an error in that topic. While a topic takes nothing (deleted, not authorized),
-the evaluations of its query become errors in the cluster's results topic, and the topic is tried again now and then.
+A topic that rejects one record aborts the whole transaction. The engine then replaces the records that the topic
+rejects, and commits again. Each evaluation is committed once, as an answer or as an error. An answer beyond the topic's
+`max.message.bytes` becomes an error in that topic. While a topic rejects all records (deleted, not authorized), the
+evaluations of its query become errors in the cluster's results topic, and the engine retries the topic periodically.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
     from penstock.wire import QueryRegistration
 
 MAX_LINE_BYTES = 60 << 20
-"""An answer as JSON, in any topic."""
+"""Maximum size of an answer as JSON, in any topic."""
 RETRY_MS = 60_000
-"""How long what a topic has refused is believed to hold; then the topic is tried again."""
-_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # of a line, whatever the answer
+"""Time after which the engine retries a topic that has rejected records, in ms."""
+_HEAD = ("query", "time", "windows", "snapshot", "attempt")  # fields of a result line, without the answer
 
 
 @dataclass(slots=True)
 class _Refusal:
-    """What a topic refuses: records of more than `limit` bytes, or all of them (None). `met`: it has refused some."""
+    """What a topic rejects: records of more than `limit` bytes; None: all records. `met`: whether a record was
+    replaced.
+    """
 
     reason: str
     limit: int | None
@@ -46,8 +48,8 @@ class _Refusal:
 
 
 class ResultSinks:
-    """The results topics of an engine's queries. `refused`: evaluations whose answers were replaced. `changes`: of what
-    `error_of` returns.
+    """The results topics of an engine's queries. `refused`: number of replaced answers. `changes`: number of changes of
+    `error_of`.
     """
 
     def __init__(self, log: Log, topics: ClusterTopics, clock: Clock) -> None:
@@ -76,7 +78,9 @@ class ResultSinks:
         return None if refusal is None or refusal.until_ms <= self._clock.now_ms() else refusal
 
     def _error(self, record: Record, refusal: _Refusal, name: str, line: Callable[[str], str]) -> Record:
-        """Return an error in place of a record: in its topic, or where that takes none, in the results topic."""
+        """Return an error record in place of a record: in its topic, or in the results topic if its topic rejects
+        all.
+        """
         self.refused += 1
         self.changes += not refusal.met
         refusal.met = True
@@ -90,8 +94,8 @@ class ResultSinks:
 
     # ---- transactions
     def refuse(self, error: RecordRefusedError, pending: Sequence[Record]) -> bool:
-        """Learn from a transaction that was refused. False where it was not for a results topic, or nothing is left to
-        replace: then the error is the engine's.
+        """Process a rejected transaction. Returns False if the topic is not a results topic, or no record can be
+        replaced: the error is then the engine's.
         """
         topic = error.topic
         if not self._topics.takes_results(topic):
@@ -100,7 +104,7 @@ class ResultSinks:
         before = self._in_force(topic)
         if limit is not None and before is not None and before.limit == limit:
             fits = all(wire_bytes(record) <= limit for record in pending if record.topic == topic)
-            limit = None if fits else limit  # it refuses what its limit allows
+            limit = None if fits else limit  # it rejects records within its limit
         if limit is None and topic == self._topics.names.results:
             return False
         reason = f"topic {topic} takes {limit} bytes (max.message.bytes)"
@@ -110,7 +114,7 @@ class ResultSinks:
         return True
 
     def replaced(self, record: Record) -> Record:
-        """Return an error in place of a record that its topic refuses; others as they are."""
+        """Return an error record if the topic rejects the record, otherwise the record itself."""
         refusal = self._in_force(record.topic)
         if refusal is None or record.value is None:
             return record
@@ -120,7 +124,7 @@ class ResultSinks:
         return self._error(record, refusal, line["query"], partial(_error_line, line))
 
     def without_refused(self, pending: list[Record], sink: DerivedStreamSink) -> list[Record]:
-        """Return the records with errors in place of the evaluations that a derived stream has refused."""
+        """Return the records, with errors in place of evaluations that a derived stream rejects."""
         if not sink.refused:
             return pending
         self.refused += len(sink.refused)
@@ -133,14 +137,14 @@ class ResultSinks:
         ]
 
     def committed(self, pending: Sequence[Record]) -> None:
-        """These records are in the log. A topic that was tried again and took one is as others."""
+        """Record that records are committed. A retried topic that accepts a record is no longer restricted."""
         for topic in self._refusals.keys() & {record.topic for record in pending}:
             if self._refusals[topic].until_ms <= self._clock.now_ms():
                 del self._refusals[topic]
                 self.changes += 1
 
     def error_of(self, query: QueryRegistration) -> str | None:
-        """Return why answers of a query are not what its topic has, None where they are."""
+        """Return why the topic of a query lacks answers, or None if it does not."""
         refusal = self._refusals.get(query.topic or self._topics.names.results)
         return refusal.reason if refusal is not None and refusal.met else None
 
@@ -150,13 +154,13 @@ def _key(query: str, time: int) -> bytes:
 
 
 def _error_line(line: dict[str, Any], reason: str) -> str:
-    """Return an evaluation's line with an error in place of its answer; one that has an error keeps it."""
+    """Return the line of an evaluation with an error in place of its answer. An existing error remains."""
     head = {name: line[name] for name in _HEAD}
     return json.dumps(head | {"error": line.get("error", reason)}, ensure_ascii=False)
 
 
 def result_line(evaluation: Evaluation, query: str) -> bytes:
-    """Return the line of an evaluation; what is longer than `MAX_LINE_BYTES` is replaced by an error that says so."""
+    """Return the line of an evaluation. An error replaces a line longer than `MAX_LINE_BYTES`."""
     line = json_line(evaluation, query).encode()
     if len(line) <= MAX_LINE_BYTES:
         return line

@@ -1,4 +1,4 @@
-"""The query engine's process: evaluates its buckets, checkpoints its replica, answers one-shot queries at /sparql."""
+"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
     from penstock.runtime.metrics import Metrics
 
-_MEASURE_S = 1.0  # between two looks at memory
-_ALONE_S = 1.0  # after which an engine whose buckets nobody else gets ends
-_NAMED = 10  # queries that a log line names
+_MEASURE_S = 1.0  # interval of memory measurements
+_ALONE_S = 1.0  # time after which an engine that shuts down ends, if no other engine takes its buckets
+_NAMED = 10  # maximum number of query names in a log line
 
 
 class QueryEngineSettings(ClientSettings):
@@ -65,7 +65,7 @@ class QueryEngineSettings(ClientSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
 
     def links(self) -> StoreLinks | None:
-        """Return links to the stores, None where the graph lies in the engine; SettingsError without a secret."""
+        """Return links to the stores, or None if the engine has the stored graph. SettingsError without a secret."""
         if self.graph == "engine":
             return None
         if self.secret_file is None:
@@ -80,7 +80,7 @@ class QueryEngineSettings(ClientSettings):
 
 
 class CheckpointedEngine:
-    """An engine and its files."""
+    """An engine with its checkpoint directory."""
 
     def __init__(self, context: Context[QueryEngineSettings]) -> None:
         settings = context.settings
@@ -101,12 +101,12 @@ class CheckpointedEngine:
         self._stopping, self._logger = context.stopping, context.logger
         self._logged_error: str | None = None
         self._asked = 0.0
-        self.unsaved: str | None = None  # why the last checkpoint could not be written
-        self.memory: dict[str, int] = {}  # by region, as this thread found it: others must not look
+        self.unsaved: str | None = None  # why the last checkpoint failed
+        self.memory: dict[str, int] = {}  # by region; measured in this thread, because others must not read the regions
         self._measured = -_MEASURE_S
 
     def step(self, timeout_s: float) -> bool:
-        """Step, and checkpoint where it is time."""
+        """Perform one step, and write a checkpoint if one is due."""
         worked = self.engine.step(timeout_s)
         if self.engine.last_error != self._logged_error:
             self._logged_error = self.engine.last_error
@@ -121,7 +121,7 @@ class CheckpointedEngine:
                 named=named,
             )
         if not worked and (self._logged_error is not None or self._replica.held is not None):
-            self._stopping.wait(timeout_s)  # it has not waited for input
+            self._stopping.wait(timeout_s)  # the step has not waited for input
         if self._directory is not None and time.monotonic() >= self._due:
             self._checkpoint()
             self._due = time.monotonic() + self._every_s
@@ -131,18 +131,18 @@ class CheckpointedEngine:
         return worked
 
     def leave(self) -> None:
-        """Hand the buckets over."""
+        """Hand over the buckets."""
         self._asked = time.monotonic()
         self.engine.leave()
 
     @property
     def left(self) -> bool:
-        """Whether the buckets are others', or no other engine takes them."""
+        """Whether other engines have the buckets, or no other engine takes them."""
         alone = time.monotonic() > self._asked + _ALONE_S and self.engine.holds_all
         return self.engine.left or alone
 
     def _checkpoint(self) -> None:
-        """Where it cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        """Write a checkpoint. After a failure, the previous one remains, and a restart reads more of the log."""
         try:
             self._factory.save(self._replica)
         except StorageError as error:
@@ -152,7 +152,7 @@ class CheckpointedEngine:
             self.unsaved = None
 
     def close(self) -> None:
-        """Let go; what is not checkpointed is in the log."""
+        """Close the engine. The log contains what no checkpoint contains."""
         if self._keeper is not None:
             self._keeper.close()
         self.engine.close()
@@ -161,7 +161,7 @@ class CheckpointedEngine:
 
 
 def memory_of(runtime: Runtime) -> dict[str, int]:
-    """Return the bytes that an engine holds, by region. On the engine's thread."""
+    """Return the memory of an engine in bytes, by region. Call in the engine's thread."""
     core = runtime.core
     return {
         **{f"slices {stream.iri}": stream.core.live_bytes() for stream in runtime.streams},
@@ -173,7 +173,7 @@ def memory_of(runtime: Runtime) -> dict[str, int]:
 
 
 class EngineGauges:
-    """What an engine tells about itself. Asked from another thread: reads only."""
+    """The metrics of an engine. Another thread reads its counters."""
 
     def __init__(self, made: CheckpointedEngine, metrics: Metrics, context: Context[QueryEngineSettings]) -> None:
         self._made, self._engine, self._metrics, self._context = made, made.engine, metrics, context
@@ -183,7 +183,7 @@ class EngineGauges:
         self._gaps, self._skipped = Tally(metrics.gaps), Tally(metrics.skipped)
 
     def observe(self) -> None:
-        """Bring the metrics up to date."""
+        """Update the metrics."""
         engine, metrics, now_ms = self._engine, self._metrics, self._context.clock.now_ms()
         runtime = engine.replica.runtime
         metrics.active.set(bool(engine.buckets))
@@ -209,7 +209,7 @@ class EngineGauges:
 
 
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
-    """Open the core."""
+    """Open the engine."""
     made = CheckpointedEngine(context)
     context.routes.extend(routes(made.engine.one_shot.query, Limits()))
     context.listening.append(made.engine.answer_at)
@@ -223,7 +223,9 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
 
 
 def _progress(context: Context[QueryEngineSettings]) -> None:
-    """Note an evaluation. OverdueError where the process should have ended: what is not committed is not needed."""
+    """Report progress of an evaluation. OverdueError if the shutdown deadline has passed: uncommitted work is
+    discarded.
+    """
     context.health.progress()
     context.stopping.check()
 

@@ -1,1 +1,1 @@
-"""The store: shards of the stored graph, served to engines. `python -m penstock.services.store` runs it."""
+"""The store: serves shards of the stored graph to engines. Run: `python -m penstock.services.store`."""

@@ -1,4 +1,4 @@
-"""Run the store as a process; settings by `PENSTOCK_*`."""
+"""Entry point of the store. Settings: environment variables `PENSTOCK_*`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Saves a store's shards one after another: each is copied between two steps, and written by a thread beside them.
+"""Background checkpoints of a store's shards: each shard is copied between two steps, and a thread writes the copy.
 
-So a step waits for one shard's copy at most, and shards' checkpoints are of different steps: each says its own.
+A step therefore waits for the copy of at most one shard. The checkpoints of different shards may reflect different
+steps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundCheckpoint:
-    """One thread for a store's checkpoints. All calls are from the thread that steps the store."""
+    """The checkpoint thread of a store. Call all methods in the thread that steps the store."""
 
     def __init__(self, store: Store, checkpoints: ShardCheckpoints) -> None:
         self._store, self._checkpoints = store, checkpoints
@@ -26,17 +27,17 @@ class BackgroundCheckpoint:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was to be saved is."""
+        """Whether no checkpoint is pending or in progress."""
         return not self._due and self._writing is None
 
     def begin(self) -> None:
-        """Let every shard be saved that follows the log with the furthest, unless that is under way."""
+        """Schedule checkpoints of all shards of the most advanced follower, unless some are in progress."""
         followers = self._store.followers()
         if self.idle and followers:
             self._due = sorted(followers[0].graph.shards, reverse=True)
 
     def step(self) -> bool:
-        """Go on; True where the last shard has just been saved. StorageError: one could not be, the others go on."""
+        """Continue. Returns True after the last shard was written. StorageError if one failed; the others continue."""
         if self._writing is not None:
             if not self._writing.done():
                 return False
@@ -46,10 +47,10 @@ class BackgroundCheckpoint:
                 return True
         if self._due and (followers := self._store.followers()) and followers[0].replica.whole:
             shard = followers[0].graph.shards.get(self._due.pop())
-            if shard is not None:  # else it has moved on meanwhile
+            if shard is not None:  # otherwise the shard was released
                 self._writing = self._executor.submit(self._checkpoints.capture(followers[0].replica, shard).write)
         return False
 
     def close(self) -> None:
-        """Wait for what is being written. What could not be is in the log."""
+        """Wait for the write in progress. The log contains what no checkpoint contains."""
         self._executor.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""Follows the log with some shards of the stored graph. All of them are at the same step."""
+"""A follower: applies the log to some shards of the stored graph, all at the same step."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from penstock.replication.sequencer import Step
     from penstock.services.store.shard_store import ShardStore
 
-_POLL = 256  # records of the log taken at once
+_POLL = 256  # maximum number of records per poll
 
 
 class Follower:
-    """`positions`: from where each partition is read, as the checkpoint of the shards says."""
+    """One follower. `positions`: offset at which to read each partition, from the shards' checkpoint."""
 
     def __init__(
         self,
@@ -49,29 +49,29 @@ class Follower:
 
     @property
     def graph(self) -> StoredGraph:
-        """The shards and what they know of streams."""
+        """The shards and the streams."""
         return self.replica.runtime
 
     @property
     def step(self) -> int:
-        """How many steps of the spine are applied."""
+        """The number of applied steps."""
         return self.replica.history.step
 
     @property
     def near_end(self) -> bool:
-        """Whether the shards have come near the end of the log since they are followed."""
+        """Whether the shards have been near the end of the log."""
         return self._end.near
 
     def positions(self) -> dict[Partition, int]:
-        """Return from where each partition is read next."""
+        """Return the next offset of each partition."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:
-        """Whether everything in the log has been applied (as it was at the last poll)."""
+        """Whether all records are applied, as of the last poll."""
         return self._reader.caught_up() and self.replica.held is None
 
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
-        """Apply what has come, up to a step; False where that was nothing. TransientError: the rest waits."""
+        """Apply new steps, up to `until`. Returns False if there were none. TransientError: retry."""
         messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
         for message in messages:
             part = self._records.read(message, SHARDS)
@@ -103,7 +103,9 @@ class Follower:
 
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:
-        """Apply a step, of a load one file: the heart must beat in between. Returns whether it is done."""
+        """Apply a step; of a load, one file, so that the loop reports progress in between. Returns whether the step is
+        complete.
+        """
         for error in applying:
             if error is not None:
                 raise TransientError(str(error)) from error
@@ -116,22 +118,22 @@ class Follower:
             self.graph.streams.learn(declaration_of(step[0]), self._terms)
 
     def apply_retention_floor(self, commitments: Commitments) -> None:
-        """Keep what whoever continues the cluster's queries will look at, and let the rest go."""
-        self.replica.news.clear()  # engines tell registration points
+        """Release what no query of the cluster can read."""
+        self.replica.news.clear()  # engines report registration points
         commitments.forget_stopped(self.replica)
         floor = commitments.retention_floor(self.replica)
         self.graph.release(floor, self.step)
         self.replica.history.prune(floor.step)
 
     def take(self, shard: ShardStore) -> None:
-        """Follow with that shard too, which is at the same step."""
+        """Add a shard that is at the same step."""
         self.graph.shards[shard.number] = shard
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the reader."""
         self._reader.close()
 
 
 def empty_replica(partitions: int) -> Replica[StoredGraph]:
-    """Return the replica of a cluster in which nothing has happened."""
+    """Return the replica at step 0."""
     return Replica(StoredGraph(), partitions)

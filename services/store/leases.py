@@ -1,7 +1,7 @@
-"""Leases of engines on a store's shards: what keeps append logs and outgrown tables while somebody reads them.
+"""Leases of engines on a store's shards. A lease retains the append logs and replaced tables that its engine may read.
 
-An engine asks for a lease over the control connection (`penstock.remote.control_connection`) and renews it while it
-lives. The lease ends after `lease_ms` without word: a store never waits for an engine (ADR 16).
+An engine requests a lease over the control connection (`penstock.remote.control_connection`) and renews it while it
+runs. The lease expires after `lease_ms` without renewal, so a store never waits for an engine (ADR 16).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 MAX_LEASE_MS = 600_000
 MAX_ENGINES = 1_024
 NEWEST = (1 << 32) - 1
-"""Asked for as a snapshot: whatever is the latest."""
+"""A snapshot number that requests the latest one."""
 
 
 @dataclass(slots=True)
 class _Lease:
-    """What one engine reads, and until when (of this process's monotonic clock)."""
+    """The lease of one engine, and its expiry on this process's monotonic clock."""
 
     until: float
     held: dict[int, native.StoreLease]  # by shard
@@ -50,14 +50,14 @@ class Leases:
 
     # ---- shards
     def add(self, shard: ShardStore) -> None:
-        """A shard is here from now on: whoever holds a lease has one of it as well."""
+        """Add a shard, and extend all leases to it."""
         with self._lock:
             self._shards[shard.number] = shard
             for lease in self._leases.values():
                 lease.held[shard.number] = shard.lease(NEWEST)
 
     def remove(self, shard: ShardStore) -> None:
-        """A shard is here no more."""
+        """Remove a shard, also from all leases."""
         with self._lock:
             del self._shards[shard.number]
             for lease in self._leases.values():
@@ -65,11 +65,11 @@ class Leases:
 
     # ---- engines
     def grant(self, engine: str, snapshot: int, lease_ms: int) -> tuple[int, dict[int, int]]:
-        """Keep what `engine` needs to read `snapshot` and later ones for that long, in place of what it asked before.
+        """Retain for `lease_ms` what `engine` needs to read `snapshot` and later ones. Replaces its previous lease.
 
-        Returns the oldest snapshot that it may read (that one, or an older one where all shards here are behind) and
-        the epochs of the shards that this holds for: one that came later may not go back so far. StorageError where it
-        cannot be read any more; the lease before stays then.
+        Returns the oldest readable snapshot and the epochs of the leased shards. The oldest readable snapshot is
+        `snapshot`, or an older one if all shards lag. A shard that is added later may lack it, and has another epoch.
+        StorageError if the snapshot is no longer readable; the previous lease then remains.
         """
         if not 0 < lease_ms <= MAX_LEASE_MS:
             raise DataError(f"a lease lasts between 1 and {MAX_LEASE_MS} ms")
@@ -84,12 +84,12 @@ class Leases:
             return granted, {number: self._shards[number].epoch for number in held}
 
     def leave(self, engine: str) -> None:
-        """Let go of an engine's lease."""
+        """Release an engine's lease."""
         with self._lock:
             self._leases.pop(engine, None)
 
     def expire(self) -> None:
-        """Let go of leases that have run out."""
+        """Release expired leases."""
         with self._lock:
             self._expire()
 
@@ -99,20 +99,20 @@ class Leases:
             del self._leases[engine]
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return what runs fragments over a shard; StorageError where it is not here."""
+        """Return the executor of fragments over a shard. StorageError if the store does not have the shard."""
         with self._lock:
             if place not in self._shards:
                 raise StorageError(f"shard {place} is not here")
             return self._shards[place].fragments
 
     def hello(self) -> dict[str, Any]:
-        """Return what there is."""
+        """Return the shards and the number of leases."""
         with self._lock:
             return {"own": sorted(self._shards), "engines": len(self._leases)}
 
 
 class LeaseServer(ControlServer[Leases]):
-    """Answers engines: what is here, leases, and forks (ADR 18). Runs in a thread of its own."""
+    """Serves requests of engines: shards, leases and forks (ADR 18). Runs in its own thread."""
 
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         del columns

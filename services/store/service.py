@@ -1,4 +1,4 @@
-"""The store's process: its shards in shared memory and on the data plane, leases, checkpoints."""
+"""The store's process: shards in shared memory and on the data plane, leases, checkpoints."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class StoreSettings(ClientSettings):
     poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
 
     def secret(self) -> bytes:
-        """Return the secret; SettingsError where there is none."""
+        """Return the secret. SettingsError if it cannot be read."""
         return read_secret(self.secret_file)
 
 
-_ALONE_S = 1.0  # after which a store whose shards no other store gets ends
+_ALONE_S = 1.0  # time after which a store that shuts down ends, if no other store takes its shards
 
 
 class ServedStore:
@@ -74,25 +74,25 @@ class ServedStore:
         self._due = time.monotonic() + self._every_s
         self._stopping, self._logger = context.stopping, context.logger
         self._logged_error: str | None = None
-        self.unsaved: str | None = None  # why the last checkpoint could not be written
+        self.unsaved: str | None = None  # why the last checkpoint failed
         self._asked = 0.0
         self.leases.start()
         self.store.send_heartbeats()
 
     def step(self, timeout_s: float) -> bool:
-        """Step, and checkpoint where it is time."""
+        """Perform one step, and write a checkpoint if one is due."""
         worked = self.store.step(timeout_s)
         if self.store.last_error != self._logged_error:
             self._logged_error = self.store.last_error
             self._logger.warning("waiting", reason=self._logged_error or "over")
         if not worked and (self._logged_error is not None or not self.store.followers()):
-            self._stopping.wait(timeout_s)  # it has not waited for input
+            self._stopping.wait(timeout_s)  # the step has not waited for input
         if self._saving is not None:
             self._save(self._saving)
         return worked
 
     def _save(self, saving: BackgroundCheckpoint) -> None:
-        """Where one cannot be written, the one before stays in force: a restart reads more of the log, nothing else."""
+        """Continue checkpoints. After a failure, the previous one remains, and a restart reads more of the log."""
         if time.monotonic() >= self._due:
             saving.begin()
             self._due = time.monotonic() + self._every_s
@@ -104,17 +104,17 @@ class ServedStore:
             self._logger.warning("no checkpoint", reason=self.unsaved)
 
     def leave(self) -> None:
-        """Hand the shards over."""
+        """Hand over the shards."""
         self._asked = time.monotonic()
         self.store.leave()
 
     @property
     def left(self) -> bool:
-        """Whether other stores serve the shards, or some shard gets no other store."""
+        """Whether other stores serve the shards, or no other store takes some shard."""
         return self.store.left or (time.monotonic() > self._asked + _ALONE_S and self.store.alone)
 
     def close(self) -> None:
-        """Let go; what is not checkpointed is in the log."""
+        """Close the store. The log contains what no checkpoint contains."""
         self.leases.close()
         if self._saving is not None:
             self._saving.close()
@@ -122,7 +122,7 @@ class ServedStore:
 
 
 class StoreGauges:
-    """What a store tells about itself. Asked from another thread: reads only."""
+    """The metrics of a store. Another thread reads its counters."""
 
     def __init__(self, store: Store, metrics: Metrics, context: Context[StoreSettings]) -> None:
         self._store, self._metrics, self._context = store, metrics, context
@@ -130,7 +130,7 @@ class StoreGauges:
         self._regions: set[str] = set()
 
     def observe(self) -> None:
-        """Bring the metrics up to date."""
+        """Update the metrics."""
         store, metrics, now_ms = self._store, self._metrics, self._context.clock.now_ms()
         followers = store.followers()
         metrics.active.set(bool(followers))
@@ -157,7 +157,7 @@ class StoreGauges:
 
 
 def open_store(context: Context[StoreSettings]) -> ServedStore:
-    """Open the core: without shards until the coordinator has heard of it."""
+    """Open the store. It has no shards until the coordinator assigns some."""
     made = ServedStore(context)
     context.observers.append(StoreGauges(made.store, context.metrics, context).observe)
     context.health.check("checkpoint", lambda: made.unsaved)

@@ -1,7 +1,7 @@
-"""Checkpoints of shards: the stored graph's part with the place in the log that it reflects (ADR 17, 38).
+"""Checkpoints of shards: a shard of the stored graph, and the log position that it reflects (ADR 17, 38).
 
-A folder `shard-<k>/<instance>` a shard and store, each a `DataDirectory`. Where stores share the root (one machine, or
-a file system of the network) a shard that moves goes on from the checkpoint of whoever had it.
+Each shard has a folder `shard-<k>/<instance>` per store, a `DataDirectory`. If stores share the root (one machine, or a
+network file system), a shard that moves continues from the checkpoint of its previous store.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _STATE = "state.json"
 
 
 class ShardCheckpoints:
-    """One store's checkpoints under a root that it may share with others."""
+    """The checkpoints of one store. Several stores may share the root."""
 
     def __init__(self, root: Path, instance: str, partitions: int) -> None:
         self._root = root
         self._instance = instance
         self._partitions = partitions
         self._open: dict[int, DataDirectory] = {}
-        self._finishing = threading.Lock()  # what is put in force, and letting go
+        self._finishing = threading.Lock()  # serialises publication and release
 
     def save(self, replica: Replica[StoredGraph]) -> bool:
-        """Put a checkpoint of every shard in force; False where the replica is in the middle of an insertion."""
+        """Write a checkpoint of every shard. Returns False if a step is partially applied."""
         if not replica.whole:
             return False
         for shard in replica.runtime.shards.values():
@@ -54,7 +54,7 @@ class ShardCheckpoints:
         return True
 
     def capture(self, replica: Replica[StoredGraph], shard: ShardStore) -> ShardCapture:
-        """Copy what has changed of a shard since its last checkpoint. The replica is whole. StorageError."""
+        """Copy the changes of a shard since its last checkpoint. The replica must be `whole`. StorageError."""
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:
             directory = self._directory(shard.number)
@@ -65,7 +65,7 @@ class ShardCheckpoints:
         return ShardCapture(self, directory, folder, state, copied)
 
     def finish(self, capture: ShardCapture) -> None:
-        """Put what was captured in force, unless the shard has been let go of. Any thread. StorageError."""
+        """Write and publish a captured checkpoint, unless the shard was released. Any thread. StorageError."""
         with self._finishing:
             if capture.directory not in self._open.values():
                 return
@@ -73,7 +73,7 @@ class ShardCheckpoints:
                 (capture.folder / _STATE).write_text(json.dumps(capture.state.as_json()), encoding="utf-8")
                 capture.copied.write()
                 capture.directory.publish(capture.folder)
-                for other in capture.directory.path.parent.iterdir():  # of stores that had the shard before: older
+                for other in capture.directory.path.parent.iterdir():  # older checkpoints of previous stores
                     if other.name != self._instance and _step_of(other) < capture.state.fields["step"]:
                         shutil.rmtree(other, ignore_errors=True)
             except OSError as error:
@@ -83,7 +83,7 @@ class ShardCheckpoints:
         return StorageError(f"{self._root}: no checkpoint could be written: {error}")
 
     def _directory(self, shard: int) -> DataDirectory:
-        """Return this store's folder of a shard, made anew where a store that is ahead has removed it."""
+        """Return this store's folder of a shard. Creates it again if a store that is ahead has removed it."""
         known = self._open.get(shard)
         if known is not None and not (known.path / "LOCK").exists():
             self.release(shard)
@@ -92,20 +92,24 @@ class ShardCheckpoints:
         return self._open[shard]
 
     def release(self, shard: int) -> None:
-        """The shard is another store's: what is here stays until that one has made its own."""
+        """Release a shard that belongs to another store. Its checkpoint remains until the other store has written
+        one.
+        """
         with self._finishing:
             directory = self._open.pop(shard, None)
             if directory is not None:
                 directory.close(clean=True)
 
     def close(self) -> None:
-        """Let go of all."""
+        """Release all shards."""
         for shard in list(self._open):
             self.release(shard)
 
     def last(self, shard: int) -> tuple[Path, Replica[StoredGraph], Sequence[int]] | None:
-        """Return the newest checkpoint of a shard, whoever made it: its stored part, a replica in that state, and from
-        where the log is read on. None where there is none; StorageError where those that there are cannot be read.
+        """Return the newest checkpoint of a shard by any store: its stored part, a replica in its state, and the
+        offsets at which to read the log.
+
+        None if there is none. StorageError if none of the existing checkpoints can be read.
         """
         folders = self._root.glob(f"shard-{shard}/*")
         states = []
@@ -126,7 +130,7 @@ class ShardCheckpoints:
 
 
 def _step_of(path: Path) -> int:
-    """Return the step of the checkpoint in a store's folder; -1 where there is none that can be read."""
+    """Return the step of the checkpoint in a store's folder, or -1 if there is no readable one."""
     try:
         name, _, _ = DataDirectory(path, read_only=True).pointer().decode().partition(" ")
         return int(read_json(path / name / _STATE)["step"])
@@ -136,7 +140,7 @@ def _step_of(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardCapture:
-    """A shard at a step, on its way to the disk."""
+    """A captured checkpoint of a shard that is not written yet."""
 
     checkpoints: ShardCheckpoints
     directory: DataDirectory
@@ -145,7 +149,7 @@ class ShardCapture:
     copied: native.StoreCapture
 
     def write(self) -> None:
-        """Put it in force; once, from any thread. StorageError: the checkpoint before stays."""
+        """Write and publish it, once, in any thread. After a StorageError, the previous checkpoint remains."""
         self.checkpoints.finish(self)
 
 

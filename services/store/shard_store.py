@@ -1,4 +1,4 @@
-"""One shard of the stored graph in a store's hands: its region, published to the data plane, and who reads it."""
+"""One shard of the stored graph in a store: its region, published on the data plane, and its readers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from penstock.remote import Server
     from penstock.services.store.stored_streams import StoredStream
 
-_RESERVE_BYTES = 1 << 36  # addresses, not memory
+_RESERVE_BYTES = 1 << 36  # address space, not memory
 
 
 class ShardStore:
-    """A store of one shard, so that shards can come and go one by one. One writer; `lease` from any thread.
+    """A native store with one shard, so that shards can be added and removed separately. One writer; `lease` from any
+    thread.
 
-    `directory` is memory (/dev/shm), and is gone with the process. `saved`: the checkpoint that it begins with.
-    `epoch` tells the region from every other one of that shard. `fragments` runs steps that engines send here.
+    `directory`: on a memory file system (/dev/shm), removed with the shard. `saved`: the checkpoint to begin with.
+    `epoch`: distinguishes this region from all other regions of the shard. `fragments`: executes steps of forks.
     """
 
     def __init__(self, number: int, shards: int, directory: Path, server: Server, saved: Path | None = None) -> None:
@@ -52,22 +53,24 @@ class ShardStore:
 
     # ---- steps
     def apply(self, snapshot: int, s: Ids, labels: NDArray[np.uint32], o: Ids, stream: int, batch: int) -> None:
-        """Commit edges, of which the shard takes what is its own."""
+        """Commit edges. The shard stores those that it owns."""
         self.store.apply(snapshot, s, labels, o, stream, batch)
 
     def batch(self, snapshot: int | None, stream: StoredStream, batch: int, s: Ids, p: Ids, o: Ids) -> None:
-        """Store a batch's timeless tuples as that snapshot; None: it has none, and only its labels are numbered."""
+        """Store a batch's timeless tuples as snapshot `snapshot`. None: the batch has none; only its labels are
+        numbered.
+        """
         labels = batch_labels(self.store, stream.absorption, p)
         if snapshot is not None:
             rows = np.flatnonzero(labels)
             self.apply(snapshot, s[rows], labels[rows], o[rows], stream.number, batch)
 
     def close(self, stream: int, batch: int) -> None:
-        """Say in the shard's header that a stream has closed its batches up to this one: Local_VTS."""
+        """Record in the shard's header that a stream has closed its batches up to `batch`: Local_VTS."""
         self.store.set_vts(stream, batch)
 
     def release(self, bounds: Mapping[int, int]) -> None:
-        """Let go of what tells commits of those streams, up to those batches, apart."""
+        """Release the append logs that distinguish commits of these streams up to these batches."""
         for stream, batch in bounds.items():
             if batch > self._released.get(stream, batch - 1):
                 self._released[stream] = batch
@@ -75,11 +78,13 @@ class ShardStore:
 
     # ---- readers
     def lease(self, snapshot: int) -> native.StoreLease:
-        """Keep what readers of that snapshot, or the latest where that is older, need. StorageError: it has gone."""
+        """Retain what readers of `snapshot` need, or of the latest one if that is older. StorageError if it is no
+        longer readable.
+        """
         return self.store.lease(snapshot)
 
     def withdraw(self) -> None:
-        """Let nobody read it any more; its memory is returned. Views that others have open fail as retired."""
+        """Withdraw the region and free its memory. Open views of readers fail with "retired"."""
         self.store.retire()
         self._server.withdraw(self._region)
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""The store service: some shards of the stored graph, brought up to the log's end and read by engines (ADR 38).
+"""The store service: some shards of the stored graph, which follow the log and serve engines (ADR 38).
 
-The coordinator's placement says which shards, and which are to be prepared. One that is gained begins with the newest
-checkpoint of it, whoever made that, and follows the log by itself until it has come as far as the others. Heartbeats
-list it once it has come near the end of the log. Nothing is written to the log but
-heartbeats, so two stores that take one shard for their own do no harm: both hold what the log says.
+The placement lists the shards to serve and to prepare. A new shard begins with its newest checkpoint by any store, and
+follows the log separately until it has reached the step of the others. Heartbeats list a shard when it has been near
+the end of the log. A store writes only heartbeats to the log. Two stores with the same shard are therefore harmless:
+both contain what the log determines.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.store.shard_checkpoints import ShardCheckpoints
 
-_TRIES = 3  # of a checkpoint that its store replaces while it is read
+_TRIES = 3  # attempts to read a checkpoint that another store replaces meanwhile
 
 
 class Store:
     """One store process without its sockets.
 
-    `directory` is memory for the regions, emptied first; `server` lets others read them; `address` is where leases are
-    asked for (`Leases`). `checkpoints` None: a restart reads the log from its beginning.
+    `directory`: on a memory file system, for the regions; it is cleared first. `server`: publishes them. `address`:
+    where engines request leases (`Leases`). `checkpoints` None: a restart reads the whole log.
     """
 
     shard_type = ShardStore
@@ -59,25 +59,25 @@ class Store:
     ) -> None:
         self.topics = topics
         self.leases = Leases() if leases is None else leases
-        self.last_error: str | None = None  # why the last step came to nothing
+        self.last_error: str | None = None  # why the last step made no progress
         self.leaving = False
         self._log, self._terms, self._server, self._directory = log, terms, server, directory
         self._instance = instance
         self._checkpoints = checkpoints
-        self._followers: list[Follower] = []  # that is furthest first
-        self._made, self._token = 0, secrets.token_hex(4)  # no region is ever where another one was
+        self._followers: list[Follower] = []  # the most advanced first
+        self._made, self._token = 0, secrets.token_hex(4)  # a region never has the path of an earlier one
         self._clock = clock
         self._commitments = Commitments(log, topics)
         self._placement = PlacementView(log, topics, clock)
         self._heartbeat_sender = HeartbeatSender(
             log, topics, clock, "store", instance, None if address is None else str(address)
         )
-        shutil.rmtree(directory, ignore_errors=True)  # of a process of that name before this one
+        shutil.rmtree(directory, ignore_errors=True)  # from a previous process with this name
 
     # ---- steps
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Do what there is to do now; False where that was nothing. TransientErrors are met by coming back later:
-        `trouble` tells of them.
+        """Perform one step. Returns False if there was nothing to do. After a TransientError, `last_error` is the
+        reason, and the next step retries.
         """
         self._beat()
         self.leases.expire()
@@ -103,7 +103,7 @@ class Store:
         return moved
 
     def _join(self) -> None:
-        """Let shards that have come equally far follow the log together."""
+        """Join followers that have reached the same step."""
         for follower in list(self._followers):
             for other in self._followers:
                 if other is follower:
@@ -119,7 +119,7 @@ class Store:
     # ---- shards
     @property
     def shards(self) -> dict[int, ShardStore]:
-        """All that are here; may be asked from another thread."""
+        """All shards of this store. Any thread."""
         return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
 
     def _placed(self) -> bool:
@@ -144,7 +144,7 @@ class Store:
         self._followers.append(follower)
 
     def _begin(self, number: int, directory: Path) -> tuple[ShardStore, Follower]:
-        """Make a shard from its newest checkpoint, or empty; and what brings it up to date."""
+        """Create a shard from its newest checkpoint, or empty, and its follower."""
         for attempt in range(_TRIES):
             try:
                 last = None if self._checkpoints is None else self._checkpoints.last(number)
@@ -168,58 +168,60 @@ class Store:
             self._checkpoints.release(shard.number)
 
     def send_heartbeats(self) -> None:
-        """Send heartbeats from a thread, whatever there is to do."""
+        """Send heartbeats from a thread, independently of the load."""
         self._heartbeat_sender.start()
 
     def _beat(self) -> None:
         self._heartbeat_sender.beat(self.prepared(), self.local_vts())
 
     def leave(self) -> None:
-        """Ask to be replaced. The shards are served here until the placement names other stores for them."""
+        """Announce the shutdown. The store serves its shards until the placement assigns them to other stores."""
         self.leaving = True
         self._heartbeat_sender.leave()
         self._beat()
 
     @property
     def left(self) -> bool:
-        """Whether no shard is here any more."""
+        """Whether this store has no shards any longer."""
         return not self._followers
 
     @property
     def alone(self) -> bool:
-        """Whether some shard here is neither served nor prepared by another store."""
+        """Whether some shard of this store is neither served nor prepared by another store."""
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:
-        """Save every shard that is up to date with the furthest; False where nothing could be. StorageError."""
+        """Write checkpoints of all shards of the most advanced follower. Returns False if none can be written.
+        StorageError.
+        """
         if self._checkpoints is None or not self._followers:
             return False
         return self._checkpoints.save(self._followers[0].replica)
 
-    # ---- what is here
+    # ---- state
     def prepared(self) -> tuple[int, ...]:
-        """Return the shards that have come near the end of the log since they came here."""
+        """Return the shards that have been near the end of the log."""
         followers = (follower for follower in self._followers if follower.near_end)
         return tuple(sorted(number for follower in followers for number in follower.graph.shards))
 
     def local_vts(self) -> dict[str, int]:
-        """Return the last batch of each stream that all shards here have closed."""
+        """Return, per stream, the last batch that all shards of this store have closed."""
         if not self._followers:
             return {}
-        last = self._followers[-1]  # that is furthest behind
+        last = self._followers[-1]  # the least advanced
         closed = ((s.iri, s.closed_ms, s.batch_ms) for s in last.graph.streams)
         return {iri: end // batch_ms - 1 for iri, end, batch_ms in closed if end is not None}
 
     def caught_up(self) -> bool:
-        """Whether everything in the log has been applied to all shards (as it was at the last poll)."""
+        """Whether all records are applied to all shards, as of the last poll."""
         return len(self._followers) <= 1 and all(follower.caught_up() for follower in self._followers)
 
     def followers(self) -> list[Follower]:
-        """Return what follows the log, the furthest first; more than one while shards are coming."""
+        """Return the followers, the most advanced first. There are several while new shards catch up."""
         return list(self._followers)
 
     def close(self) -> None:
-        """Let go; what no checkpoint has is in the log."""
+        """Close the store. The log contains what no checkpoint contains."""
         if self.leaving:
             self._heartbeat_sender.left()
         self._heartbeat_sender.close()

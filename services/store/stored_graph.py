@@ -1,7 +1,7 @@
-"""What a store applies the spine's steps to: streams without slices, and the shards that are here.
+"""The state machine of a store: streams without slices, and the store's shards.
 
-Every tuple is in the log's partition of its subject's shard, but an edge lies with its object too: a store reads all
-partitions, and each shard takes what is its own (ADR 25).
+The log has each tuple in the partition of its subject's shard, but an edge is also stored with its object. A store
+therefore reads all partitions, and each shard stores the edges that it owns (ADR 25).
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ _NEVER = -(1 << 62)
 
 
 class StoredGraph:
-    """The world of a store's replica. `snapshot`: the number of the last commit."""
+    """The state machine of a store's replica. `snapshot`: number of the last commit."""
 
     def __init__(self) -> None:
         self.streams = StoredStreams()
         self.shards: dict[int, ShardStore] = {}
         self.snapshot = 0
-        self.gone: list[tuple[int, int, int]] = []  # (step, number, batch) of dropped streams that may be bounded yet
+        # (step, number, batch) of dropped streams that views may still bound
+        self.gone: list[tuple[int, int, int]] = []
         self.tuples = 0
         self.batches = 0
 
     def moved(self, iri: str) -> None:
-        """Close a stream's batches up to its watermark: the last one is stored, then Local_VTS says so."""
+        """Close a stream's batches up to its watermark: store the open batch, then update Local_VTS."""
         stream = self.streams.get(iri)
         assert stream.watermark is not None, iri
         end = closed_until(stream.watermark, stream.batch_ms)
@@ -54,7 +55,7 @@ class StoredGraph:
                 shard.close(stream.number, batch)
 
     def begin(self, iri: str, point: int) -> None:
-        """Nothing waits for that here."""
+        """Ignore the first progress of a stream: a store evaluates no queries."""
 
     def insert(self, s: Ids, p: Ids, o: Ids, g: Ids, stream: int, number: int) -> None:
         """Store quads."""
@@ -64,7 +65,7 @@ class StoredGraph:
             shard.apply(self.snapshot, s, shard.store.number_labels(g, p), o, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins, yielding after each: each shard takes its own, then all of them publish."""
+        """Store sorted bins. Yields after each bin. Each shard stores its own; then all of them publish."""
         self.snapshot += 1
         loads = []
         for shard in list(self.shards.values()):
@@ -82,8 +83,10 @@ class StoredGraph:
             shard.batch(self.snapshot if commits else None, stream, waiting.batch, waiting.s, waiting.p, waiting.o)
 
     def release(self, floor: RetentionFloor, step: int) -> None:
-        """Let append logs go that no query of the cluster will ask for, `step` being the present one: leases keep what
-        is being read. What dropped streams stored is told apart as long as somebody may look at the graph before.
+        """Release append logs that no query of the cluster can read. `step`: the current step. Leases retain what is
+        being read.
+
+        The commits of a dropped stream remain distinguishable until no query can read an earlier snapshot.
         """
         bounds = {INSERTIONS: floor.insertions}
         for stream in self.streams:
