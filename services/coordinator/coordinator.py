@@ -82,8 +82,8 @@ class Coordinator:
         return self._failure_detector.records.ignored
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Become active or stand by according to the election, reassign shards and buckets, and process requests by
-        topic.
+        """Follow the election, reassign shards and buckets, and process requests by topic. Returns whether anything
+        changed.
         """
         self._heartbeat_sender.beat()
         self._failure_detector.listen()

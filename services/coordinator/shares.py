@@ -1,7 +1,7 @@
 """Assignment of buckets to engines and of shards to stores: pure functions of the last heartbeats.
 
-An engine gets buckets when it is near the end of the log. A store gets a shard when it has brought the shard up to
-date, as long as the previous store still serves the shard (ADR 58).
+An engine gets buckets when it is near the end of the log. While the previous store of a shard still serves it, another
+store gets the shard only after it has brought the shard up to date (ADR 58).
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class DictionaryNode:
         return int(self._known.terms.bytes())
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Become active or stand by according to the election; on standby, follow the topic; write a snapshot if one is
-        due.
+        """Follow the election; on standby, read the topic; write a snapshot if one is due. Returns whether entries were
+        read.
         """
         self._heartbeat_sender.beat()
         if (broken := self._server.broken) is not None:

@@ -60,7 +60,7 @@ class CatchUp:
         return True
 
     def slice_over(self) -> Callable[[], bool]:
-        """Return a function that tells whether the time of a slice that begins now is over."""
+        """Return a function that returns whether the time of a slice that begins now is over."""
         return self._until(SLICE_MS)
 
     def finish(self, group: Group, over: Callable[[], bool]) -> bool:
@@ -70,7 +70,7 @@ class CatchUp:
         return done
 
     def patience(self) -> Callable[[], bool]:
-        """Return a function that tells whether the time of stopped queries is over."""
+        """Return a function that returns whether the time of stopped queries is over."""
         return self._until(FINISH_MS)
 
     def full(self) -> bool:
@@ -89,7 +89,7 @@ class CatchUp:
 
 
 def _after(instants: int, over: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that tells whether `instants` evaluations are done or the time is over."""
+    """Return a function that returns True after `instants` calls, or when the time is over."""
     left = instants
 
     def stop() -> bool:

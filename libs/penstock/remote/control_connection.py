@@ -62,7 +62,7 @@ def lease_end(asked_s: float, lease_s: float) -> float:
 
 
 class ControlError(DataPlaneError):
-    """The peer has disconnected, speaks another protocol or does not hold the secret."""
+    """The peer has disconnected, uses another protocol or does not hold the secret."""
 
     def __init__(self, message: str, fault: str = "disconnected") -> None:
         super().__init__(message, fault)

@@ -15,7 +15,7 @@ NEAR_MS = 500
 
 
 class LogEnd:
-    """`near`: whether the reader has once been near the end. It stays true: a process that lags later keeps its
+    """`near`: whether the reader has once been near the end. Stays true: a process that lags later retains its
     assignment.
     """
 
