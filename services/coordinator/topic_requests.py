@@ -5,10 +5,12 @@
 | streams | the stream's name | JSON: `iri` and settings; none: drop it | |
 | queries | the query's name | its text; none: stop it | `base`, `topic`, `max_catch_up` |
 
-A record with another text replaces the registered query of the same name, because compaction may have removed records
-in between. Each record is processed exactly once: the transaction with its effect also writes the offset to the control
-topic. (Brokers delete the offsets of a consumer group that has no members for some days.) A refused record has no
-effect; the status topic contains the reason.
+A record with another text replaces the registered query of the same name. It need not be stopped first, because
+compaction may have removed the record that stops it.
+
+Each record is processed exactly once: one transaction contains its effect, and its offset in the control topic.
+(Brokers delete the offsets of a consumer group that has no members for some days.) A refused record has no effect; the
+status topic contains the reason.
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ class ShardStore:
         self.store.set_vts(stream, batch)
 
     def release(self, bounds: Mapping[int, int]) -> None:
-        """Release the append logs that distinguish commits of these streams up to these batches."""
+        """Release append logs, by stream and batch. Afterwards, views cannot exclude commits of a stream up to its
+        batch.
+        """
         for stream, batch in bounds.items():
             if batch > self._released.get(stream, batch - 1):
                 self._released[stream] = batch

@@ -265,7 +265,7 @@ class Engine:
     ) -> PushReport:
         """Push many events, (timestamp, data) each. Invalid ones become dead letters, the others are accepted.
 
-        LimitError: earlier chunks of some thousand events are accepted.
+        The engine accepts events in chunks of some thousand. LimitError: the chunks before the failed one are accepted.
         """
         report = PushReport()
         for chunk in _chunks(events, _CHUNK):

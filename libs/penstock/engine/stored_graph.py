@@ -56,7 +56,7 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Handle an evaluation that was interrupted too often. Raise UnavailableError to retry it later; return if it
+        """Raise UnavailableError if an evaluation that was interrupted too often is to be retried later; return if it
         has failed.
         """
 

@@ -198,7 +198,9 @@ class StoreLinks:
             self.renew(graph)
 
     def renew(self, graph: LeasedGraph) -> None:
-        """Renew the leases, and attach shards that have moved. `last_error` is then the reason for missing shards."""
+        """Renew the leases, and attach shards that have moved. Sets `last_error` to the reason if a store cannot be
+        read, else None.
+        """
         with self._lock:
             if self._doubtful:
                 self._doubtful = False

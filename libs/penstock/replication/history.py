@@ -96,8 +96,10 @@ class History:
         return max((self.step if step is None else step for step in steps), default=self.step)
 
     def bounds(self, streams: Iterable[str], time: int) -> list[tuple[int, int]]:
-        """Return (number, last batch) of all other streams at the step at which `time` became due; empty for the
-        current step.
+        """Return the state of all other streams when an instant of a query over `streams` became due: (number, last
+        closed batch).
+
+        Empty if the instant became due at the current step: no bounds are needed.
         """
         named = set(streams)
         step = self.due(named, time)

@@ -64,7 +64,7 @@ def format_of(name: str) -> Format:
 def _numbers(spark: SparkSession, uris: list[str]) -> list[int]:
     """Return Spark's hash of each address, which identifies a row's file in eight bytes.
 
-    Rows use `file:/…`, Hadoop's listings `file:///…`.
+    The hash is of the form `file:/…`, which rows contain. Hadoop lists local files as `file:///…`.
     """
     from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 

@@ -177,9 +177,7 @@ class StreamAdaptor:
                 self._log.grow(tuples, counts[topic])
 
     def _records(self, sources: list[Partition]) -> DataFrame:
-        """Return the plan. A task reads and writes whole partitions, so that nothing is shuffled and the order
-        is kept.
-        """
+        """Return the plan. A task reads and writes whole partitions, which avoids a shuffle and preserves the order."""
         starting: dict[str, dict[str, int]] = {topic: {} for topic in self._by_topic}
         for source in sources:
             starting[source.topic][str(source.number)] = self._written.get(source, START)

@@ -32,7 +32,9 @@ class Rows:
         return Rows(self.member[rows], tuple(column[rows] for column in self.columns), self.decoder)
 
     def spans(self) -> tuple[Ids, NDArray[np.int64]]:
-        """Return the members with rows, ascending; and where the rows of each begin, and at the end their number."""
+        """Return the members that have rows, ascending, and their offsets: member i has the rows from offsets[i] to
+        offsets[i + 1].
+        """
         return native.runs(self.member)
 
     @property

@@ -79,7 +79,7 @@ class LiveStream:
             self.target_ms = closed_until(watermark, self.batch_ms)
 
     def resume(self, watermark: int | None, closed_ms: int | None) -> None:
-        """Continue from another incarnation's progress."""
+        """Restore the progress of the same stream from a checkpoint or another instance."""
         if watermark is not None:
             self.move(watermark)
         self.closed_ms = closed_ms
