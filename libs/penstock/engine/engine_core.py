@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class EngineCore:
-    """`clock` gives wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts restarts after crashes;
-    `last_load` names the prepared load that was taken in last.
+    """The shared state. `clock` returns wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts
+    restarts after crashes; `last_load` is the name of the last applied bulk load.
     """
 
     store: StoredGraph
@@ -39,13 +39,16 @@ class EngineCore:
 
     # ---- the stored graph
     def stored(self, bounds: Sequence[tuple[int, int]], *, read: bool) -> native.Source:
-        """Return the stored graph with no batches of those streams beyond the given ones. `read`: whether whoever asks
-        looks into it at all.
+        """Return a view of the stored graph. For each (stream, batch) in `bounds`, it excludes later batches.
+
+        `read`: whether the execution reads the stored graph; otherwise a placeholder is returned.
         """
         return self.store.view(bounds) if read else self.store.unread(bounds)
 
     def forker(self, view: native.Source, physical: PhysicalPlan) -> native.Forker | None:
-        """Return what runs the forks of a plan over the stored graph as that view shows it."""
+        """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or
+        fork-join is not available.
+        """
         return self.store.forker(view, physical.fragments)
 
     # ---- terms

@@ -1,4 +1,4 @@
-"""The predicates that a query reads, which adaptors must let through for it (docs/semantics.md §1)."""
+"""The predicates that a query reads, for the predicate filter of adaptors (docs/semantics.md §1)."""
 
 from __future__ import annotations
 

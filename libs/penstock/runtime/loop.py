@@ -25,7 +25,7 @@ LEAVE_S = 5.0
 
 
 class OverdueError(Exception):
-    """A service that was asked to stop has no more time to hand over its work."""
+    """The time to hand over work after a stop request is over."""
 
 
 class EngineCore(Protocol):

@@ -39,7 +39,7 @@ class Rows:
 
     @property
     def held(self) -> tuple[Ids, ...]:
-        """The columns of ids that it keeps."""
+        """The columns of ids whose terms the dictionary must retain."""
         return self.columns
 
     def published(self) -> Rows:

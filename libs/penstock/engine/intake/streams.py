@@ -201,7 +201,7 @@ class LiveStream:
 
 
 class Streams:
-    """All streams of an engine by IRI. Numbers are not reused, because the store's VTS is kept by number."""
+    """All streams of an engine by IRI. Numbers are not reused, because the store's VTS is indexed by number."""
 
     def __init__(
         self,

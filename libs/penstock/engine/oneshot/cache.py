@@ -1,4 +1,4 @@
-"""A small thread-safe cache that forgets what was used longest ago."""
+"""A small thread-safe cache that evicts the least recently used entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """At most `size` entries."""
+    """The cache, with at most `size` entries."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -22,7 +22,7 @@ class Cache(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """Return what is kept under a key; it counts as used now."""
+        """Return the value of a key, or None, and mark it as most recently used."""
         with self._lock:
             value = self._entries.get(key)
             if value is not None:
@@ -30,7 +30,7 @@ class Cache(Generic[K, V]):
             return value
 
     def put(self, key: K, value: V) -> V:
-        """Keep a value, in place of the one used longest ago where there is no room. Returns the value."""
+        """Add or replace a value and return it. Evicts the least recently used entry if the cache is full."""
         with self._lock:
             self._entries[key] = value
             self._entries.move_to_end(key)

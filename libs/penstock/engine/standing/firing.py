@@ -25,10 +25,10 @@ _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
 class Firing:
-    """Does what `schedule.Work` says, for one engine. `listener` is called for each group and instant.
+    """Executes the actions of `schedule.Work` for one engine. `listener` is called for each group and instant.
 
-    `outlet`, where there is one, takes what a cohort publishes (None: nothing) and how far its stream's watermark goes,
-    in place of the stream itself.
+    `derived_sink`, if set, receives the published answer of a cohort (None: no answer) and the new watermark of its
+    derived stream. Otherwise the answer is pushed to the stream directly.
     """
 
     def __init__(

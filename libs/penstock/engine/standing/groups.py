@@ -198,10 +198,10 @@ class Cohort:
 
 
 class Group:
-    """Members of one template, in cohorts: the main one, and one for each registration point that still cuts a window.
+    """The members of one template, in cohorts: the main one, and one per registration point that still cuts a window.
 
-    `query` is the resolved query without its constants. `publishes` is the stream that the group's only member feeds.
-    Groups of one `incarnation` have come to the same instants, so they may share windows.
+    `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member.
+    Groups of the same `incarnation` have reached the same instants, so they may share windows.
     """
 
     def __init__(
@@ -250,7 +250,7 @@ class Group:
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
-        """Return the plan that the current counts ask for; the group's own stays."""
+        """Return a plan for the current statistics. The group's own plan is unchanged."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
         return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
 

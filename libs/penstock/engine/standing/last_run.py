@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class LastRun:
-    """Figures of a plan's last run. `failed`: how many members have no answer in it; their rows do not count.
+    """Figures of a plan's last run. `failed`: number of members without an answer, whose rows are not counted.
 
-    The native core fills one profile for each native plan: one, or one for each factor (ADR 47). `product` is the
-    number of rows that the factors stand for. `parts` replaces both where the run was split to find the members that
-    exceed a limit (ADR 6).
+    The native core fills one profile per native plan: one, or one per factor (ADR 47). `product` is the number of rows
+    of the factors' product. If the run was split to find the members that exceed a limit (ADR 6), `parts` replaces
+    both.
     """
 
     __slots__ = ("failed", "parts", "planned", "product", "profiles", "time", "timed")
@@ -30,7 +30,7 @@ class LastRun:
         self.timed = True
 
     def begin(self, time: int) -> None:
-        """Prepare for the run of an instant, with times where `timed` asks for them."""
+        """Prepare for the run at an instant. Operators measure times if `timed` is set."""
         self.time, self.parts = time, None
         if self.timed:
             self.timed = False
@@ -39,7 +39,7 @@ class LastRun:
 
     @property
     def recalled(self) -> bool:
-        """Whether no operator ran, because each look-up gave what it had given before (ADR 48)."""
+        """Whether no operator ran, because all look-ups returned the same rows as before (ADR 48)."""
         return self.parts is None and all(profile.recalled for profile in self.profiles)
 
     @property

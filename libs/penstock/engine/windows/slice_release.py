@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) -> None:
-    """Release what neither the stream's `readers` nor others (`LiveStream.kept_from`) will look at again."""
+    """Release slices and append logs that neither `readers` nor other processes of the cluster read again.
+
+    `stream.retained_from` and `stream.evaluated_from` are the cluster's retention floors, None in an embedded engine.
+    """
     closed = stream.closed_ms
     if closed is None:
         return

@@ -218,8 +218,9 @@ class KafkaTransactionalWriter:
             self._produce(i, record)
 
     def _await_delivery(self, records: Sequence[Record]) -> None:
-        """Wait until the records are written. librdkafka may wait in vain, until the transaction times out, for a topic
-        that was deleted meanwhile: such a topic refuses the transaction.
+        """Wait until the records are written. Fails early if a topic was deleted meanwhile.
+
+        librdkafka would wait for such a topic until the transaction times out.
         """
         deadline = time.monotonic() + _TRANSACTION_S
         while (left := self._producer.flush(_LOOK_S)) and self._refused is None:

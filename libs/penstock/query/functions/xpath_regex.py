@@ -220,7 +220,9 @@ class _Translator:
         return f"\\{letter}{{{'In' + name[2:] if name.startswith('Is') else name}}}"
 
     def _class(self) -> str:
-        """What follows '[': positive or negative group, then perhaps a class taken away from it."""
+        """Parse the rest of a class after '[': a positive or negative group, and optionally a class to subtract from
+        it.
+        """
         self._nest()
         negative = self._peek() == "^"
         self._at += negative
