@@ -85,7 +85,9 @@ class StoredGraph(Protocol):
         """
 
     def release(self, stream: int, batch: int) -> None:
-        """Declare that no later view bounds the stream below `batch`."""
+        """Declare that views no longer exclude batches of `stream` before `batch`, so that their append logs can be
+        released.
+        """
 
     # ---- memory and files
     def used_bytes(self) -> int:

@@ -19,7 +19,7 @@ def render(
 ) -> str:
     """Return the plan's tree, root first.
 
-    `rows` has the number of rows by node that ran, `nanos` the own time in ns by node of a timed run.
+    `rows`: number of rows, by node that ran. `nanos`: own time in ns of the last timed run, by node.
     """
     actual = {number: (count, nanos.get(number)) for number, count in rows.items()}
     lines = list(_tree(spec["root"], labels, actual, 0, ""))

@@ -44,7 +44,7 @@ def rows_to_arrow(slots: Sequence[int], columns: Sequence[Ids]) -> NDArray[np.ui
 
 
 def rows_from_arrow(data: NDArray[np.uint8]) -> tuple[list[int], list[Ids]]:
-    """Return the slots and columns of such a stream. DataError if it is invalid."""
+    """Return the slots and columns of an Arrow stream from `rows_to_arrow`. DataError if it is invalid."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             batch = reader.read_next_batch()

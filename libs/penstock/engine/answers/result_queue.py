@@ -35,8 +35,8 @@ class Segment:
 class ResultQueue:
     """The pending results of a member. Its lock is held only briefly, and never during user code.
 
-    A member that moves to another cohort continues in that cohort's log, hence segments. `listeners` is the engine's
-    set of queues with listeners.
+    A member that moves to another cohort consumes that cohort's log from then on. A queue therefore consists of
+    segments of several logs. `listeners` is the engine's set of queues with listeners.
     """
 
     def __init__(self, member: Recipient, listeners: set[ResultQueue]) -> None:
@@ -141,7 +141,7 @@ class ResultQueue:
 
     # ---- engine side
     def follow(self, log: BlockLog) -> None:
-        """Consume this log from now on, and of the previous one only its current content."""
+        """Consume `log` from its current end on, and the previous log only up to its current end."""
         with self._taking:
             if self._segments and self._segments[-1].end is None:
                 self._segments[-1].end = self._segments[-1].log.next

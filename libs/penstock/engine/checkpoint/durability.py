@@ -113,7 +113,7 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Block changes until a checkpoint contains one that is not logged."""
+        """Block changes after a change that is not logged, until a checkpoint contains it."""
         if self._wal is not None:
             self._wal.break_off("no checkpoint contains the last load yet")
 

@@ -27,7 +27,7 @@ class _Heard:
 
 
 class IdleSources:
-    """Compares the streams' states between checks, so that pushes have no additional cost."""
+    """Detects idle streams by comparing their states at successive checks. Pushing events has no additional cost."""
 
     def __init__(self) -> None:
         self._heard: dict[LiveStream, _Heard] = {}

@@ -1,7 +1,8 @@
 """Query groups: standing queries that differ only in constants share one plan and one execution per instant (ADR 6).
 
-A group has cohorts, a cohort has members; each refers to its parent, hence one module. A member is one registered
-query. A cohort has the members that are evaluated together, because they have the same windows and instants.
+A group has cohorts, and a cohort has members. A member is one registered query. The members of a cohort are evaluated
+together, because they have the same windows and instants. The three classes refer to each other and are therefore in
+one module.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ def consume(consumer: Consumer, max_records: int, timeout_s: float) -> list[conf
 
 
 def complain(error: KafkaError, name: Partition) -> None:
-    """Raise the error that a reader's event stands for. Transient errors are only logged."""
+    """Raise the exception for an error that a consumer reports. Transient errors are only logged."""
     text = f"{name.topic}[{name.number}]: {error.str()}"
     if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}:
         raise UnknownTopicError(text)

@@ -87,7 +87,7 @@ def _of_join(left: GraphUse, right: GraphUse) -> GraphUse:
 
 
 def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
-    """Return the use of a pattern whose solutions are those of its first part, extended or filtered by others."""
+    """Return the use of a pattern whose solutions are those of `first`, which the other parts extend or filter."""
     if first is GraphUse.NONE and any(other is not GraphUse.NONE for other in others):
         return GraphUse.DEPENDS
     return first

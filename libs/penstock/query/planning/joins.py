@@ -30,7 +30,9 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Compile a pattern independently, from the seed (or from the rows of an EXISTS, whose bindings it must see)."""
+    """Compile a pattern independently of other rows: from the seed. Inside EXISTS, it starts from the substituted
+    values.
+    """
     return context.compile(context, node, start(context, node, scope), scope)
 
 

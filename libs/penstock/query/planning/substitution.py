@@ -77,8 +77,10 @@ def is_sub_select(node: Node) -> bool:
 
 
 def joinable(node: Node, name: str) -> bool:
-    """Return whether substituting a value for the variable gives the pattern's own solutions that are compatible with
-    it.
+    """Return whether substitution may be replaced by a join on the variable.
+
+    That is the case if the pattern with a value substituted has exactly those of its own solutions that are compatible
+    with the value.
     """
     spend()
     match node:
