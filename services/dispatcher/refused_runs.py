@@ -74,7 +74,7 @@ class RefusedRuns:
         run.last, run.position, run.time_ms = offset, position, max(run.time_ms, time_ms)
 
     def settle(self, position: int, closed_ms: int) -> None:
-        """Remove what a restart does not need that reads from `position`, if all batches up to `closed_ms` are
+        """Remove runs that no restart needs: a restart reads from `position`, and all batches up to `closed_ms` are
         closed.
         """
         runs, self._runs = self._runs, []

@@ -1,7 +1,8 @@
 """The state machine of a store: streams without slices, and the store's shards.
 
-The log has each tuple in the partition of its subject's shard, but an edge is also stored with its object. A store
-therefore reads all partitions, and each shard stores the edges that it owns (ADR 25).
+The log has each tuple in one partition, that of its subject's shard. The stored graph has each edge in two shards: its
+subject's and its object's. A store therefore reads all partitions, and each shard stores the edges that it owns (ADR
+25).
 """
 
 from __future__ import annotations

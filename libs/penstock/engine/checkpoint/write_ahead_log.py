@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class WriteAheadLog:
     """Appends to one file at a time. Callers of all methods but `wait` hold the engine's lock.
 
-    `number` is the file's number, `first` its first entry's. `broken`: why nothing can be appended until a checkpoint
-    starts a new file.
+    `number`: number of the file. `first`: number of its first entry. `broken`: why nothing can be appended until a
+    checkpoint starts a new file.
     """
 
     def __init__(self, folder: Path, number: int, first: int) -> None:

@@ -116,7 +116,8 @@ class Schedule:
     def _check_unpolled(self, cohort: Cohort, due: int) -> None:
         """Raise LimitError if the evaluations would exceed the limit of pending ones, per query or in total.
 
-        With REPORT NONEMPTY the number of reports is unknown: only a full queue is refused then.
+        With REPORT NONEMPTY, the number of evaluations to report is unknown. LimitError then only if the queue is
+        already full.
         """
         if self.replaying:
             return

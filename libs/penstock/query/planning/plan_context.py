@@ -119,5 +119,5 @@ class PlanContext:
         return Relation(node, frozenset(self.hidden), frozenset(), 1.0, pure_seed=True)
 
     def outer(self, rows: Relation) -> Relation:
-        """The leaf of a correlated side: the rows of `rows`."""
+        """Return the leaf of a correlated plan: it reads the rows of the left side, which `rows` describes."""
         return Relation(self.node("outer", "rows of the left side", rows.rows), rows.certain, rows.maybe, rows.rows)
