@@ -83,7 +83,7 @@ class OneShot:
         return Triples(columns, result.rows, result.local, lease).graph()
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
-        """Return the plan with estimates by current counts, and what the text's last run did where there was one."""
+        """Return the plan with current estimates, and the figures of the text's last run, if any."""
         asked = self._plans.get((ir.text, base))
         fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
         if asked is None or asked.last_run is None:

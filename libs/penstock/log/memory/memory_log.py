@@ -1,6 +1,6 @@
 """The log in memory, for the embedded engine, tests and the simulation.
 
-It keeps Kafka's guarantees and reproduces its pitfalls (`memory_broker`). The given clock supplies the time, `Faults`
+It provides Kafka's guarantees and reproduces its pitfalls (`broker`). The given clock supplies the time, `Faults`
 injects faults. Without other threads, the same calls give the same results.
 """
 

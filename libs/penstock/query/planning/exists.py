@@ -66,8 +66,11 @@ def _rows_with(
 def _one_case(
     context: PlanContext, pattern: Node, outer: Relation, unsure: Names, given: Substitution, scope: Scope
 ) -> Relation:
-    """Plan the pattern over outer rows. `unsure` names cannot be looked up: inside they get separate names, and the two
-    are compared. Names that only occur in expressions read the outer cell, bound or not.
+    """Plan the pattern over outer rows.
+
+    `unsure`: names that may be unbound in an outer row, so that no look-up can use them. The pattern gets a separate
+    variable for each, which is then compared with the outer value. Names that occur only in expressions read the outer
+    value, bound or not.
     """
     own = {name: f"{name}#inside{context.slots}" for name in sorted(unsure)}
     before = context.substitution

@@ -42,8 +42,10 @@ def compile_group(context: PlanContext, node: Node, left: Relation, scope: Scope
 
 
 def _joined(context: PlanContext, parts: list[list[Element]], pending: Conditions, left: Relation) -> Relation:
-    """Join the connected parts of a group: each is explored separately, then crossed, so that a part's conditions are
-    tested once and not per row of the others. The first part starts from `left`.
+    """Join the connected parts of a group, starting from `left` for the first part.
+
+    Each part is planned separately, and the results are crossed. A part's conditions are therefore tested once, not
+    once per row of the other parts.
     """
     relations: list[Relation] = []
     waiting = Pending(pending)
