@@ -7,6 +7,7 @@ last transaction. The bucket's progress topic then contains the committed state,
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from penstock.engine.windows.trigger import GridTrigger
@@ -22,7 +23,7 @@ from penstock.services.query_engine.bucket_progress import (
 from penstock.services.query_engine.derived_stream_sink import DerivedStreamSink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from penstock.core import _native as native
     from penstock.engine.intake.streams import LiveStream
@@ -33,9 +34,13 @@ if TYPE_CHECKING:
     from penstock.log import Record, TransactionalWriter
     from penstock.log.topics import TopicNames
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.placement_view import PlacementView
+    from penstock.replication.progress_log import ProgressWriter
     from penstock.replication.replica import Registration
     from penstock.services.query_engine.result_sinks import ResultSinks
+    from penstock.services.query_engine.retained_state import RetainedState
     from penstock.term_ids.cluster_terms import TermService
+    from penstock.wire import QueryRegistration
 
 
 class Bucket:
@@ -45,11 +50,19 @@ class Bucket:
     the queries after it has applied the step `waits_for` of the total order.
     """
 
-    def __init__(self, number: int, writer: TransactionalWriter, saved: BucketState | None, incarnation: int) -> None:
+    def __init__(
+        self,
+        number: int,
+        writer: TransactionalWriter,
+        progress_writer: ProgressWriter,
+        saved: BucketState | None,
+        incarnation: int,
+    ) -> None:
         self.number = number
         self.incarnation = incarnation
         self.epoch = 1 if saved is None else saved.epoch + 1
         self.writer = writer
+        self.progress_writer = progress_writer
         self.saved = saved
         self.said = saved or BucketState(number, self.epoch, 0)  # the last commit
         self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
@@ -76,6 +89,10 @@ class Bucket:
         return bool(self.fired or self.pending or self.dirty) or any(
             derived_sink.changed for derived_sink in derived_sinks
         )
+
+    def draining(self, incarnation: int) -> Bucket:
+        """Return a bucket for a stopped query of this one. It has the same saved progress and groups of its own."""
+        return Bucket(self.number, self.writer, self.progress_writer, self.saved, incarnation)
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
@@ -234,3 +251,51 @@ class Bucket:
                 progress if derived_sink is None else replace(progress, published=derived_sink.save())
             )
         return BucketState(self.number, self.epoch, step, tuple(self.committed.values()))
+
+
+class BucketSet:
+    """The open buckets of one engine. `shares`: how many buckets the cluster has."""
+
+    def __init__(self, shares: int, runtime: Runtime, placement: PlacementView, retained: RetainedState) -> None:
+        self._shares, self._runtime, self._placement, self._retained = shares, runtime, placement, retained
+        self._incarnations = count(1)
+        self.by_number: dict[int, Bucket] = {}
+
+    def __iter__(self) -> Iterator[Bucket]:
+        return iter(self.by_number.values())
+
+    def next_incarnation(self) -> int:
+        """Return the incarnation of a bucket that is opened or drained now."""
+        return next(self._incarnations)
+
+    def number_of(self, query: QueryRegistration) -> int:
+        """Return the number of a query's bucket, of this engine or another."""
+        return query.group % self._shares
+
+    def enrolled(self, query: QueryRegistration) -> Bucket | None:
+        """Return the bucket of a query, None where it is not open here or its queries are not enrolled yet."""
+        bucket = self.by_number.get(self.number_of(query))
+        return bucket if bucket is not None and bucket.enrolled else None
+
+    def member(self, query: QueryRegistration) -> Bucket | None:
+        """Return the bucket in which a query is evaluated here, None where it is not."""
+        bucket = self.by_number.get(self.number_of(query))
+        return bucket if bucket is not None and str(query.number) in bucket.members else None
+
+    def pending(self) -> int:
+        """Return how many records wait for a commit."""
+        return sum(len(bucket.pending) for bucket in self)
+
+    def release(self, number: int) -> None:
+        """End the evaluation of a bucket. The next engine evaluates again what is not committed."""
+        bucket = self.by_number.pop(number)
+        for name in list(bucket.members):
+            bucket.dismiss(name, self._runtime)
+        bucket.writer.close()
+        self._retained.release(number)
+
+    def lose(self, number: int) -> None:
+        """Release a bucket that another engine has opened."""
+        opened = self.by_number[number].opened
+        self.release(number)
+        self._placement.lost(number, opened)

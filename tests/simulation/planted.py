@@ -14,41 +14,52 @@ from simulation.stores import SimulatedForking
 class ForgetfulEngine(QueryEngine):
     """Two transactions in place of one: progress, then results."""
 
-    def _commit(self) -> None:
-        held = {bucket.number: bucket.pending for bucket in self.buckets.values() if bucket.pending}
-        for bucket in self.buckets.values():
-            bucket.pending = []
-        super()._commit()
-        for number, records in held.items():
-            if number in self.buckets:
-                self.buckets[number].writer.commit(records)
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        commit = self.commits.commit
+
+        def in_two() -> None:
+            held = {bucket.number: bucket.pending for bucket in self.buckets.values() if bucket.pending}
+            for bucket in self.buckets.values():
+                bucket.pending = []
+            commit()
+            for number, records in held.items():
+                if number in self.buckets:
+                    self.buckets[number].writer.commit(records)
+
+        self.commits.commit = in_two
 
 
 class HastyEngine(QueryEngine):
     """It commits what earlier steps gave while a pass waits for a store."""
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        self._commit()
+        self.commits.commit()
         return super().step(timeout_s)
 
 
 class EarlyEngine(QueryEngine):
     """It reads a bucket's progress, and opens the bucket a step later: the engine before has committed more by then."""
 
-    def _open(self, number: int) -> None:
-        early = self.__dict__.setdefault("early", {})
-        if number not in early:
-            reader = self._log.reader({Partition(self.topics.progress, number): START})
-            early[number] = []
-            while messages := reader.poll():
-                early[number] += messages
-            reader.close()
-            return
-        super()._open(number)
-        opening = self._opening[number]
-        for message in early.pop(number):
-            opening.view.feed(message)
-        opening.reader = self._log.reader({Partition(self.topics.progress, number): END})
+    def __init__(self, log, *args) -> None:
+        super().__init__(log, *args)
+        early, assignment, open_bucket = {}, self.assignment, self.assignment.open
+
+        def read_then_open(number: int) -> None:
+            if number not in early:
+                reader = log.reader({Partition(self.topics.progress, number): START})
+                early[number] = []
+                while messages := reader.poll():
+                    early[number] += messages
+                reader.close()
+                return
+            open_bucket(number)
+            opening = assignment.opening[number]
+            for message in early.pop(number):
+                opening.view.feed(message)
+            opening.reader = log.reader({Partition(self.topics.progress, number): END})
+
+        assignment.open = read_then_open
 
 
 class ForgetfulAdaptor(Adaptor):

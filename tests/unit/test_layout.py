@@ -12,7 +12,6 @@ MOST_LINES = 400
 LONG = {  # module -> why it is longer than MOST_LINES
     "penstock.engine.engine": "the public class: one method per operation, most of the lines are docstrings",
     "penstock.services.coordinator.active_state": "to be split: requests, inserts and declarations",
-    "penstock.services.query_engine.query_engine": "to be split: opening of buckets, reading, commits",
 }
 
 

@@ -110,7 +110,7 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
     cluster.run(4)
     cluster.kill(holder)
     [left] = cluster.engines.values()
-    flaky, finish, finished = Flaky(cluster.terms, 0), left._finish, []
+    flaky, finish, finished = Flaky(cluster.terms, 0), left.enrolment.finish, []
 
     def finishing(bucket: Any, registration: Any, over: Any) -> None:
         if len(finished) == 1:
@@ -118,10 +118,10 @@ def test_no_query_counts_as_finished_before_all_that_were_stopped_are() -> None:
         finish(bucket, registration, over)
         finished.append(registration.record.name)
 
-    left._finish = finishing  # type: ignore[method-assign]
+    left.enrolment.finish = finishing  # type: ignore[method-assign]
     cluster.run(20)
     assert finished == ["one"]
-    left._finish = finish  # type: ignore[method-assign]
+    left.enrolment.finish = finish  # type: ignore[method-assign]
     flaky.rate = 0.0
     cluster.run(60)
     results = [(line["query"], line["time"]) for line in cluster.results() if line["query"] != "made"]

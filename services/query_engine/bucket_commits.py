@@ -1,0 +1,132 @@
+"""Commits: one transaction per bucket, with its results, what its queries publish, and its progress.
+
+Another engine that opens a bucket fences the writer here. The bucket is then released (docs/semantics.md §5, ADR 28).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from penstock.log import FencedError, RecordRefusedError, TransientError, UnknownTopicError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from penstock.log import Log, Record
+    from penstock.log.clock import Clock
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.replica import EngineReplica
+    from penstock.services.query_engine.buckets import Bucket, BucketSet
+    from penstock.services.query_engine.commit_metrics import CommitMetrics
+    from penstock.services.query_engine.result_sinks import ResultSinks
+    from penstock.services.query_engine.retained_state import RetainedState
+
+CONFIRM_MS = 1_000
+"""How often an engine that waits checks that its buckets are still its own."""
+_log = logging.getLogger("penstock.query-engine")
+
+
+class BucketCommits:
+    """The transactions of an engine's buckets."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: ClusterTopics,
+        clock: Clock,
+        replica: EngineReplica,
+        buckets: BucketSet,
+        sinks: ResultSinks,
+        metrics: CommitMetrics,
+        retained: RetainedState,
+    ) -> None:
+        self._log, self._topics, self._clock, self._replica = log, topics, clock, replica
+        self._buckets, self._sinks, self._metrics, self._retained = buckets, sinks, metrics, retained
+        self._confirmed_ms = clock.now_ms()
+
+    def commit(self) -> None:
+        """Commit each bucket's results with its progress. A bucket that another engine has opened is released.
+
+        A bucket that is not enrolled waits: its progress would state that all queries stopped by now are finished.
+        """
+        replica = self._replica
+        for number, bucket in list(self._buckets.by_number.items()):
+            if not bucket.enrolled or not (bucket.unwritten or bucket.outdated(self._sinks)):
+                continue
+            bucket.publish(self._topics, replica.runtime.core.dictionary, replica.terms.service, self._sinks)
+            progress = bucket.progress(replica.runtime, replica.history.step)
+            records = bucket.progress_writer.records(progress, bucket.fired)
+            try:
+                if not self._write(bucket, records):
+                    self._buckets.release(number)  # what is not committed is evaluated again once it is open again
+                    continue
+            except FencedError:
+                self._buckets.lose(number)
+                continue
+            self._metrics.committed(bucket.pending)
+            self._sinks.committed(bucket.pending)
+            bucket.progress_writer.committed()
+            bucket.said = progress
+            bucket.pending, bucket.fired, bucket.dirty = [], set(), False
+            self._retained.record(number, bucket.committed, progress.step)
+
+    def commit_or_wait(self) -> None:
+        """Commit in the middle of a step. After a transient error the results stay pending; the step bounds them."""
+        try:
+            self.commit()
+        except TransientError:
+            return
+
+    def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
+        """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
+        the writer.
+        """
+        while True:
+            bucket.tell_errors(self._topics.names, self._sinks)
+            try:
+                bucket.writer.commit([*bucket.pending, *progress])
+            except RecordRefusedError as error:
+                blamed = self._sinks.refuse(error, bucket.pending)
+                if not blamed and not self._passes(error):
+                    raise
+                _log.warning("results are refused: %s", error)
+                if error.over:
+                    return False
+                if not blamed:
+                    raise TransientError(f"results are refused: {error}") from error
+                bucket.pending = [self._sinks.replaced(record) for record in bucket.pending]
+            else:
+                return True
+
+    def _passes(self, error: RecordRefusedError) -> bool:
+        """Whether to retry after a refusal that no results topic of a query explains: either the refusing topic is
+        unknown, because a topic was just deleted or created, or the cluster's results topic was deleted. The latter is
+        created again.
+        """
+        if error.topic == self._topics.names.results and isinstance(error, UnknownTopicError):
+            self._log.create(self._topics.all())
+            return True
+        return not error.topic
+
+    def confirm(self, every_ms: int = CONFIRM_MS, numbers: Collection[int] | None = None) -> bool:
+        """Check that buckets (None: all) are still this engine's, by committing again what they have committed, at most
+        once in `every_ms`. Returns whether one was released.
+
+        An engine that waits commits nothing, so it does not learn that it was fenced. It would wait forever for a graph
+        that stores no longer keep.
+        """
+        now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
+        if now_ms < self._confirmed_ms + every_ms:
+            return False
+        self._confirmed_ms = now_ms
+        for number in list(self._buckets.by_number if numbers is None else numbers):
+            bucket = self._buckets.by_number[number]
+            record = bucket.progress_writer.confirmation(bucket.said)
+            try:
+                bucket.writer.commit([record])
+            except FencedError:
+                self._buckets.lose(number)
+            except TransientError:
+                break
+        return len(self._buckets.by_number) < held

@@ -1,0 +1,154 @@
+"""Enrolment: queries of the replica become members of open buckets, and leave them when they are stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.oneshot.engine_catalogue import EngineCatalogue
+from penstock.errors import UnavailableError
+from penstock.services.query_engine.bucket_progress import terms_of
+from penstock.term_ids.cluster_terms import constants_of
+from penstock.wire import QueryRegistration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.engine.oneshot.one_shot import Texts
+    from penstock.event_time.gaps import Gap
+    from penstock.log.topics import TopicNames
+    from penstock.replication.replica import EngineReplica, Registration
+    from penstock.replication.sequencer import SequencedRecord
+    from penstock.services.query_engine.buckets import Bucket, BucketSet
+    from penstock.services.query_engine.catch_up import CatchUp
+    from penstock.services.query_engine.commit_metrics import CommitMetrics
+    from penstock.services.query_engine.result_collector import ResultCollector
+
+
+class Enrolment:
+    """Enrols the queries of an engine's buckets. A method that raises UnavailableError is called again later."""
+
+    def __init__(
+        self,
+        names: TopicNames,
+        replica: EngineReplica,
+        texts: Texts,
+        buckets: BucketSet,
+        collector: ResultCollector,
+        catch_up: CatchUp,
+        metrics: CommitMetrics,
+    ) -> None:
+        self._names, self._replica, self._texts = names, replica, texts
+        self._buckets, self._collector, self._catch_up, self._metrics = buckets, collector, catch_up, metrics
+
+    # ---- queries of a bucket that was opened
+    def standing_in(self, number: int) -> Iterator[QueryRegistration]:
+        """Yield the registrations of a bucket's standing queries."""
+        records = (each.record for each in self._replica.registrations.values() if each.stopped is None)
+        return (record for record in records if self._buckets.number_of(record) == number)
+
+    def enrol_waiting(self) -> None:
+        """Enrol the queries of each open bucket that waits for the replica."""
+        for bucket in self._buckets:
+            self.enrol_queries_of(bucket)
+
+    def enrol_queries_of(self, bucket: Bucket) -> None:
+        """Enrol the queries of a bucket, once this replica has reached the step of the bucket's last engine."""
+        if not bucket.enrolled and self._replica.history.step >= bucket.waits_for:
+            registrations = self._replica.registrations.values()
+            mine = [r for r in registrations if self._buckets.number_of(r.record) == bucket.number]
+            standing = [registration for registration in mine if registration.stopped is None]
+            late = [r for r in mine if r.stopped is not None and r.stopped > bucket.waits_for]
+            self.learn_constants(registration.record for registration in (*late, *standing))
+            self._replica.terms.look_up(t for progress in bucket.committed.values() for t in terms_of(progress))
+            over = self._catch_up.patience()
+            for registration in late:
+                self.finish(bucket, registration, over)
+            bucket.enrolled = True
+            for registration in standing:
+                if max(registration.step, registration.pointed or 0, registration.leapt or 0) > bucket.waits_for:
+                    bucket.tell(self._names, registration)
+            self._enrol(bucket, standing)
+
+    def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
+        """Evaluate once what was due before a query was stopped, and that its last engine has not committed. Once the
+        time is `over`, the rest is not evaluated.
+        """
+        if registration.record.number in bucket.finished:
+            return
+        runtime = self._replica.runtime
+        draining = bucket.draining(self._buckets.next_incarnation())
+        draining.enrol([registration], runtime, self._texts)
+        member = draining.members[str(registration.record.number)][0]
+        try:
+            self._fire_due(draining)
+            self._catch_up.finish(member.group, over)
+        except UnavailableError:  # nothing of it counts: it is evaluated again from its beginning
+            self._collector.discard(member.group)
+            draining.dismiss(member.name, runtime)
+            raise
+        bucket.finished.add(registration.record.number)
+        bucket.pending += self._collector.drain(draining, registration, member)
+        bucket.dirty = True
+        draining.end(member.name, runtime)
+        bucket.ending += draining.ending
+
+    def _enrol(self, bucket: Bucket, registrations: Iterable[Registration]) -> None:
+        chosen = sorted(registrations, key=lambda registration: registration.record.number)
+        bucket.enrol(chosen, self._replica.runtime, self._texts)
+        self._fire_due(bucket)
+        self._collector.collect()
+
+    def _fire_due(self, bucket: Bucket) -> None:
+        """Fire what is due of a bucket's queries: this replica may be ahead of their last commit."""
+        runtime = self._replica.runtime
+        streams = dict.fromkeys(s for group in bucket.groups.values() for s in group.streams)
+        runtime.schedule.run(list(streams), runtime.firing)
+        runtime.firing.tidy()
+
+    # ---- steps of the log
+    def prepare(self, first: SequencedRecord) -> None:
+        """Learn the constants of a query that a step is going to enrol. UnavailableError: nothing has changed."""
+        if isinstance(first, QueryRegistration) and self._buckets.enrolled(first) is not None:
+            self.learn_constants([first])
+
+    def learn_constants(self, records: Iterable[QueryRegistration]) -> None:
+        """Look up the cluster's ids of the constants of queries. A query that is half planned could not wait for the
+        dictionary.
+        """
+        runtime, terms = self._replica.runtime, self._replica.terms
+        catalogue = EngineCatalogue(runtime.core, runtime.streams)
+        found = (
+            constants_of(self._texts.parse(record.text, record.base, accepted=True), catalogue) for record in records
+        )
+        terms.learn(term for constants in found for term in constants)
+
+    def add(self, record: QueryRegistration) -> None:
+        """Enrol a query that a step has registered, where its bucket is enrolled here."""
+        bucket = self._buckets.enrolled(record)
+        if bucket is not None:
+            self._enrol(bucket, [self._replica.registrations[record.number]])
+
+    def end(self, name: str) -> None:
+        """Evaluate what is due of a query that a step is going to stop, and end it, where it is a member here."""
+        known = self._replica.standing(name)
+        if known is None or (bucket := self._buckets.member(known.record)) is None:
+            return
+        number = str(known.record.number)
+        self._catch_up.finish(bucket.members[number][0].group, self._catch_up.patience())
+        self._collector.collect()
+        bucket.end(number, self._replica.runtime)
+
+    def publish_news(self) -> None:
+        """Add new registration points and gaps of enrolled queries to the next commit."""
+        news, self._replica.news = self._replica.news, []
+        for registration in news:
+            bucket = self._buckets.enrolled(registration.record)
+            if bucket is not None and registration.stopped is None:
+                bucket.tell(self._names, registration)
+
+    def omit(self, registration: Registration, gap: Gap) -> None:
+        """Omit the instants of a gap from a query that is a member here."""
+        bucket = self._buckets.member(registration.record)
+        if bucket is not None:
+            bucket.omit(str(registration.record.number), gap, self._replica.runtime)
+            self._metrics.omitted(registration.record.name, gap)

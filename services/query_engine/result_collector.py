@@ -1,0 +1,72 @@
+"""From evaluations to records: collects what queries answer and publish, for the next commit of their buckets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.engine.answers.result_blocks import Block
+    from penstock.engine.standing.groups import Cohort, Group, Member
+    from penstock.log import Record
+    from penstock.replication.replica import Registration
+    from penstock.services.query_engine.buckets import Bucket, BucketSet
+    from penstock.services.query_engine.result_sinks import ResultSinks
+
+
+class ResultCollector:
+    """Evaluations since the last call of `collect`. `evaluated` is called for each; what it raises ends the engine."""
+
+    def __init__(self, buckets: BucketSet, sinks: ResultSinks, evaluated: Callable[[], None]) -> None:
+        self._buckets, self._sinks, self._evaluated = buckets, sinks, evaluated
+        self._fired: dict[Group, int] = {}
+        self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
+
+    def record_fired(self, group: Group, time: int) -> None:
+        """Note that a group was evaluated at an instant."""
+        self._evaluated()
+        self._fired[group] = max(time, self._fired.get(group, time))
+
+    def record_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
+        """Note what a cohort publishes (None: nothing), and how far its stream's watermark goes."""
+        time = None if block is None else block.reading.time
+        self._published.setdefault(cohort.group, []).append((time, block, following))
+
+    def collect(self) -> None:
+        """Add the records of all evaluations to what their buckets have pending."""
+        fired, self._fired = self._fired, {}
+        published, self._published = self._published, {}
+        for bucket in self._buckets:
+            for number, group in bucket.groups.items():
+                for given in published.get(group, ()):
+                    bucket.derived_sinks[number].take(*given)
+                if group in fired:
+                    bucket.last_ms[number] = max(fired[group], bucket.last_ms.get(number, fired[group]))
+                    bucket.fired.add(number)
+                    bucket.pending += [
+                        record
+                        for cohort in group.cohorts
+                        for member in cohort
+                        for record in self._records(bucket.members[member.name][1], member)
+                    ]
+
+    def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
+        """Return the records of a stopped query's last evaluations; a sink of the draining bucket gets what it
+        published.
+        """
+        for given in self._published.pop(member.group, ()):
+            draining.derived_sinks[registration.record.group].take(*given)
+        records = self._records(registration, member)
+        self._fired.clear()
+        return records
+
+    def discard(self, group: Group) -> None:
+        """Drop what a group has given: it is evaluated again later."""
+        self._published.pop(group, None)
+        self._fired.pop(group, None)
+
+    def _records(self, registration: Registration, member: Member) -> list[Record]:
+        record, until = registration.record, registration.until
+        evaluations = member.result_queue.take()
+        return [self._sinks.record(record, e) for e in evaluations if until is None or e.time <= until]

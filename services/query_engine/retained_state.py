@@ -1,0 +1,68 @@
+"""What an engine's replica retains: slices, append logs and history that a query of the cluster may still read.
+
+Each change of a bucket's committed progress, by this engine or another one, moves the retention floor (ADR 28).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.replication.history import INSERTIONS
+from penstock.replication.retention import Commitments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from penstock.log import Log
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.replica import EngineReplica
+    from penstock.replication.sequencer import Step
+    from penstock.wire import GroupProgress
+
+
+class RetainedState:
+    """Applies the cluster's retention floor to one engine's replica."""
+
+    def __init__(self, log: Log, topics: ClusterTopics, replica: EngineReplica) -> None:
+        self._replica = replica
+        self._commitments = Commitments(log, topics)
+
+    def close(self) -> None:
+        """Close the reader of the progress topic."""
+        self._commitments.close()
+
+    def ready(self, step: Step) -> bool:
+        """Whether a step may be applied: see `Commitments.ready`."""
+        return self._commitments.ready(self._replica, step)
+
+    def learn(self, own: Iterable[int]) -> bool:
+        """Read what other engines have committed; `own` buckets are recorded here. Returns whether there was anything
+        new.
+        """
+        learnt = self._commitments.learn(own)
+        if learnt:
+            self.apply_floor()
+        return learnt
+
+    def record(self, number: int, committed: Mapping[int, GroupProgress], step: int) -> None:
+        """Record the progress that this engine has read or committed for a bucket."""
+        self._commitments.record(number, committed, step)
+        self.apply_floor()
+
+    def release(self, number: int) -> None:
+        """Use the last progress in the log for a bucket that this engine has released."""
+        self._commitments.release(number)
+        self.apply_floor()
+
+    def apply_floor(self) -> None:
+        """Keep, for each query of the cluster, what an engine that continues it from its last commit reads; release
+        the rest.
+        """
+        self._commitments.forget_stopped(self._replica)
+        floor, runtime = self._commitments.retention_floor(self._replica), self._replica.runtime
+        for stream in runtime.streams:
+            stream.retained_from = floor.retained.get(stream.iri)
+            stream.evaluated_from = floor.evaluated.get(stream.iri)
+        runtime.core.store.release(INSERTIONS, floor.insertions)
+        for track in self._replica.history.prune(floor.step):
+            runtime.core.store.release(track.number, track.batch(track.closed[-1]))

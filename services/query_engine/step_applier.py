@@ -1,0 +1,124 @@
+"""Reads the shards topic and applies its steps to the replica, with commits in between and catch-up beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.quarantine.kinds import SHARDS
+from penstock.wire import QueryRegistration, QueryStop, ShardLoad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.errors import UnavailableError
+    from penstock.log import Reader
+    from penstock.quarantine import InternalRecords
+    from penstock.replication.replica import EngineReplica
+    from penstock.replication.sequencer import Step
+    from penstock.services.query_engine.bucket_commits import BucketCommits
+    from penstock.services.query_engine.buckets import BucketSet
+    from penstock.services.query_engine.catch_up import CatchUp
+    from penstock.services.query_engine.commit_metrics import CommitMetrics
+    from penstock.services.query_engine.enrolment import Enrolment
+    from penstock.services.query_engine.readiness import Readiness
+    from penstock.services.query_engine.result_collector import ResultCollector
+    from penstock.services.query_engine.retained_state import RetainedState
+
+_POLL = 256  # records of the log read at once
+_COMMIT_AT = 2_000  # pending results that are committed in the middle of a step
+
+
+class StepApplier:
+    """Applies the steps of the total order. An UnavailableError interrupts a step; `resume` continues it."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        records: InternalRecords,
+        replica: EngineReplica,
+        buckets: BucketSet,
+        enrolment: Enrolment,
+        collector: ResultCollector,
+        catch_up: CatchUp,
+        commits: BucketCommits,
+        retained: RetainedState,
+        readiness: Readiness,
+        metrics: CommitMetrics,
+    ) -> None:
+        self._reader, self._records, self._replica, self._buckets = reader, records, replica, buckets
+        self._enrolment, self._collector, self._catch_up, self._commits = enrolment, collector, catch_up, commits
+        self._retained, self._readiness, self._metrics = retained, readiness, metrics
+        self._applying: Iterator[UnavailableError | None] | None = None
+        self._cut = False  # the last call has left steps of the log undone
+
+    def read(self, timeout_s: float, interrupted: Callable[[], bool]) -> bool:
+        """Read the log and apply the steps that are complete; False where that was nothing. While `interrupted`, a call
+        ends soon, and the next one applies the other steps.
+        """
+        waits = self._replica.held is not None or self._cut or self._catch_up.full()
+        messages = [] if waits else self._reader.poll(_POLL, timeout_s)
+        self._metrics.read(messages)
+        for message in messages:
+            part = self._records.read(message, SHARDS)
+            if part is not None:
+                self._replica.sequencer.take(message.partition, message.offset, part)
+        moved, over, self._cut = bool(messages), self._catch_up.slice_over(), False
+        while (step := self._replica.held or self._replica.sequencer.next()) is not None:
+            self._replica.held = step
+            if self._applying is None:
+                if not self._retained.ready(step):
+                    break
+                self._replica.prepare(step)
+                self._enrolment.prepare(step[0])
+                self._applying = self._replica.apply(step)
+            self._apply(step, self._applying)
+            moved = True
+            if self._applying is not None:
+                break
+            if interrupted() and over():
+                self._cut = True
+                return moved
+        if self._replica.held is None:
+            self._readiness.look(messages, busy=bool(self._buckets.by_number))
+        return moved
+
+    def resume(self) -> None:
+        """Continue what an UnavailableError has interrupted, before anything is committed: in half a pass, some cohorts
+        are beyond the results that were collected, and others of their group are not.
+        """
+        runtime = self._replica.runtime
+        if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
+            runtime.progress(())
+            self._collector.collect()
+        if not self._catch_up.settled:
+            self.catch_up()
+        if self._applying is not None and self._replica.held is not None:
+            self._apply(self._replica.held, self._applying)
+        self._enrolment.enrol_waiting()
+
+    def catch_up(self) -> bool:
+        """Evaluate a slice of what is due of queries that are behind; False where there are none."""
+        found = self._catch_up.slice()
+        if found:
+            self._collector.collect()
+        return found
+
+    def _apply(self, step: Step, applying: Iterator[UnavailableError | None]) -> None:
+        """Apply a step, or the rest of one. UnavailableError: an evaluation waits, and the rest with it."""
+        first = step[0]
+        if isinstance(first, QueryStop):
+            self._enrolment.end(first.name)
+        for error in applying:
+            if error is not None:
+                raise error
+            self._enrolment.publish_news()
+            self._collector.collect()
+            if isinstance(first, ShardLoad):
+                return  # a heartbeat goes out between two files
+            if self._buckets.pending() >= _COMMIT_AT:
+                self._commits.commit_or_wait()
+        self._applying = self._replica.held = None
+        if isinstance(first, QueryRegistration):
+            self._enrolment.add(first)
+        self._enrolment.enrol_waiting()
+        self._replica.tidy()
