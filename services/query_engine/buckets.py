@@ -1,7 +1,7 @@
-"""Buckets: the shares of standing queries that the coordinator assigns to engines.
+"""Buckets: shares of the standing queries, and the set of them that one engine evaluates.
 
-A bucket has its own transactional writer. Opening the bucket fences the previous engine and completes or aborts its
-last transaction. The bucket's progress topic then contains the committed state, from which its queries continue.
+Each bucket has its own transactional writer. Opening the writer fences the bucket's last engine and ends its open
+transaction. The bucket's progress topic then has what is committed, and the queries continue from there.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 class Bucket:
-    """One bucket of this engine. `committed`: the progress of each group, from the progress topic.
+    """One bucket that this engine has opened. `committed`: the committed progress of each group.
 
-    Progress depends on earlier steps (registration points, stops). An engine that lags behind the previous one enrols
-    the queries after it has applied the step `waits_for` of the total order.
+    The progress depends on registration points and stops that a slower replica has not applied yet. So the queries are
+    enrolled once this replica has applied step `waits_for` of the total order.
     """
 
     def __init__(
@@ -69,18 +69,18 @@ class Bucket:
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
         self.groups: dict[int, Group] = {}
-        self.derived_sinks: dict[int, DerivedStreamSink] = {}  # by group that publishes
-        self.ending: list[DerivedStreamSink] = []  # sinks of stopped queries
+        self.derived_sinks: dict[int, DerivedStreamSink] = {}  # of groups that publish
+        self.ending: list[DerivedStreamSink] = []  # of queries that were stopped
         self.members: dict[str, tuple[Member, Registration]] = {}
         self.pending: list[Record] = []
         self.fired: set[int] = set()
         self.enrolled = False
-        self.finished: set[int] = set()  # stopped queries that are completely evaluated
+        self.finished: set[int] = set()  # stopped queries that were evaluated to their end
         self.dirty = False
-        self.errors: dict[int, str | None] = {}  # reported errors of results topics, by query number
-        self._errors_at = self._published_members = -1  # changes and members at the last report
+        self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
+        self._errors_at = self._published_members = -1  # changes and members when they were last told
         self._published_derived: dict[int, str] = {}
-        self.opened = 0  # the placement under which the bucket was opened
+        self.opened = 0  # the placement under which this was done
 
     @property
     def unwritten(self) -> bool:
@@ -96,7 +96,7 @@ class Bucket:
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
-        """Enrol queries of this bucket. Each begins at its group's committed instant, or at its registration point."""
+        """Take queries of this bucket in, each where its group has committed up to, or at its registration point."""
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
             member, cohort = self._join(registration, runtime, texts)
@@ -107,12 +107,12 @@ class Bucket:
             self._restore(number, cohorts, runtime)
 
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
-        """Add a query to its cohort. Returns the cohort if it is new and has a registration point."""
+        """Put a query into its cohort; returns that where it is new and has a registration point."""
         record, point = registration.record, registration.point
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.incarnation = self.incarnation
-        member = runtime.registry.restore(ir, str(record.number), record.base)  # a later query may have the same name
+        member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
         member.point = point
         member.gaps.extend(registration.gaps)
         group = self.groups[record.group] = member.group
@@ -125,7 +125,7 @@ class Bucket:
         last = None if point is None else max(point, self.last_ms.get(record.group, point))
         cohort = runtime.registry.restore_cohort([member], point, last, main=False)
         if last is not None and group.publishes is not None and any(gap.until > last for gap in registration.gaps):
-            runtime.firing.counted(cohort)  # the previous engine may have failed before it advanced the stream
+            runtime.firing.counted(cohort)  # the engine before may have ended before it moved the stream
         return member, None if point is None else cohort
 
     def _restore(self, number: int, cohorts: list[Cohort], runtime: Runtime) -> None:
@@ -139,9 +139,7 @@ class Bucket:
         self.groups[number].settle(runtime.registry.pool)
 
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
-        """Continue to publish after the last commit. The declaration of a derived stream is the command before its
-        query.
-        """
+        """Go on publishing where the last commit left it. A derived stream's declaration is the command before."""
         record = registration.record
         derived_sink = DerivedStreamSink(
             stream.iri, record.number - 1, stream.batch_ms, record.name, registration.until
@@ -152,7 +150,7 @@ class Bucket:
         self.derived_sinks[record.group] = derived_sink
 
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
-        """Skip the instants of a gap. The query's derived stream advances past them."""
+        """Leave out the instants of a gap; what the query publishes moves over them."""
         member, registration = self.members[name]
         member.gaps.append(gap)
         cohort, number = member.cohort, registration.record.group
@@ -165,7 +163,7 @@ class Bucket:
             self.fired.add(number)
 
     def end(self, name: str, runtime: Runtime) -> None:
-        """Remove a stopped query. Its derived stream ends with the next commit."""
+        """Let a query go that was stopped: the stream that it published ends with the next commit."""
         number = self.members[name][1].record.group
         derived_sink = self.derived_sinks.get(number)
         self.dismiss(name, runtime)
@@ -175,13 +173,13 @@ class Bucket:
             self.ending.append(derived_sink)
 
     def dismiss(self, name: str, runtime: Runtime) -> None:
-        """Remove a query that was stopped or belongs to another engine."""
+        """Let a query go: it is another engine's, or stopped."""
         member, registration = self.members.pop(name)
         stream = member.group.publishes
         ended = stream is not None and stream.ended
         runtime.registry.remove(member)
         if stream is not None:
-            stream.ended = ended  # the end of a stream is a step of the total order
+            stream.ended = ended  # that is a step of the spine
         number = registration.record.group
         self.derived_sinks.pop(number, None)
         if not any(other.record.group == number for _, other in self.members.values()):
@@ -192,19 +190,19 @@ class Bucket:
 
     # ---- results
     def tell(self, names: TopicNames, registration: Registration) -> None:
-        """Report the registration point and gaps of a query with the next commit."""
+        """Say, with the next commit, which registration point and which gaps a query has."""
         self.pending.append(self._standing(names, registration))
         self.dirty = True
 
     def outdated(self, sinks: ResultSinks) -> bool:
-        """Whether the errors of results topics differ from those reported."""
+        """Whether topics refuse something else by now than what was told."""
         return self._errors_at not in (-1, sinks.changes)
 
     def tell_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
-        """Report changed errors of results topics and derived streams with the next commit.
+        """Report, with this commit, queries of which a topic or a stream refuses answers, and those where that is over.
 
-        After a bucket is opened, it reports the errors of all queries with a topic or stream of their own, because the
-        previous engine may have reported others.
+        A bucket that was opened reports all queries with a topic or a stream of their own: the engine before may have
+        reported an error.
         """
         derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
         now = sinks.changes, len(self.members), derived
@@ -226,10 +224,8 @@ class Bucket:
     def publish(
         self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService, sinks: ResultSinks
     ) -> None:
-        """Add the records of derived streams to the next commit. If a stream rejects an evaluation, its result becomes
-        an error.
-
-        TransientError: nothing is lost; call again.
+        """Add what queries have published to what waits for the commit. An evaluation that a stream refuses becomes an
+        error. TransientError: nothing is lost, ask again.
         """
         for number, derived_sink in self.derived_sinks.items():
             if derived_sink.changed:
@@ -242,7 +238,7 @@ class Bucket:
             del self.ending[0]
 
     def progress(self, runtime: Runtime, step: int) -> BucketState:
-        """Return the progress of all groups, updated for groups that were evaluated since the last commit."""
+        """Return the progress of all groups, those that have fired since the last commit anew."""
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
             progress = progress_of(number, self.groups[number], last, dictionary)
