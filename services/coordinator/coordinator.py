@@ -19,7 +19,8 @@ from penstock.log import FencedError, TransientError
 from penstock.replication.election import Election
 from penstock.replication.heartbeats import FailureDetector, HeartbeatSender
 from penstock.replication.status_topic import StatusView
-from penstock.services.coordinator.active_state import Active, Opening
+from penstock.services.coordinator.active_state import Active
+from penstock.services.coordinator.control_state import Opening
 from penstock.services.coordinator.insertion import Insertion
 from penstock.services.coordinator.topic_requests import REFUSALS, Requests
 
@@ -105,7 +106,7 @@ class Coordinator:
             stores, engines = self._failure_detector.heard("store"), self._failure_detector.heard("query-engine")
             moved = self._active.place(stores, engines)
             self._confirm(self._active)
-            moved |= self._active.narrow(self._clock.now_ms())
+            moved |= self._active.filters.narrow(self._clock.now_ms())
             return self._ask(self._active) or moved
         except FencedError:
             self._step_back()
@@ -118,7 +119,7 @@ class Coordinator:
         self._status.refresh()
         outdated = self._status.outdated(active.registrar.queries)
         if outdated:
-            active.tell(outdated)
+            active.writer.commit(outdated)
         self._status.checked()
         return self._requests is not None and self._requests.step(active)
 
@@ -128,10 +129,10 @@ class Coordinator:
         """
         written, since_ms = self._sure
         now_ms = self._clock.now_ms()
-        if active.written == written and now_ms - since_ms >= CONFIRM_MS:
-            active.confirm()
-        if active.written != written:
-            self._sure = active.written, now_ms
+        if active.writer.written == written and now_ms - since_ms >= CONFIRM_MS:
+            active.writer.confirm()
+        if active.writer.written != written:
+            self._sure = active.writer.written, now_ms
 
     def _step_back(self) -> None:
         if self._requests is not None:
@@ -151,11 +152,11 @@ class Coordinator:
 
     def declare_all(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
         """Declare several streams atomically, each by IRI, name and settings. DataError if a declaration is invalid."""
-        return self._do(lambda active: active.declare(wanted))
+        return self._do(lambda active: active.streams.declare(wanted))
 
     def drop(self, iri: str) -> None:
         """Drop a stream that no query reads."""
-        self._do(lambda active: active.drop(iri))
+        self._do(lambda active: active.streams.drop(iri))
 
     def register(
         self,
@@ -171,11 +172,11 @@ class Coordinator:
         filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due; the query
         skips them if there are more. None: the coordinator's default.
         """
-        return self._do(lambda active: active.register(name, text, base, topic, max_catch_up))
+        return self._do(lambda active: active.queries.register(name, text, base, topic, max_catch_up))
 
     def stop(self, name: str) -> bool:
         """Stop a query. Returns False if there is no query of that name."""
-        return self._do(lambda active: active.stop(name))
+        return self._do(lambda active: active.queries.stop(name))
 
     def update(self, text: str, base: str | None = None, request: str | None = None) -> int:
         """Execute `INSERT DATA` as one snapshot. Returns the number of triples.
@@ -202,7 +203,7 @@ class Coordinator:
         Documents and updates are parsed beforehand, so this verb does not delay other verbs and steps by parsing or by
         requests to the dictionary.
         """
-        return self._do(lambda active: active.insert(insertion, request))
+        return self._do(lambda active: active.insertions.insert(insertion, request))
 
     def load_files(self, manifest: Manifest) -> int:
         """Store a prepared load as one snapshot. Returns the number of triples. All stores and engines must be able to
@@ -210,7 +211,7 @@ class Coordinator:
 
         DataError if the files do not match the manifest.
         """
-        return self._do(lambda active: active.load(manifest, self.terms))
+        return self._do(lambda active: active.insertions.load(manifest, self.terms))
 
     def standing(self, name: str) -> Standing | None:
         """Return the status of a query, or None if no engine has enrolled it."""
@@ -244,20 +245,20 @@ class Coordinator:
         """Run a verb on the active instance. After an error, the instance restores its state from the log."""
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
-        active, written = self._active, self._active.written
+        active, written = self._active, self._active.writer.written
         try:
             try:
                 found = verb(active)
             except (*REFUSALS, NotYetError):
-                active.confirm()
+                active.writer.confirm()
                 raise
-            if active.written == written:
-                active.confirm()
+            if active.writer.written == written:
+                active.writer.confirm()
         except FencedError as error:
             self._step_back()
             raise NotActiveError("another coordinator has taken over") from error
         except (*REFUSALS, NotYetError):
-            if active.ahead:
+            if active.writer.ahead:
                 self._step_back()
             raise
         except Exception:

@@ -19,7 +19,7 @@ from penstock.engine.intake.declaration import Declaration
 from penstock.engine.limits import Limits
 from penstock.engine.runtime import Runtime
 from penstock.engine.stored_graph import LocalGraph
-from penstock.errors import DataError, PenstockError, QueryError
+from penstock.errors import DataError, LimitError, PenstockError, QueryError
 from penstock.query.budget import planning
 from penstock.query.functions import text_functions
 from penstock.query.ir import ContinuousQuery
@@ -42,6 +42,10 @@ Command: TypeAlias = StreamDeclaration | StreamDrop | QueryRegistration | QueryS
 StreamRequest: TypeAlias = tuple[str, str | None, "dict[str, Any]"]
 """A stream's IRI, name, settings."""
 Compacted: TypeAlias = StreamDeclaration | QueryRegistration | None
+MAX_REQUEST_BYTES = 1 << 20
+"""Maximum size of a declaration or of a query's text."""
+MAX_NAME_BYTES = 1_024
+"""Maximum size of a stream's or query's name, and of a query's base."""
 
 
 class Beginning(NamedTuple):
@@ -338,3 +342,10 @@ def _declaration(
         publisher,
         *(begin or Beginning()),
     )
+
+
+def check_size(what: str, text: str, limit: int, name: str) -> None:
+    """LimitError if a text has more than `limit` bytes. `what` and `name`: the text and the limit in the message."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limit:
+        raise LimitError(f"{what} of {size} bytes ({name} is {limit})")

@@ -6,12 +6,31 @@ store gets the shard only after it has brought the shard up to date (ADR 58).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from penstock.wire import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from penstock.wire import Heartbeat, Placement
+    from penstock.wire import Heartbeat
+
+
+def next_placement(
+    shards: int, buckets: int, before: Placement, stores: Mapping[str, Heartbeat], engines: Mapping[str, Heartbeat]
+) -> Placement | None:
+    """Return the placement that follows `before`, with the addresses of the stores; None if nothing changes.
+
+    `shards`, `buckets`: how many there are. `stores`, `engines`: the latest heartbeats, by instance.
+    """
+    held, preparing = place_shards(shards, before, stores)
+    evaluated = place_buckets(buckets, before.buckets, engines)
+    where = {name: beat.url for name, beat in stores.items() if beat.url is not None}
+    addresses = before.stores | where
+    addresses = {name: addresses[name] for name in sorted(set(held.values())) if name in addresses}
+    placement = Placement(before.epoch + 1, held, evaluated, addresses, preparing)
+    return None if replace(placement, epoch=before.epoch) == before else placement
 
 
 def place_buckets(count: int, before: Mapping[str, str], engines: Mapping[str, Heartbeat]) -> dict[str, str]:

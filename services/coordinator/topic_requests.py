@@ -22,7 +22,7 @@ from penstock.errors import DataError, LimitError, NotYetError, QueryError, Unkn
 from penstock.json_text import parse_json
 from penstock.log import START, Partition, Record, TransientError
 from penstock.replication.status_topic import accepted_record, refused_record
-from penstock.services.coordinator.active_state import MAX_NAME_BYTES, MAX_REQUEST_BYTES
+from penstock.services.coordinator.registrar import MAX_NAME_BYTES, MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,8 +123,8 @@ class Requests:
         if len(wanted) < 2:
             return False
         try:
-            with active.riding([], {messages[-1].topic: messages[-1].offset + 1}):
-                active.declare(wanted)
+            with active.writer.attached([], {messages[-1].topic: messages[-1].offset + 1}):
+                active.streams.declare(wanted)
         except REFUSALS:
             _check_ahead(active)
             return False
@@ -138,7 +138,7 @@ class Requests:
         name = key.decode("utf-8", "replace") if 0 < len(key) <= MAX_NAME_BYTES else source
         cleared = [accepted_record(self._names, kind, name)] if self._status.refused(kind, name) else []
         try:
-            with active.riding(cleared, consumed):
+            with active.writer.attached(cleared, consumed):
                 if not key:
                     raise DataError(f"a {kind} without a name: the record has no key")
                 if len(key) > MAX_NAME_BYTES:
@@ -148,7 +148,7 @@ class Requests:
                 verb(name, message)
         except REFUSALS as error:
             refused: list[Record] = [refused_record(self._names, kind, name, source, error), *self._status.surplus()]
-            with active.riding(refused, consumed):
+            with active.writer.attached(refused, consumed):
                 pass
             _check_ahead(active)
 
@@ -160,28 +160,28 @@ class Requests:
 
 def _check_ahead(active: Active) -> None:
     """Raise TransientError if a refused request has changed the state in memory, which must then be restored."""
-    if active.ahead:
+    if active.writer.ahead:
         raise TransientError("the coordinator's state is ahead of the log: it is read again")
 
 
 def _declare(active: Active, name: str, message: Message) -> None:
     if message.value is not None:
         iri, settings = declaration_of_json(message.value)
-        active.declare([(iri, name, settings)])
+        active.streams.declare([(iri, name, settings)])
         return
     for record in list(active.registrar.streams.values()):
         if record.name == name:
-            active.drop(record.iri)
+            active.streams.drop(record.iri)
 
 
 def _register(active: Active, name: str, message: Message) -> None:
     if message.value is None:
-        active.stop(name)
+        active.queries.stop(name)
         return
     headers = {key.lower(): _text(f"header {key!r}", value) for key, value in message.headers}
     text = _text("the query", message.value)
     most = catch_up_of(headers.get("max_catch_up"))
-    active.register(name, text, headers.get("base"), headers.get("topic"), most, replace=True)
+    active.queries.register(name, text, headers.get("base"), headers.get("topic"), most, replace=True)
 
 
 def catch_up_of(text: str | None) -> int | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.log import TransientError
-from penstock.services.coordinator import active_state as active
+from penstock.services.coordinator import insertion_writer
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_a_request_whose_transaction_failed_is_not_taken_for_done(
     cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
 ):
     assert cluster.coordinator._active is not None
-    monkeypatch.setattr(cluster.coordinator._active._writer, "commit", _fail)
+    monkeypatch.setattr(cluster.coordinator._active.writer, "commit", _fail)
     with pytest.raises(TransientError):
         cluster.coordinator.update(TEXT, request="one")
     cluster.run()
@@ -67,12 +67,12 @@ def _fail(*_: object) -> None:
 
 
 def test_only_the_latest_requests_are_remembered(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(active, "RETAINED_DONE", 3)
+    monkeypatch.setattr(insertion_writer, "RETAINED_DONE", 3)
     for i in range(5):
         cluster.coordinator.update(TEXT, request=str(i))
     take_over(cluster)
     assert cluster.coordinator._active is not None
-    assert list(cluster.coordinator._active._done) == ["2", "3", "4"]
+    assert cluster.coordinator._active.insertions.completed.names() == ["2", "3", "4"]
     for i in (4, 3, 2):
         cluster.coordinator.update(TEXT, request=str(i))
     assert stored(cluster) == 10

@@ -110,7 +110,7 @@ def test_a_registration_is_parsed_once(cluster, monkeypatch):
     monkeypatch.setattr(parser, "parse_syntax", counted)
     active = cluster.coordinator._active
     assert active is not None
-    active.wanted["http://x/other"] = StreamWanted("http://x/other", 1, (), np.empty(0, np.int64), 1)
+    active.state.wanted["http://x/other"] = StreamWanted("http://x/other", 1, (), np.empty(0, np.int64), 1)
     cluster.coordinator.register("q", COUNT)
     cluster.coordinator.register("q", COUNT)  # it stands so
     assert texts == [COUNT]

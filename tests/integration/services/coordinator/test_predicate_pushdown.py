@@ -179,7 +179,7 @@ def test_what_nobody_looks_at_is_not_written_and_a_later_query_begins_behind_it(
     cluster.event(250, P, Q)
     cluster.run()
     assert sum(len(record.subjects) for record in cluster.written()) == 4
-    with pytest.raises(NotYetError, match=r"http://x/s.*do not let through yet"):
+    with pytest.raises(NotYetError, match=r"http://x/s.*do not yet pass on"):
         cluster.ask("second", Q)
     cluster.run()
     record = cluster.ask("second", Q)
@@ -203,7 +203,7 @@ def test_a_query_that_is_replaced_by_itself_begins_no_earlier_either(cluster):
         cluster.ask("q", P)
     cluster.run()
     text = cluster.ask("q", P).text
-    again = cluster.coordinator._do(lambda active: active.register("q", text, None, "own", replace=True))
+    again = cluster.coordinator._do(lambda active: active.queries.register("q", text, None, "own", replace=True))
     assert (again.not_before_ms, again.topic) == (300, "own")
 
 

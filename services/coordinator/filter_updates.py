@@ -1,0 +1,92 @@
+"""Updates of predicate filters: they grow for queries that read more, and shrink when predicates are no longer read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotYetError
+from penstock.event_time.watermark import NEVER
+from penstock.services.coordinator.predicate_demand import grown, predicates_read, timing_of, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.query.ir import Statement
+    from penstock.services.coordinator.control_state import ControlState
+    from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
+    from penstock.services.coordinator.state_writer import StateWriter
+    from penstock.wire import StreamWanted
+
+
+class FilterUpdates:
+    """Keeps each stream's predicate filter in step with the standing queries (ADR 45).
+
+    `known`: the filter versions that adaptors apply. `pushdown`: decides when a filter shrinks; None = never. `known`
+    is closed with this object.
+    """
+
+    def __init__(
+        self, state: ControlState, writer: StateWriter, known: KnownVersions, pushdown: PredicatePushdown | None
+    ) -> None:
+        self._state = state
+        self._writer = writer
+        self._known = known
+        self._pushdown = pushdown
+        self._narrowed = -1  # the number of commands at the last call of `narrow` that looked at the queries
+
+    def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamWanted]:
+        """Return next filters that pass all predicates, for those streams that have a filter."""
+        wanted = self._state.wanted
+        return {iri: grown(iri, before, None) for iri in iris if (before := wanted.get(iri)) is not None}
+
+    def await_adaptors(self, statement: Statement) -> int | None:
+        """Extend the filters by what a query reads. NotYetError until all adaptors apply filters that contain it.
+
+        Return the end of the last open batch, in ms, that was cut by an earlier filter; None if there is none.
+        """
+        if not self._state.wanted:
+            return None
+        more, waits, ends = [], [], []
+        for iri, every in predicates_read(statement).items():
+            stream, wanted = self._state.registrar.streams.get(iri), self._state.wanted.get(iri)
+            if stream is None or wanted is None or not stream.may_discard:
+                continue
+            needed = timing_of(stream, every)
+            version = version_of(wanted, needed)
+            if version is None:
+                more.append(grown(iri, wanted, needed))
+            end_ms = None if version is None else self._known.cut_until(stream, version)
+            if end_ms is None:
+                waits.append(iri)
+                if self._pushdown is not None:
+                    self._pushdown.asked(iri, needed)
+            else:
+                ends.append(end_ms)
+        if more:
+            self._writer.commit_filters(more)
+        if waits:
+            streams = ", ".join(f"<{iri}>" for iri in waits)
+            raise NotYetError(f"adaptors of {streams} do not yet pass on all predicates that the query reads: retry")
+        found = max(ends, default=NEVER)
+        return None if found == NEVER else found
+
+    def narrow(self, now_ms: int) -> bool:
+        """Remove predicates from filters that no query has read for some time. Return whether a filter changed."""
+        if self._pushdown is None:
+            return False
+        registrar = self._state.registrar
+        if registrar.commands == self._narrowed and now_ms < self._pushdown.next_ms:
+            return False
+        by_stream: dict[str, set[frozenset[str] | None]] = {}
+        for reads in registrar.reads.values():
+            for iri, needed in reads.items():
+                by_stream.setdefault(iri, set()).add(needed)
+        self._narrowed = registrar.commands
+        less = self._pushdown.due(registrar.streams.values(), self._state.wanted, by_stream, now_ms)
+        if less:
+            self._writer.commit_filters(less)
+        return bool(less)
+
+    def close(self) -> None:
+        """Close the reader of known versions."""
+        self._known.close()

@@ -1,0 +1,113 @@
+"""Writes insertions and bulk loads to the shards topic, each as one snapshot and at most once per request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.core import _native as native
+from penstock.log import Record
+from penstock.rdf.id_layout import TAG_IRI, TAG_SHIFT
+from penstock.wire import InsertionDone, ShardInsertion, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.load_files import Manifest
+    from penstock.services.coordinator.control_state import ControlState
+    from penstock.services.coordinator.insertion import Insertion
+    from penstock.services.coordinator.state_writer import StateWriter
+    from penstock.term_ids.cluster_terms import TermService
+    from penstock.wire.codec import Wire
+
+_PART_ROWS = 16_384  # triples of one insertion's part: a record stays well below the broker's limit
+RETAINED_DONE = 4_096
+"""Number of completed requests that the control topic retains."""
+
+
+class CompletedRequests:
+    """The latest RETAINED_DONE named insertions that were stored. `records`: those of the control topic."""
+
+    def __init__(self, records: Iterable[Wire]) -> None:
+        done = [record for record in records if isinstance(record, InsertionDone)]
+        self._done = {record.request: record for record in sorted(done, key=lambda r: r.number)}  # the oldest first
+
+    def names(self) -> list[str]:
+        """Return the requests, the oldest first."""
+        return list(self._done)
+
+    def triples(self, request: str | None) -> int | None:
+        """Return how many triples a request has stored, None for a request that is not known or has no name."""
+        done = None if request is None else self._done.get(request)
+        return None if done is None else done.triples
+
+    def add(self, done: InsertionDone) -> bytes:
+        """Add a request and return its key in the control topic. Removes the oldest one, which had the same key."""
+        self._done[done.request] = done
+        while len(self._done) > RETAINED_DONE:
+            del self._done[next(iter(self._done))]
+        return f"done:{done.number % RETAINED_DONE}".encode()
+
+
+class InsertionWriter:
+    """Stores quads, one transaction and one snapshot per call.
+
+    After an exception, the state in memory may be ahead of the log: the owner reads it again.
+    """
+
+    def __init__(
+        self, topics: ClusterTopics, state: ControlState, writer: StateWriter, completed: CompletedRequests
+    ) -> None:
+        self._topics = topics
+        self._state = state
+        self._writer = writer
+        self.completed = completed
+
+    def insert(self, insertion: Insertion, request: str | None = None) -> int:
+        """Store quads and return their number.
+
+        `request`: a name chosen by the client. A request of the same name that was stored recently is not stored again;
+        the call returns its number of quads.
+        """
+        if (stored := self.completed.triples(request)) is not None:
+            return stored
+        rows = len(insertion)
+        if rows == 0:
+            return 0
+        for graph in insertion.graphs:
+            self._state.registrar.record_graph(graph)
+        s, p, o, g = insertion.columns
+        number = self._state.insertions + 1
+        starts = range(0, rows, _PART_ROWS)
+        records = []
+        for part, first in enumerate(starts):
+            piece = [column[first : first + _PART_ROWS] for column in (s, p, o, g)]
+            shards = native.shard_numbers(piece[0], self._topics.shards)
+            for shard in range(self._topics.shards):
+                mine = [column[shards == shard] for column in piece]
+                value = encode(ShardInsertion(number, part, len(starts), *mine))
+                records.append(Record(self._topics.names.shards, value, None, shard))
+        self._state.insertions = number
+        self._writer.commit([*records, *self._completed(number, request, rows)])
+        return rows
+
+    def _completed(self, number: int, request: str | None, rows: int) -> list[Record]:
+        if request is None:
+            return []
+        done = InsertionDone(number, request, rows)
+        return [Record(self._topics.names.control, encode(done), self.completed.add(done))]
+
+    def load(self, manifest: Manifest, terms: TermService) -> int:
+        """Store the triples of a prepared load's files and return their number. `terms` decodes the graphs' IRIs."""
+        manifest.check(self._topics.shards)
+        graphs = np.unique(manifest.graphs)
+        for term in terms.decode(graphs[(graphs != 0) & (graphs >> TAG_SHIFT == TAG_IRI)]):
+            self._state.registrar.record_graph(term[1])
+        number, shards = self._state.insertions + 1, self._topics.shards
+        parts = enumerate(manifest.records(number, shards))
+        records = [Record(self._topics.names.shards, encode(part), None, shard) for shard, part in parts]
+        self._state.insertions = number
+        self._writer.commit(records)
+        return manifest.triples

@@ -1,0 +1,128 @@
+"""The active coordinator's transactions: each commits records together with the coordinator's state."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from penstock.errors import DataError, LimitError
+from penstock.log import LogError, Record, RecordTooLargeError, TransientError
+from penstock.replication.status_topic import stopped_record
+from penstock.wire import CoordinatorState, NamedGraph, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.log import Log, Topic, TransactionalWriter
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.services.coordinator.control_state import ControlState
+    from penstock.services.coordinator.registrar import Change
+    from penstock.wire import StreamWanted
+
+_STATE = b"state"
+
+
+class StateWriter:
+    """Commits changes of `state`. Each commit is one transaction; FencedError if another instance is active.
+
+    `written`: number of transactions. `ahead`: a refused change is in memory but not in the log. Commits then write the
+    state of the last successful one, and the owner must read the state from the log again.
+    """
+
+    def __init__(self, log: Log, topics: ClusterTopics, writer: TransactionalWriter, state: ControlState) -> None:
+        self._log = log
+        self._topics = topics
+        self._writer = writer
+        self._state = state
+        self._attached: tuple[Sequence[Record], Mapping[str, int]] = (), {}
+        self.written = 0
+        self.ahead = False
+
+    @contextmanager
+    def attached(self, records: Sequence[Record], consumed: Mapping[str, int]) -> Iterator[None]:
+        """Add records, and the next offsets of request topics, to the transaction that the body commits.
+
+        If the body commits none, they are committed alone.
+        """
+        written, self._attached = self.written, (records, consumed)
+        try:
+            yield
+            if self.written == written:
+                self.confirm()
+        finally:
+            self._attached = (), {}
+
+    def confirm(self) -> None:
+        """Commit without a change: shows that this instance is still active, so that its last decision is valid."""
+        self.commit([])
+
+    def commit(self, records: Sequence[Record]) -> None:
+        """Write records and the state. LimitError if a record is too large; `ahead` is set then."""
+        more, consumed = self._attached
+        state, graphs = self._next_state(consumed), [] if self.ahead else list(self._state.registrar.new_graphs)
+        control = self._topics.names.control
+        named = [Record(control, encode(NamedGraph(iri)), _graph_key(iri)) for iri in graphs]
+        try:
+            self._writer.commit([*records, *named, *more, Record(control, encode(state), _STATE)])
+        except RecordTooLargeError as error:
+            self.ahead = True
+            raise LimitError(str(error)) from error
+        self.written += 1
+        self._state.committed = state
+        del self._state.registrar.new_graphs[: len(graphs)]
+
+    def commit_change(self, change: Change, filters: Sequence[StreamWanted] = ()) -> None:
+        """Write a change's commands to all shards and to the control topic, with predicate filters of its streams.
+
+        An empty change writes nothing.
+        """
+        if not change.commands:
+            return
+        names = self._topics.names
+        values = [encode(command) for command in change.commands]
+        records = [Record(names.shards, value, None, shard) for value in values for shard in range(self._topics.shards)]
+        compacted = [
+            Record(names.control, None if record is None else encode(record), key.encode())
+            for key, record in change.compacted.items()
+        ]
+        stopped = [stopped_record(names, record.name, record.number) for record in change.stopped]
+        # Filters precede the declaration: a reader that knows the stream also knows its filter.
+        self.commit([*records, *self._filter_records(filters), *compacted, *stopped])
+        self._state.wanted |= {record.stream: record for record in filters}
+
+    def commit_filters(self, filters: Sequence[StreamWanted]) -> None:
+        """Write predicate filters in a transaction of their own, without the state and without attached records."""
+        self._writer.commit(self._filter_records(filters))
+        self._state.wanted |= {record.stream: record for record in filters}
+        self.written += 1
+
+    def create(self, topics: Sequence[Topic]) -> None:
+        """Create the topics that the next change needs. DataError if the brokers refuse; `ahead` is set then."""
+        try:
+            self._log.create(topics)
+        except TransientError:
+            raise
+        except LogError as error:
+            self.ahead = True
+            raise DataError(f"cannot create topic {topics[0].name}: {error}") from error
+
+    def _filter_records(self, filters: Sequence[StreamWanted]) -> list[Record]:
+        control = self._topics.names.control
+        return [Record(control, encode(record), f"wanted:{record.stream}".encode()) for record in filters]
+
+    def _next_state(self, consumed: Mapping[str, int]) -> CoordinatorState:
+        requests = {**self._state.committed.requests, **consumed}
+        if self.ahead:
+            return replace(self._state.committed, requests=requests)
+        return self._state.current(requests)
+
+    def close(self) -> None:
+        """Close the transactional writer."""
+        self._writer.close()
+
+
+def _graph_key(iri: str) -> bytes:
+    """Return the control topic's key of a named graph. Its size is fixed because the IRI may be large."""
+    return b"graph:" + blake2b(iri.encode(), digest_size=32).digest()

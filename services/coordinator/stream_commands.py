@@ -1,0 +1,90 @@
+"""Declares and drops streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import LimitError
+from penstock.log import Partition, Topic
+from penstock.services.coordinator.registrar import MAX_NAME_BYTES, Beginning, check_size
+from penstock.wire import StreamDeclaration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.log import Log
+    from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.services.coordinator.filter_updates import FilterUpdates
+    from penstock.services.coordinator.registrar import Registrar, StreamRequest
+    from penstock.services.coordinator.state_writer import StateWriter
+
+MAX_DECLARED = 10_000
+"""Maximum number of streams of one request. The request is one transaction."""
+
+
+class StreamCommands:
+    """Declares and drops streams, one transaction per call. A call that raises has written no command."""
+
+    def __init__(
+        self, log: Log, topics: ClusterTopics, registrar: Registrar, writer: StateWriter, filters: FilterUpdates
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._registrar = registrar
+        self._writer = writer
+        self._filters = filters
+
+    def declare(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
+        """Declare streams, all or none. Their topics are created before the commands are written.
+
+        A stream whose IRI was declared before starts with a filter that passes all predicates, because its timing
+        predicates may differ.
+        """
+        if len(wanted) > MAX_DECLARED:
+            raise LimitError(f"{len(wanted)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
+        for iri, name, _ in wanted:
+            check_size("a stream's name", iri if name is None else name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
+        unfiltered = self._filters.unfiltered(iri for iri, _, _ in wanted)
+        versions = {iri: record.version for iri, record in unfiltered.items()}
+        topics = self._log.topics()
+        change = self._registrar.declare_all(wanted, self._beginnings(wanted, versions, topics))
+        declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
+        if declared:
+            self._writer.create(self._topics_of(declared, topics))
+        self._writer.commit_change(change, [unfiltered[each.iri] for each in declared if each.iri in unfiltered])
+        return [self._registrar.streams[iri] for iri, _, _ in wanted]
+
+    def drop(self, iri: str) -> None:
+        """Drop a stream that no query reads."""
+        self._writer.commit_change(self._registrar.drop(iri))
+
+    def _beginnings(
+        self, wanted: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
+    ) -> dict[str, Beginning]:
+        """Return where the new streams begin in their topics, by IRI.
+
+        The records before belong to an earlier stream of that name. A reader that does not know the new declaration yet
+        must not assign later records to the earlier stream.
+        """
+        names = self._topics.names
+        named = {iri: name or iri for iri, name, _ in wanted if iri not in self._registrar.streams}
+        again = {iri: name for iri, name in named.items() if names.tuples(name) in topics}
+        tuples = self._ends(topics, {iri: names.tuples(name) for iri, name in again.items()})
+        events = self._ends(topics, {iri: names.events(name) for iri, name in again.items()})
+        return {iri: Beginning(versions.get(iri, 0), events.get(iri, ()), tuples.get(iri, ())) for iri in named}
+
+    def _ends(self, topics: Mapping[str, int], asked: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+        """Return the end offsets of topics by partition, with at most one request to the brokers."""
+        partitions = {iri: [Partition(topic, i) for i in range(topics.get(topic, 0))] for iri, topic in asked.items()}
+        every = [each for found in partitions.values() for each in found]
+        spans = self._log.spans(every) if every else {}
+        return {iri: tuple(spans[each].end for each in found) for iri, found in partitions.items()}
+
+    def _topics_of(self, streams: Sequence[StreamDeclaration], known: Mapping[str, int]) -> list[Topic]:
+        names = self._topics.names
+        made = []
+        for stream in streams:
+            events = names.events(stream.name)
+            partitions = known.get(events, 1)  # a producer may have created the topic, with any number of partitions
+            made += [Topic(events, partitions), Topic(names.tuples(stream.name), partitions)]
+        return made
