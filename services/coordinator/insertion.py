@@ -59,7 +59,7 @@ class Insertion:
         """Parse an `INSERT DATA`. QueryError for other texts."""
         statement = parse(text, base)
         if isinstance(statement, ContinuousQuery):
-            raise QueryError("a query is no update", 1, 1, text=text)
+            raise QueryError("expected an update (INSERT DATA), found a continuous query", 1, 1, text=text)
         dictionary = native.Dictionary()
         return cls._encoded(service, dictionary, quads_of(dictionary, statement))
 

@@ -118,10 +118,10 @@ class Registrar:
         record = _declaration(number, name or iri, checked, begin=begin)
         if known is not None:
             if known != record:
-                raise DataError(f"stream <{iri}> is already declared, otherwise")
+                raise DataError(f"stream <{iri}> is already declared with another name or other settings")
             return Change()
         if any(other.name == record.name for other in self.streams.values()):
-            raise DataError(f"another stream has the name {record.name!r}")
+            raise DataError(f"another stream already has the name {record.name!r}")
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
 
@@ -218,7 +218,7 @@ class Registrar:
             return
         stream = self._runtime.streams.get(statement.name)
         if stream.publisher is None and self._runtime.schedule.readers.of(stream):
-            message = f"stream <{statement.name}> has readers already: register the query that publishes it first"
+            message = f"queries already read stream <{statement.name}>: register the query that publishes it first"
             raise QueryError(message, 1, 1, statement.name, statement.text)
 
     def _publish(self, member: Member) -> Change:
@@ -248,7 +248,7 @@ class Registrar:
         if known is None or self.stands(name, text, base, topic, max_catch_up):
             return self.register(name, text, base, topic, not_before_ms, max_catch_up, parsed=parsed)
         if known.publishes is not None:
-            message = f"query {name} publishes a stream: stop it before another takes its name"
+            message = f"query {name} publishes a stream and cannot be replaced: stop it first"
             raise QueryError(message, 1, 1, name, text)
         change = self.stop(name)
         try:

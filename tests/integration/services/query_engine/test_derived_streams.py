@@ -149,7 +149,7 @@ def test_what_a_derived_stream_cannot_be_is_refused(cluster):
     coordinator.declare(IRI, "s")
     coordinator.declare(MADE, "made", batch_ms=250)
     coordinator.register("r", READ)
-    with pytest.raises(QueryError, match="has readers already"):
+    with pytest.raises(QueryError, match="queries already read stream"):
         coordinator.register("p", PUBLISH)
     coordinator.stop("r")
     coordinator.register("p", PUBLISH)
