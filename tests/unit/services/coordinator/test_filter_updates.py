@@ -1,0 +1,106 @@
+"""Predicate filters follow the standing queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.errors import NotYetError
+from penstock.event_time.watermark import NEVER
+from penstock.query.parser import parse
+from penstock.services.coordinator.filter_updates import FilterUpdates
+from penstock.services.coordinator.predicate_demand import PredicatePushdown
+from support.active_coordinator import ActiveCoordinator
+
+if TYPE_CHECKING:
+    from penstock.wire import StreamDeclaration
+
+IRI = "http://x/s"
+P, Q = "http://x/p", "http://x/q"
+AFTER_MS = 1_000
+
+
+def query(name: str, predicate: str) -> str:
+    window = f"FROM STREAM <{IRI}> [RANGE 1s STEP 1s]"
+    return f"REGISTER QUERY {name} AS SELECT ?s {window} WHERE {{ ?s <{predicate}> ?o }}"
+
+
+class Known:
+    """The versions that adaptors apply: all up to `version`; earlier ones cut batches that end at `end_ms`."""
+
+    def __init__(self) -> None:
+        self.version, self.end_ms, self.closed = 0, NEVER, False
+
+    def cut_until(self, stream: StreamDeclaration, version: int) -> int | None:
+        assert stream.iri == IRI
+        return self.end_ms if version <= self.version else None
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def made() -> ActiveCoordinator:
+    made = ActiveCoordinator()
+    made.active.streams.declare([(IRI, "s", {"timing": "all"})])
+    return made
+
+
+def updates(made: ActiveCoordinator, known: Known, *, discards: bool = True) -> FilterUpdates:
+    pushdown = PredicatePushdown(AFTER_MS) if discards else None
+    return FilterUpdates(made.active.state, made.active.writer, known, pushdown)
+
+
+def predicates(made: ActiveCoordinator) -> set[str]:
+    return set(made.active.state.wanted[IRI].predicates)
+
+
+def test_filters_shrink_after_a_time_without_readers_and_never_without_pushdown(made):
+    made.active.queries.register("q", query("q", P), None, None)
+    assert not updates(made, Known(), discards=False).narrow(10 * AFTER_MS)
+    filters = updates(made, Known())
+    assert not filters.narrow(0)
+    assert not filters.narrow(AFTER_MS - 1)
+    assert filters.narrow(AFTER_MS)
+    assert predicates(made) == {P}
+    assert not filters.narrow(AFTER_MS)
+    assert set(made.take_over().state.wanted[IRI].predicates) == {P}
+
+
+def test_a_query_that_reads_more_extends_the_filter_once_and_waits_for_adaptors(made):
+    made.active.queries.register("q", query("q", P), None, None)
+    known = Known()
+    filters = updates(made, known)
+    filters.narrow(0)
+    filters.narrow(AFTER_MS)
+    statement = parse(query("r", Q), None)
+    written = made.active.writer.written
+    for _ in range(2):
+        with pytest.raises(NotYetError, match=f"<{IRI}> do not yet pass on"):
+            filters.await_adaptors(statement)
+    assert made.active.writer.written == written + 1
+    assert predicates(made) == {P, Q}
+    known.version, known.end_ms = made.active.state.wanted[IRI].version, 700
+    assert filters.await_adaptors(statement) == 700
+    known.end_ms = NEVER
+    assert filters.await_adaptors(statement) is None
+
+
+def test_without_filters_a_query_waits_for_no_adaptor(made):
+    assert updates(made, Known()).await_adaptors(parse(query("r", Q), None)) is None
+
+
+def test_unfiltered_is_the_next_version_of_streams_that_have_a_filter(made):
+    filters = updates(made, Known())
+    assert filters.unfiltered([IRI]) == {}
+    filters.narrow(0)
+    assert filters.narrow(AFTER_MS), "no query reads the stream"
+    found = filters.unfiltered([IRI, "http://x/other"])
+    assert [(iri, record.version, record.all_since) for iri, record in found.items()] == [(IRI, 2, 2)]
+
+
+def test_closing_closes_the_reader_of_versions(made):
+    known = Known()
+    updates(made, known).close()
+    assert known.closed
