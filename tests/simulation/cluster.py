@@ -309,8 +309,8 @@ class Cluster:
         if service is not None and service.active:
             stale = service._active
             self._step(process)
-            if process.service is not service:
-                return
+            if process.service is not service or service._active is not stale:
+                return  # it has ended, or has restored its state: there is no stale one
             service._election.close()
             until_ms = self.clock.now_ms() + self.rng.choice([2000, 20_000])
             service._election._reader = _Believing(service._election, self._join, self.clock, until_ms)
