@@ -260,7 +260,11 @@ class Reference:
         end_ms = (batch.last + 1) * source.batch_ms
         idles = source.idles and state is not None and state.watermark_ms is not None
         taken = int(state.next_offsets[0]) if state is not None and idles else len(source.partitions[0])
-        self._push_until(source, lambda at: self._closed_ms(source) >= end_ms or at >= taken)
+        self._push_until(
+            source, lambda at: self._closed_ms(source) >= end_ms or at >= taken or self._closes_more(source, at, end_ms)
+        )
+        if NEVER < self._closed_ms(source) < end_ms and self._closes_more(source, self._cursor[source.iri], end_ms):
+            self._engine.advance(source.iri, end_ms)
         if self._closed_ms(source) < end_ms:
             if state is None or state.watermark_ms is None or not source.idles:
                 self.wrong.append(f"<{source.iri}>: batch {batch.last} was closed before its time")
@@ -268,6 +272,19 @@ class Reference:
             if batch.begin_ms is not None:
                 self._begin(source, batch.begin_ms)  # by a heartbeat, which has no offset among events
             self._engine.advance(source.iri, state.watermark_ms)
+
+    def _closes_more(self, source: Source, at: int, end_ms: int) -> bool:
+        """Whether one message closes batches after this one too. The dispatcher may write them in later transactions,
+        with a stop of a query in between, so the reference closes this batch alone, and takes the message in with them.
+        """
+        sent = source.partitions[0][: source.heard_until(0)]
+        if at >= len(sent) or sent[at].kind not in (EVENT, HEARTBEAT) or self._closed_ms(source) == NEVER:
+            return False
+        if (source.iri, 0, at) in self._said_late:
+            return False
+        setting = self._engine._runtime.streams.get(source.iri).declaration
+        before = 0 if sent[at].kind == HEARTBEAT else setting.lateness_ms + 1
+        return closed_until(sent[at].time_ms - before, setting.batch_ms) > end_ms
 
     def _follows(self, source: Source) -> bool:
         """Whether the reference finds out by itself what is closed. What leaps is closed as the log has it: a leap is a
