@@ -61,12 +61,11 @@ protected:
 };
 
 TEST_F(StandingAnswer, a_recalled_run_has_the_rows_of_the_run_that_it_recalls) {
-    const Plan plan(n.plan(2, n.scan(n.seed(), var(0), id(20), var(1), all)));
-    Table unit;
-    unit.rows = 1;
+    const Plan plan(n.plan(2, n.scan(n.seed(), var(0), id(20), var(1), all), ids({0})));
+    const Table seed = seed_table({0}, {{1}});
     Profile profile;
     const auto counted = [&] {
-        run_over(plan, unit, &profile);
+        run_over(plan, seed, &profile);
         return profile.rows.back().value;
     };
     contents_[1] = {{1, 20, 2}, {1, 20, 3}};
