@@ -28,7 +28,9 @@ from simulation.stores import SimulatedLinks, SimulatedStore, store_starter
 from simulation.tape import TapedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from penstock.wire import QueryRegistration
 
 _MEMORY = Path("/dev/shm")
 _LEAVE_MS = 5_000  # how long a process that ends hands over what it serves
@@ -340,13 +342,16 @@ class Cluster:
             self.tick()
         raise AssertionError("no coordinator answered")
 
-    def undecided(self) -> bool:
-        """Whether a query that reads a derived stream beside others may still wait for the first progress of any."""
+    def undecided(self, standing: Iterable[QueryRegistration]) -> bool:
+        """Whether a standing query that reads a derived stream beside others may still wait for the first progress of
+        any: in an engine that has not applied its registration, too.
+        """
+        records = list(standing)
+        published = {record.publishes for record in records}
+        readers = [r for r in records if len(r.streams) > 1 and published.intersection(r.streams)]
         replicas = [process.service.replica for process in self.engines if process.service is not None]
-        records = [r.record for replica in replicas for r in replica.registrations.values() if r.point is None]
-        published = {r.record.publishes for replica in replicas for r in replica.registrations.values()}
-        waiting = any(len(r.streams) > 1 and published.intersection(r.streams) for r in records)
-        return waiting or len(replicas) < len(self.engines)
+        known = [replica.registrations.get(record.number) for replica in replicas for record in readers]
+        return any(each is None or each.point is None for each in known) or len(replicas) < len(self.engines)
 
     # ---- the end
     def rest(self) -> None:

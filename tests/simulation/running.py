@@ -136,7 +136,7 @@ class Driver:
                 self.dropping.step()
             if self.clocks is not None:
                 self.clocks.step()
-            if self.derived and cluster.undecided():
+            if self.derived and cluster.undecided(record for _, record in self.standing.values()):
                 self.catch_up()
             for _ in range(cluster.rng.choice([0, 1, 4, 16])):
                 cluster.tick()
