@@ -117,7 +117,7 @@ def test_up_starts_shows_stops_and_cleans_up(tmp_path):
             capture_output=True, text=True, timeout=BOUND_S, check=False,
         )  # fmt: skip
         assert again.returncode == 1
-        assert f"port {run.ports[0]} (the broker) is in use: choose another one by --broker-port" in again.stderr
+        assert f"port {run.ports[0]} (the broker) is in use: choose another one with --broker-port" in again.stderr
         regions, pids = run.regions, run.pids
         assert regions.is_dir()
         assert run.end(signal.SIGTERM) == 0

@@ -214,7 +214,7 @@ def test_counts_that_moved_ask_for_a_new_plan():
 
 def test_explain_shows_estimates_and_actual_figures():
     physical = compile_(select(Bgp((triple("?x p ?y"),)), "x"))
-    text = physical.render([(node["id"], 7, 1500) for node in pipeline(physical.spec["root"])])
+    text = physical.render(*({node["id"]: figure for node in pipeline(physical.spec["root"])} for figure in (7, 1500)))
     assert "scan ?x <http://ex.org/p> ?y [stored]" in text
     assert "actual 7 rows, 1.5 µs" in text
 
