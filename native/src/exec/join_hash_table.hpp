@@ -22,7 +22,7 @@ public:
                Charge& charge, std::size_t& charged);
     const std::vector<int>& columns() const { return columns_; }
     static constexpr std::uint32_t kEnd = 0xFFFFFFFF;
-    /// First row of the chain for that hash.
+    /// First row of the hash's chain.
     std::uint32_t head(std::uint64_t hash) const { return heads_[hash & (heads_.size() - 1)]; }
     std::uint32_t next(std::uint32_t row) const { return next_[row]; }
     void prefetch(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & (heads_.size() - 1)]); }

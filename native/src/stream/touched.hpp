@@ -23,8 +23,7 @@ public:
     bool may_have(std::uint32_t hash, std::uint64_t move) const { return move == move_ && hashes_.test(bit(hash)); }
 
 private:
-    static constexpr unsigned kBits =
-        12;  // a hundred keys against the changes of a batch of LSBench at x20: two are mistaken
+    static constexpr unsigned kBits = 12;  // false positives: 2 of 100 keys for one batch of LSBench at x20
     static std::size_t bit(std::uint32_t hash) { return hash >> (32 - kBits); }
 
     std::uint64_t from_;
