@@ -6,10 +6,9 @@
 //
 //   Integer   type 4 | plus 1 | value 55 signed          "5", "-5", "+5"; no leading zeros, in the type's range
 //   Decimal   scale 5 | mantissa 55 signed               scale = digits after the point: "5", "5.0", "-0.25"
-//   Double, Float, spelled without exponent:  0 | minus 1 | fraction digits 5 | mantissa 53
+//   Double, Float without exponent:  0 | minus 1 | fraction digits 5 | mantissa 53
 //                                                      "54", "54.0", "-0.0"; fraction digits 28..31: NaN, INF …
-//   Double, Float, spelled with exponent:     1 | minus 1 | style 2 | fraction digits 4 | exponent 6 signed | mantissa
-//   46
+//   Double, Float with exponent:     1 | minus 1 | style 2 | fraction digits 4 | exponent 6 signed | mantissa 46
 //                                                      "5.4E1", "5.4e1", "5.4e+01"
 //   Boolean   0 false, 1 true, 2 "0", 3 "1"
 //   DateTime  milliseconds 47 (biased) | fraction digits 2 | timezone 11
