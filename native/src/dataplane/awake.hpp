@@ -15,7 +15,7 @@ namespace penstock::dataplane {
 class Awake {
 public:
     using Clock = std::chrono::steady_clock;
-    // longer than the answer of a sleeping peer takes
+    // Longer than a sleeping peer takes to answer.
     static constexpr auto kLongest = std::chrono::microseconds(200);
     static constexpr std::uint32_t kMostAsleep = 255;
 

@@ -15,7 +15,7 @@ constexpr std::size_t kReadHead = 8;  // of a Read's body: count, zero
 constexpr std::size_t kMaxRequest = sizeof(FrameHeader) + kReadHead + wire::kMaxReads * sizeof(ReadItem);
 constexpr std::size_t kGreetingBuffer = 256;  // until the peer has authenticated itself
 constexpr std::size_t kAnswerBuffer = std::size_t{256} << 10;
-// number of answers whose memory is prefetched: a dependent miss costs ~200 ns (ADR 8)
+// The number of answers whose memory is prefetched: a dependent miss costs ~200 ns (ADR 8).
 constexpr std::size_t kAhead = 8;
 
 std::size_t largest_body(Message message) {

@@ -16,7 +16,7 @@ using wire::Message;
 namespace {
 
 constexpr std::size_t kInput = std::size_t{256} << 10;
-// from this size on, received directly into the caller's buffer
+// Reads of this size or more are received directly into the caller's buffer.
 constexpr std::uint32_t kDirect = std::uint32_t{16} << 10;
 constexpr std::uint64_t kReadCost = sizeof(wire::ReadItem) + 16;  // memory of a read in flight, besides its bytes
 constexpr Message kNone{0};

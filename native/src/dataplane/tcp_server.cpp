@@ -25,7 +25,7 @@ namespace penstock::dataplane {
 namespace {
 
 constexpr auto kSweep = std::chrono::milliseconds(500);
-// time for the Failure to arrive before the connection is reset
+// The time for a Failure to arrive before the connection is reset.
 constexpr auto kLinger = std::chrono::milliseconds(1000);
 constexpr auto kPause = std::chrono::milliseconds(10);
 constexpr int kRounds = 8;  // buffers that one connection moves before others are served

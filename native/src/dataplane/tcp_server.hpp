@@ -18,7 +18,7 @@ namespace penstock::dataplane {
 struct ServerLimits {
     std::size_t connections = 256;  // each takes at most about 320 KiB; further ones are refused
     std::chrono::milliseconds handshake{5000};
-    // an engine that does not receive its answers for so long is disconnected
+    // An engine that does not receive its answers for this time is disconnected.
     std::chrono::milliseconds stalled{30000};
 };
 

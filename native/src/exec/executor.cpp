@@ -47,7 +47,7 @@ struct Plan::Impl {
     const Spec spec;
     const std::size_t slots;
     std::vector<Slot> seed;
-    // owning; the program that a single thread always gets without a lock
+    // Owning. A single thread always gets this program, without a lock.
     std::atomic<exec::Program*> latest = nullptr;
     std::mutex mutex;
     std::vector<std::unique_ptr<exec::Program>> idle;

@@ -33,9 +33,9 @@ public:
 
 private:
     static constexpr std::size_t kMostRows = std::size_t{1} << 17;  // the maximum collected
-    // this multiple of `least` is collected first: a fork then clearly pays off
+    // This multiple of `least` is collected first; a fork then clearly pays off.
     static constexpr std::size_t kFirst = 4;
-    // growth of the amount collected from flush to flush: LIMIT may need few rows
+    // The amount collected grows by this factor from flush to flush, because LIMIT may need few rows.
     static constexpr std::size_t kGrowth = 16;
 
     struct FromInner final : Sink {

@@ -76,7 +76,7 @@ TermId encode_integer(std::string_view lexical, IntegerType type) {
     std::uint64_t magnitude = 0;
     const int digits = cursor.digits(magnitude);
     if (digits <= 0 || !cursor.done()) return kUnbound;
-    // leading zeros; "-0" has no integer value of its own
+    // Leading zeros; "-0" has no integer value of its own.
     if (*first == '0' && (digits > 1 || minus)) return kUnbound;
     const auto value = minus ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
     const IntegerTypeInfo& info = kIntegerTypeInfo[static_cast<std::size_t>(type)];

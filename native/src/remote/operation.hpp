@@ -14,7 +14,7 @@ namespace penstock::remote {
 
 class Operation {
 public:
-    // a chain of commits that changed one list takes two rounds per commit
+    // A chain of commits that changed one list takes two rounds per commit.
     static constexpr int kMaxRounds = 1 << 12;
 
     explicit Operation(const Reader& reader) : copies(reader) {}

@@ -247,7 +247,7 @@ std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t>
     for (std::uint32_t i = 0; i < shards_; ++i) {
         const layout::Offset array = headers.at[i].vts;
         if (array == 0) return std::vector<std::int64_t>(streams.size(), kNever);
-        // replaced during the read
+        // The array was replaced during the read.
         if (array >= headers.at[i].mapped) return std::vector<std::int64_t>(streams.size(), kNever);
         const std::uint64_t there = std::min(bytes, headers.at[i].mapped - array);
         reads.push_back(read_of((*places)[i].region, array, there, &arrays[i * bytes / 8]));

@@ -40,7 +40,7 @@ inline void store_release(std::uint64_t& word, std::uint64_t value) {
 /// One neighbour list. `state` [word]: the last snapshot that changed it (high 32 bits) | length (low 32 bits). `head`
 /// [word]: the value itself if the list has one value; otherwise Tag::Extent | offset of the first ListExtent, which
 /// then holds *all* values from index 0. The writer stores head before state, and a reader loads state before head;
-/// head is therefore at least as new as state. If they differ (state says one value, head says extent), both readings
+/// head is therefore at least as new as state. If they differ (state: one value, head: extent), both readings
 /// give the same value.
 struct Entry {
     std::uint64_t state = 0;

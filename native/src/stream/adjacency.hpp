@@ -22,7 +22,7 @@ public:
     /// The effect on records of adding an edge, or adding it again.
     struct Linked {
         bool first;       // whether the edge is the vertex's first
-        bool in_block;    // the vertex's list has a block: leave() must be told so
+        bool in_block;    // the vertex's list has a block: must be passed to leave()
         RecordId before;  // the vertex's youngest record so far; this one replaces it
     };
 

@@ -17,7 +17,7 @@ struct LabelIndex {
     std::uint32_t number = 0;        // in LabelIndexes
     std::uint64_t edges = 0;         // distinct
     std::optional<Adjacency> by[2];  // by Dir; empty until a reader asks for that direction
-    // value at the time of counting `counted_vertices`, for a direction without index
+    // Edges when `counted_vertices` was counted, for a direction without index.
     std::uint64_t counted_edges[2] = {};
     std::uint64_t counted_vertices[2] = {};
 };
