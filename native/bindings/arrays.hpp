@@ -58,9 +58,8 @@ nanobind::object checked_array(nanobind::handle value, int type, bool convert) n
 
 nanobind::object make_array(const void* data, std::size_t size, int type, bool writable, nanobind::handle owner);
 
-/// Creates an array over memory that lives as long as `owner`; read-only if the memory is const. Calls numpy directly:
-/// conversion through a buffer, as nanobind's arrays do, takes three times as long, a third of the cost of a small
-/// query.
+/// Creates an array over memory that lives as long as `owner`; read-only if the memory is const. Calls numpy directly.
+/// Conversion through a buffer, as nanobind's arrays do, takes three times as long: a third of a small query's time.
 template <class T>
 ColumnOut<T> array_over(T* data, std::size_t size, nanobind::handle owner) {
     return make_array(data, size, numpy_type(data), !std::is_const_v<T>, owner);

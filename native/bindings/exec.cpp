@@ -127,8 +127,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     return result;
 }
 
-/// Passes the rows of a fork to Python, which sends them to the nodes. Called without the GIL, by the thread that
-/// evaluates.
+/// Passes the rows of a fork to Python, which sends them to the nodes. Called by the evaluating thread without the GIL.
 class PythonForker final : public exec::Forker {
 public:
     PythonForker(std::vector<std::uint32_t> owners, nb::object run) : owners_(std::move(owners)), run_(std::move(run)) {

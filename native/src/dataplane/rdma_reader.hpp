@@ -1,5 +1,4 @@
-// The hot loop of RDMA: READs go into a registered buffer, many per doorbell, and are copied from there to their
-// destinations.
+// The hot loop of RDMA: READs go into a registered buffer, many per doorbell, and are copied to their destinations.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,8 @@ struct NodeIdentity {
 };
 
 /// Memory is bounded for any input: one frame of requests, one buffer of answers. While answers are not consumed, no
-/// further request is read. A peer that violates the protocol or reads outside of a region receives a Failure and is
-/// disconnected.
+/// further request is read. A peer that violates the protocol or reads outside of a region gets a Failure and is cut
+/// off.
 class Session {
 public:
     Session(const ServedRegions& regions, const NodeIdentity& node);

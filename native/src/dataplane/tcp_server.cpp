@@ -128,8 +128,7 @@ void TcpServer::Loop::accept_all() {
     for (;;) {
         Descriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
-            // For example out of descriptors: the connection stays in the kernel's queue, and epoll reports it again at
-            // once.
+            // For example out of descriptors: the connection stays in the kernel's queue, and epoll reports it again.
             if (errno != EAGAIN && errno != ECONNABORTED) std::this_thread::sleep_for(kPause);
             return;
         }

@@ -29,8 +29,8 @@ public:
         if (deadline_ != Clock::time_point::max() && Clock::now() > deadline_)
             throw LimitError("the evaluation exceeded its time limit");
     }
-    /// Accounts for memory before its allocation; LimitError beyond the limit. A negative amount releases and never
-    /// throws.
+    /// Accounts for memory before its allocation; LimitError beyond the limit. Negative amounts release, without
+    /// errors.
     void charge(std::ptrdiff_t bytes) {
         used_ += bytes;
         if (bytes > 0 && limit_bytes_ != 0 && used_ > static_cast<std::ptrdiff_t>(limit_bytes_))

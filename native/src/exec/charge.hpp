@@ -13,8 +13,7 @@ public:
     Charge() = default;
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
-    /// Does not release: operators of an aborted run may be destroyed after the budget, and the charge ends with the
-    /// budget.
+    /// Does not release: after an abort the budget may be destroyed before the operators, and it ends all charges.
     ~Charge() = default;
 
     /// Changes the amount to `bytes`. Throws LimitError, before the allocation, if the budget does not allow it.

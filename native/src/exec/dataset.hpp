@@ -32,14 +32,12 @@ public:
     /// Appends the edge sets of the predicate (0 = any) in the graph of that name (0 = all), grouped.
     void resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const;
 
-    /// Whether a fixed predicate resolves to the same labels in every run, once all of them exist: the set of graphs is
-    /// fixed.
+    /// Whether the set of graphs is fixed: a fixed predicate then has the same labels in every run, once all exist.
     bool has_fixed_graphs() const;
     /// The number of labels of a fixed predicate in that case.
     std::size_t fixed_labels() const;
 
-    /// For predicates found per vertex: the parts to look up, and the meaning of a label of a part's source in this
-    /// dataset.
+    /// For predicates found per vertex: the parts to look up, and what a label of a part's source means here.
     std::size_t parts() const { return parts_.size(); }
     const Source& source(const Run& run, std::size_t part) const;
     std::uint32_t source_number(std::size_t part) const { return static_cast<std::uint32_t>(parts_[part].source); }

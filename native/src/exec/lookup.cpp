@@ -26,8 +26,7 @@ void drop_duplicates(Matches& matches, std::size_t from) {
     matches.rows.resize(matches.values.size());
 }
 
-/// Returns the cached result of the last run if it is still valid; otherwise appends the result to `found` and returns
-/// that.
+/// Returns the cached result of the last run if still valid; otherwise appends the result to `found` and returns it.
 const Matches& look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
     LookupMemo* const lookup_memo = run.lookup_memo;
     if (lookup_memo != nullptr)

@@ -1,5 +1,5 @@
-// Batched look-ups over unions of edge sets: exploration steps of Wukong (OSDI'16 §5), with SPARQL's set union of
-// datasets.
+// Batched look-ups over unions of edge sets (set union, as in SPARQL's datasets): exploration steps of Wukong (OSDI'16
+// §5).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,8 @@
 // The framework of the executor: operators push tables of at most kMorsel rows to their consumer.
 //
-// With push instead of pull, every intermediate result is in a small buffer that stays in cache, there is one virtual
-// call per operator and morsel, and a consumer that needs no more rows (LIMIT, ASK, EXISTS) can stop its producers.
-// Only operators that need their whole input (hash sides, groups, ORDER BY) buffer it, and charge the buffer to the
-// budget.
+// With push instead of pull, every intermediate result is in a small buffer that stays in cache. There is one virtual
+// call per operator and morsel, and a consumer that needs no more rows (LIMIT, ASK, EXISTS) stops its producers. Only
+// operators that need their whole input (hash sides, groups, ORDER BY) buffer it, charged to the budget.
 #pragma once
 
 #include <cstdint>
@@ -99,8 +98,7 @@ class Operator {
 public:
     virtual ~Operator() = default;
     const Schema& schema() const { return schema_; }
-    /// Whether the rows depend on the outer rows of the enclosing sub-plan. Otherwise they are the same for the whole
-    /// run.
+    /// Whether the rows depend on the outer rows of the enclosing sub-plan; otherwise they are constant within a run.
     bool correlated() const { return correlated_; }
     /// Pushes the output to `out` until it is complete or `out` wants no more.
     void run(Run& run, Sink& out);

@@ -10,9 +10,8 @@
 
 namespace penstock::exec {
 
-/// Matches of a pattern against rows of its input: match i extends input row rows[i] with the values of the four
-/// positions. A null pointer for s or o means the value in the input row; predicate and graph are the same for all
-/// matches.
+/// Matches of a pattern against rows of its input: match i extends input row rows[i] by the values of the four
+/// positions. If s or o is null, the row's own value stands. Predicate and graph are the same for all matches.
 struct MatchBatch {
     std::span<const std::uint32_t> rows;
     const TermId* s = nullptr;

@@ -20,8 +20,7 @@ const Registry& registry() {
     return functions;
 }
 
-/// A function of values: computes its arguments' columns, then each row. An error among a row's arguments is its
-/// result.
+/// A function of values: computes its arguments' columns, then each row. An error in an argument is the result.
 class CallNode final : public Node {
 public:
     CallNode(Function run, std::vector<NodePtr> arguments, CallOptions options)

@@ -79,8 +79,7 @@ Truth compare(Comparison operation, const Value& a, const Value& b) {
     std::partial_ordering order = std::partial_ordering::unordered;
     if (ordered(a, b, order)) {
         if (order != std::partial_ordering::unordered) return decide(operation, order);
-        // Durations with an undecided order are unequal. For a moment with and one without timezone, equality is an
-        // error.
+        // Durations in undecided order are unequal. For a moment with and one without timezone, equality is an error.
         const bool differ = is_duration(a.type) && operation <= Comparison::NotEqual;
         return differ ? truth(operation == Comparison::NotEqual) : Truth::Error;
     }

@@ -28,8 +28,7 @@ struct ExprContext {
     std::uint64_t random_seed = 0;
     /// EXISTS { subplan }: found[i] = 1 if the sub-plan has a solution compatible with row i. Set by the executor.
     std::function<void(std::size_t subplan, const Table& rows, std::vector<std::uint8_t>& found)> exists = nullptr;
-    /// penstock:timestamp(s, p, o): latest event time in the query's windows; kNever if there is none. Set by the
-    /// executor.
+    /// penstock:timestamp(s, p, o): latest event time in the query's windows, or kNever. Set by the executor.
     std::function<std::int64_t(TermId s, TermId p, TermId o)> timestamp = nullptr;
     /// Functions implemented in Python (regex, replace, hashes, unusual dates): name and argument terms -> result. A
     /// result of Kind::Unbound is an error of the expression. Called once per distinct argument list; results are

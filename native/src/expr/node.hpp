@@ -19,8 +19,7 @@ public:
     /// out[k] = the effective boolean value for row rows[k].
     virtual void test(Frame& frame, Rows rows, Truth* out) const;
 
-    /// The slot if the node is a variable, or the id if it is a constant: operators can then compare ids without
-    /// values.
+    /// The slot of a variable, or the id of a constant: operators can then compare ids without values.
     virtual std::optional<Slot> variable() const { return std::nullopt; }
     virtual std::optional<TermId> constant() const { return std::nullopt; }
 };

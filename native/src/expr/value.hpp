@@ -27,8 +27,7 @@ enum class ValueType : std::uint8_t {
     YearMonthDuration,
     DayTimeDuration,
     Duration,
-    Malformed,  // a numeric or boolean datatype with a lexical form that it does not have: effective boolean value
-                // false
+    Malformed,  // a numeric or boolean datatype with an invalid lexical form; its effective boolean value is false
     Huge,       // a valid number outside ±(2^127 - 1): known to be numeric, but no operation accepts it
     Opaque,     // any other literal: unknown datatypes, ill-typed or unrepresentable dates
 };

@@ -246,8 +246,7 @@ std::size_t Dictionary::sweep(Tick oldest_live) {
 }
 
 // `ages` stores each transient entry under a tick at or before its last use. When that tick falls behind the horizon,
-// the entry is examined: it is freed, or stored under its last use. This happens at most once per use and horizon's
-// width.
+// the entry is freed, or stored under its last use: at most once per use and width of the horizon.
 bool Dictionary::Impl::sweep_some(Tick oldest_live, std::size_t steps, std::size_t& freed) {
     const Tick horizon = leases.empty() ? oldest_live : std::min(oldest_live, leases.begin()->first);
     while (!ages.empty() && ages.begin()->first < horizon) {

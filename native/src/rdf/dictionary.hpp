@@ -27,15 +27,13 @@ enum class Lifetime : std::uint8_t { Transient, Kept };
 class TermSource {
 public:
     virtual ~TermSource() = default;
-    /// Passes the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an id that does not
-    /// exist.
+    /// Passes the terms of these IRIs and literals to `into` (Dictionary::adopt). DataError for an unknown id.
     virtual void fetch(std::span<const TermId> ids, Dictionary& into) = 0;
     /// out[i] = the id of terms[i] (IRIs, literals); kUnbound if the source does not contain it. Creates no ids.
     virtual void find(std::span<const TermView> terms, TermId* out) = 0;
 };
 
-/// The first slot of a partial dictionary's private entries, which its source does not know. The source's slots are
-/// below.
+/// The first slot of a partial dictionary's private entries. The slots of its source's entries are below.
 inline constexpr std::uint64_t kPrivateSlots = std::uint64_t{1} << 31;
 
 /// Whether an id is private: valid only in the partial dictionary that created it.
@@ -54,8 +52,7 @@ public:
     Dictionary();
     ~Dictionary();
 
-    /// Id of the term, which is created if new; records a use at the current tick. For IRIs and literals. Blank nodes:
-    /// fresh_blank().
+    /// Id of an IRI or literal, which is created if new; records a use at the current tick. Blank nodes: fresh_blank().
     TermId intern(const TermView& term);
     /// The same for many terms under one lock, with prefetching; for bulk loads and events. Sweeps skip permanent
     /// entries. `out` has room for terms.size() ids.
@@ -74,8 +71,7 @@ public:
 
     // For bulk loads, which assign ids outside of the dictionary.
     std::uint64_t next_slot() const;  // this and all later slots are unused
-    /// Live entries from slot `from` on: at most `at_most_terms`, and no further ones once their texts exceed
-    /// `about_bytes`.
+    /// Live entries from slot `from` on: at most `at_most_terms`, and about `about_bytes` of texts.
     TermColumns columns(std::uint64_t from, std::size_t at_most_terms, std::size_t about_bytes) const;
     /// Adds terms with given ids: unused ones from next_slot() on, in ascending order. A term that already has that id
     /// is unchanged. DataError if it has another id, or if the id is not free; the terms before it are added then. New
@@ -154,8 +150,7 @@ public:
 
     // Over a partial dictionary a computed term may have an id that only the source knows. Before local ids are
     // compared with others by equality, settle() replaces them by such ids. Each term is requested once, and the result
-    // holds for the lifetime of this object: ids that the source assigns later occur in no data visible to the
-    // evaluation.
+    // is final for this object: ids that the source assigns later occur in no data visible to the evaluation.
     bool partial() const { return dictionary().partial(); }
     void settle(TermId* ids, std::size_t n);
     /// Declares that the source does not contain the term of a private id, which represents the term from now on. For a

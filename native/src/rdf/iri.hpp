@@ -1,5 +1,4 @@
-// Well-formedness of IRIs (RFC 3987 §2.2). All input is checked, so that every term can be written in every
-// serialisation.
+// Well-formedness of IRIs (RFC 3987 §2.2). All input is checked, so every term can be written in every serialisation.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,5 @@
 // A small cache from the spelling of an IRI to the reader's state for it: in RDF documents most predicates, types and
-// graphs, and many subjects, occur again within a few lines. A hit saves the dictionary's hash and two or three cache
-// misses.
+// graphs, and many subjects, recur within a few lines. A hit saves the dictionary's hash and two or three cache misses.
 #pragma once
 
 #include <algorithm>

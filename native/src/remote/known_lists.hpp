@@ -52,9 +52,8 @@ struct KnownList {
 /// Bounded: evicts the least recently used lists. Thread-safe.
 class KnownLists {
 public:
-    /// Two generations of half the bytes each. Recently used lists are in the young generation. When it is full it
-    /// becomes the old one, and the previous old one is discarded. Lists longer than an eighth of a generation are not
-    /// cached.
+    /// Two generations of half the bytes each. Recently used lists are in the young one. When that is full it becomes
+    /// the old one, and the previous old one is discarded. Lists longer than an eighth of a generation are not cached.
     explicit KnownLists(std::size_t max_bytes) : half_bytes_(max_bytes / 2) {}
 
     class Generation;

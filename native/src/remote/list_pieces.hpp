@@ -9,8 +9,7 @@
 
 namespace penstock::remote {
 
-/// Calls visit(extent, values, position, n) for the pieces of positions [begin, end) that are not cached; these lie in
-/// extents.
+/// Calls visit(extent, values, position, n) for the pieces of positions [begin, end) that are in extents, not cached.
 template <class Visit>
 void RemoteView::for_each_unknown(const ShardMemory& memory, const List& list, std::uint32_t begin, std::uint32_t end,
                                   Visit visit) const {

@@ -238,8 +238,7 @@ std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t>
     std::vector<std::int64_t> stable(streams.size(), std::numeric_limits<std::int64_t>::max());
     const auto places = this->places();
     const Headers headers = read_headers(places);
-    // The array's capacity comes first. An array that was replaced meanwhile stays while the lease is valid; it only
-    // lags.
+    // The array's capacity comes first. An array that was replaced meanwhile is protected by the lease; it only lags.
     const std::uint32_t last = streams.empty() ? 0 : *std::max_element(streams.begin(), streams.end());
     const std::uint64_t bytes = VtsArray::bytes(std::uint64_t{last} + 1);
     std::vector<std::uint64_t> arrays(shards_ * bytes / 8);

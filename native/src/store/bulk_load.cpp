@@ -71,8 +71,7 @@ void BulkLoad::append(std::size_t bin, Dir dir, std::vector<Keyed>& ends) {
     }
 }
 
-/// Searches each end in its own list: an edge is in both of its lists or in neither. (The other may be on another
-/// node.)
+/// Searches each end in its own list: an edge is in both of its lists or in neither. (The other may not be local.)
 void BulkLoad::append(Shard& shard, Dir dir, std::vector<Keyed>& ends) {
     fresh_.clear();
     repeated_.clear();

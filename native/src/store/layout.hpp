@@ -3,8 +3,7 @@
 // process may map the region at any address.
 //
 // Rule for all structures here: a published byte never changes, except in the 8-byte words marked [word]. The writer
-// stores a [word] with release order. A reader that loads it with acquire order sees everything written before that
-// store.
+// stores a [word] with release order. A reader that loads it with acquire order sees all writes before that store.
 #pragma once
 
 #include <atomic>
@@ -238,7 +237,7 @@ static_assert(sizeof(CommitEntry) == 32);
 
 /// The commits of a shard: entries by snapshot modulo capacity, for all snapshots from Header::oldest_readable to
 /// `published`. An entry is written before its snapshot is published, and only over one that no reader may use. The
-/// word that publishes the ring holds its offset (a multiple of 128) and, in the low bits, the logarithm of its
+/// word that publishes the ring holds its offset (a multiple of 128) and, in the low bits, the logarithm of the
 /// capacity.
 struct CommitRing {
     static constexpr std::uint64_t make(Offset ring, int capacity_log) {

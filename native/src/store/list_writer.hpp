@@ -1,5 +1,4 @@
-// The writer's side of neighbour lists: appends beyond the published length, and searches for values that are already
-// stored.
+// The writer's side of neighbour lists: appends beyond the published length, and searches for stored values.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,7 @@
 // `Memory` provides `at<T>(offset, bytes)`. Region trusts every offset. ForeignRegion (shard_reader.cpp) checks each,
 // because memory that was recycled during the read may contain invalid ones. ShardMemory (remote/) returns zeros, which
 // end every traversal, for bytes that it must first fetch from another node. `extent(offset, n)` returns an extent's
-// header and its first n values, as far as it has that many; ShardMemory returns nullptr for one that it must first
-// fetch.
+// header and its first n values, as far as it has that many; ShardMemory returns nullptr if it must fetch it.
 #pragma once
 
 #include <algorithm>
@@ -155,8 +154,7 @@ inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
 inline constexpr std::uint32_t kScanned = 64;   // unsorted values up to this number are scanned linearly
 inline constexpr std::uint32_t kBisected = 12;  // the same for sorted values
 
-/// Index of a value in an array; n if it is not there. Compares eight values before each branch, which compilers
-/// vectorise.
+/// Index of a value in an array; n if it is not there. Compares eight values per branch, which compilers vectorise.
 inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
     std::size_t i = 0;
     for (; i + 8 <= n; i += 8) {

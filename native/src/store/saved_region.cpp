@@ -64,8 +64,7 @@ public:
         if (file_.size() != part.bytes) damaged(path_, "it is cut short or longer than it was");
     }
 
-    // `place(offset, bytes)` returns memory for a piece of the region at that offset; `taken(offset, piece)` receives
-    // it.
+    // `place(offset, bytes)` returns memory for a piece of the region at an offset; `taken(offset, piece)` receives it.
     template <class Place, class Taken>
     void read(std::uint64_t region_bytes, Place place, Taken taken) {
         std::uint64_t left = part_.bytes, checksum = 0;

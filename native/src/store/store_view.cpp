@@ -205,8 +205,8 @@ std::span<const TermId> StoreView::sorted_values(const List& list) const {
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
     if (part_) return contains_in_part(subjects, label, objects, found);
-    // Keys that an expansion repeated are adjacent, and every edge is in two lists: search from the end with more
-    // repeats.
+    // Keys that an expansion repeated are adjacent, and every edge is in two lists: search from the more repetitive
+    // end.
     if (2 * runs_of(objects) <= runs_of(subjects))
         contains_from(objects, label, Dir::In, subjects, found);
     else

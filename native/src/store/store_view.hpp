@@ -47,8 +47,7 @@ private:
     static constexpr std::size_t kGroup = 16;  // keys whose cache misses overlap
 
     /// One list as found by this view. If `whole`, positions [0, length) are visible; otherwise ranges_of() returns the
-    /// visible ones. An absent list is whole and empty. No member initialisers, because every call creates arrays of
-    /// these.
+    /// visible ones. An absent list is whole and empty. No member initialisers: every call creates arrays of these.
     struct List {
         const Shard* shard;
         layout::Offset entry;
@@ -79,8 +78,7 @@ private:
     std::span<const TermId> sorted_values(const List& list) const;
     void contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
                        std::span<std::uint8_t> found) const;
-    /// Whether a search reads a few cache lines only: the list is short, or not very long and sorted but for a few
-    /// values.
+    /// Whether a search reads few cache lines: the list is short, or not very long and sorted but for a few values.
     bool quickly_searched(const List& list) const;
     /// `list` is the list of `vertex` in direction `dir`.
     bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;

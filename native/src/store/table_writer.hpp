@@ -1,5 +1,4 @@
-// The writer's side of the key table: slots are claimed while a commit is prepared, and become visible when it is
-// published.
+// The writer's side of the key table: slots are claimed in the preparation of a commit, and visible once published.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,7 @@ Fate fate_of(std::int64_t time, std::int64_t watermark, std::int64_t wall_ms, st
     return too_far ? Fate::TooFarAhead : Fate::Accepted;
 }
 
-/// Strictly before an accepted row's time, so that the rest of its event, and other events at this time, are still
-/// accepted.
+/// Strictly before an accepted row's time: the rest of its event, and other events at this time, are still accepted.
 std::int64_t moved(std::int64_t watermark, std::int64_t time, std::int64_t lateness_ms) {
     return std::max(watermark, subtract_saturating(time - 1, lateness_ms));
 }

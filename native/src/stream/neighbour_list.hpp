@@ -42,8 +42,7 @@ public:
         return {queue_.block + queue_.begin, queue_.end - queue_.begin};
     }
 
-    /// Adds a value if that needs no block; otherwise returns false. `youngest`: the record of the last value before
-    /// it.
+    /// Adds a value if that needs no block; otherwise returns false. `youngest`: the record of the last value so far.
     bool add_inline(TermId value, RecordId youngest, Held held) {
         if (in_block() || has_two(held)) return false;
         inline_[0] = inline_[1];

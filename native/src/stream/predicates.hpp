@@ -1,5 +1,4 @@
-// The known predicates of a stream: for each a small number for columns, its labels, and whether its tuples are
-// absorbed.
+// The known predicates of a stream: for each a number for columns, its labels, and whether its tuples are absorbed.
 #pragma once
 
 #include <cstdint>

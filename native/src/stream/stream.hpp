@@ -74,8 +74,7 @@ public:
                                std::int64_t wall_ms, std::int64_t max_ahead_ms, std::span<Fate> fates);
 
     /// The same for rows from one of several source partitions. The stream's watermark is the minimum over partitions,
-    /// and never decreases. `own` is this partition's watermark, `others` the minimum of the others. Returns the new
-    /// `own`.
+    /// and never decreases. `own` is this partition's, `others` the minimum of the others. Returns the new `own`.
     static std::int64_t decide_partition(std::span<const std::int64_t> ts, std::int64_t watermark, std::int64_t own,
                                          std::int64_t others, std::int64_t lateness_ms, std::int64_t wall_ms,
                                          std::int64_t max_ahead_ms, std::span<Fate> fates);

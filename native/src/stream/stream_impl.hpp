@@ -15,8 +15,7 @@
 namespace penstock {
 
 struct Stream::Impl {
-    /// An open batch counts this much besides its tuples: never less than its slice will, so closing cannot exceed the
-    /// budget.
+    /// An open batch counts this much besides its tuples: no less than its slice will, so closing stays within budget.
     static constexpr std::size_t kOpenBatchBytes = 512;
     static constexpr std::size_t kOpenTupleBytes = 64;
 

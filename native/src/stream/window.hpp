@@ -87,8 +87,8 @@ public:
 
     /// The counters. They must be saved, because after a restart the stream no longer has the tuples since P.
     std::string save() const;
-    /// Restores a new window with the same size, step and P, over the restored stream. StorageError if `saved` does not
-    /// fit.
+    /// Restores a new window with the same size, step and P, over the restored stream. StorageError if they do not
+    /// match.
     void restore(std::string_view saved);
 
 private:

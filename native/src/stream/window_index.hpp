@@ -77,8 +77,7 @@ private:
         Link links[2 * kGroup];
         std::size_t link_count = 0;
     };
-    /// A list that contains a record: that of its subject or object, in the index of its label or in that of all
-    /// labels.
+    /// A list that contains a record: of its subject or object, in the index of its label or in that of all labels.
     enum List : unsigned { kOfVertex = 0, kOfLabels = 2 };
     static std::uint32_t later_in(unsigned list) { return 1u << list; }   // the record is not the list's youngest
     static std::uint32_t in_block(unsigned list) { return 16u << list; }  // the list has a block
