@@ -61,8 +61,8 @@ public:
     /// Adds empty groups up to `groups` in all; the state of existing groups stays. The executor can thus aggregate its
     /// input incrementally.
     virtual void grow(std::size_t groups) = 0;
-    /// Row i of `rows` belongs to group_of[i]. `keys` are all columns: count_star with distinct compares whole rows
-    /// except the slots in `hidden`.
+    /// Adds rows; row i belongs to group_of[i]. count_star with distinct compares whole rows, without the slots in
+    /// `hidden`.
     virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
                      ExprContext& context) = 0;
     /// out[g] = result of group g; kUnbound if it errs (SPARQL 1.1 §18.5.1).

@@ -79,14 +79,16 @@ public:
     /// Performs a batch of reads. dataplane::Error.
     void read(std::span<const dataplane::Read> reads);
 
-    /// Makes all nodes retain, until the given time by this machine's clock, what readers of `snapshot` or later need.
+    /// Records a lease that all nodes have granted: until the given time, by this machine's clock, they retain what
+    /// readers of `snapshot` or later need.
     void lease(Snapshot snapshot, Clock::time_point until);
     /// The snapshot at which the next lease must begin so that every open view retains its logs, including those of
     /// commits that it excludes. Without open views: `otherwise`, or the latest snapshot that a view began on. Bounds
     /// on streams may be released once a lease of that snapshot is granted.
     Snapshot oldest_needed(std::optional<Snapshot> otherwise = {}) const;
 
-    /// Promises that no view will bound this stream below `batch`. The next lease passes this on to the nodes.
+    /// Promises that no view will bound this stream below `batch`. The nodes learn it with the next lease: see
+    /// releases().
     void release(std::uint32_t stream, std::int64_t batch);
     /// (stream, batch) of all releases so far. Call it before oldest_needed() and send both results.
     std::vector<StreamBound> releases() const;

@@ -56,7 +56,7 @@ private:
     throw StorageError("the saved region " + path + " is damaged: " + how);
 }
 
-// Reads a part: runs() calls take(begin, bytes) for each run; its result states where the bytes go, in pieces.
+// Reads a part run by run, in pieces, and verifies its checksum.
 class PartReader {
 public:
     PartReader(const SavedPart& part, const std::string& directory)
