@@ -1,4 +1,4 @@
-// Columns between numpy and the core: views in, owned vectors out, neither copied.
+// Columns between numpy and the core: views in, owned vectors out, both without a copy.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,8 +17,8 @@
 
 namespace penstock {
 
-/// A one-dimensional numpy array as argument, which lives as long as this does; arrays that are strided or of another
-/// type of numbers are converted unless the argument is `noconvert`.
+/// A one-dimensional numpy array as argument, valid for the lifetime of this object. Arrays with strides or another
+/// numeric type are converted unless the argument is `noconvert`.
 template <class T>
 class ColumnIn {
 public:
@@ -42,25 +42,24 @@ template <class T>
 using ColumnOut = nanobind::object;
 using IdsOut = ColumnOut<TermId>;
 
-/// numpy's number of an element's type.
+/// numpy's type number for an element type.
 constexpr int numpy_type(const std::uint8_t*) { return NPY_UINT8; }
 constexpr int numpy_type(const std::int32_t*) { return NPY_INT32; }
 constexpr int numpy_type(const std::uint32_t*) { return NPY_UINT32; }
 constexpr int numpy_type(const std::int64_t*) { return NPY_INT64; }
 constexpr int numpy_type(const std::uint64_t*) { return NPY_UINT64; }
 
-/// To be called once, before any array is made or taken. Throws Python's ImportError.
+/// Must be called once, before any array is created or accepted. Throws Python's ImportError.
 void import_numpy();
 
-/// The array as one of aligned elements of that type side by side: itself, or (`convert`) a copy. Nothing for what is
-/// no array of one dimension, or holds no numbers (complex ones are none).
+/// The array as a contiguous one of aligned elements of that type: itself, or (`convert`) a copy. Null for a value that
+/// is not a one-dimensional array of real numbers.
 nanobind::object checked_array(nanobind::handle value, int type, bool convert) noexcept;
 
 nanobind::object make_array(const void* data, std::size_t size, int type, bool writable, nanobind::handle owner);
 
-/// Makes an array over memory that lives as long as `owner`; of constants it may only be read. This is numpy's own
-/// call: by way of a buffer, as nanobind's arrays become numpy's, it takes three times as long, which is a third of
-/// what a small query costs.
+/// Creates an array over memory that lives as long as `owner`; read-only if the memory is const. Calls numpy directly.
+/// Conversion through a buffer, as nanobind's arrays do, takes three times as long: a third of a small query's time.
 template <class T>
 ColumnOut<T> array_over(T* data, std::size_t size, nanobind::handle owner) {
     return make_array(data, size, numpy_type(data), !std::is_const_v<T>, owner);
@@ -71,7 +70,7 @@ std::span<const T> view(const ColumnIn<T>& column) {
     return {column.data(), column.size()};
 }
 
-/// Gives the vector's memory to a numpy array, as elements of another type of that size where one is named.
+/// Moves the vector's memory into a numpy array, optionally as elements of another type of the same size.
 template <class T, class As = T>
 ColumnOut<As> to_numpy(std::vector<T>&& values) {
     static_assert(sizeof(T) == sizeof(As));
@@ -85,7 +84,7 @@ ColumnOut<As> to_numpy(std::vector<T>&& values) {
 
 }  // namespace penstock
 
-/// By numpy's own calls: by way of DLPack, as nanobind's arrays come in, each takes ten times as long.
+/// Calls numpy directly: conversion through DLPack, as for nanobind's arrays, takes ten times as long per array.
 template <class T>
 struct nanobind::detail::type_caster<penstock::ColumnIn<T>> {
     NB_TYPE_CASTER(penstock::ColumnIn<T>, const_name("numpy.ndarray[dtype=") +

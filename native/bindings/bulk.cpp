@@ -75,7 +75,7 @@ std::tuple<IdsOut, TextOut> blank_labels(const BlankScope& scope) {
     return {penstock::to_numpy(std::move(ids)), to_numpy(std::move(labels))};
 }
 
-/// Labels in the order of their pairs: files do not depend on the order in which a task met them.
+/// Labels sorted by their pairs, so that files do not depend on the order in which a task met them.
 struct RankedLabels {
     std::vector<Label> rank;                       // by label
     std::vector<std::pair<TermId, TermId>> pairs;  // by rank
@@ -103,7 +103,7 @@ ColumnOut<std::uint32_t> bins(const IdsIn& vertices, std::size_t shards, std::si
     return penstock::to_numpy(std::move(numbers));
 }
 
-/// Edges' ends of one bin in the order of bulk files: by (graph, predicate), vertex, value, each once.
+/// The ends of one bin's edges in the order of bulk files: by (graph, predicate), vertex, value, without duplicates.
 std::tuple<IdsOut, IdsOut, IdsOut, IdsOut> sort_edges(const IdsIn& graphs, const IdsIn& predicates,
                                                       const IdsIn& vertices, const IdsIn& values) {
     const std::size_t n = vertices.size();
@@ -133,7 +133,7 @@ std::tuple<IdsOut, IdsOut, IdsOut, IdsOut> sort_edges(const IdsIn& graphs, const
             penstock::to_numpy(std::move(sorted[2])), penstock::to_numpy(std::move(sorted[3]))};
 }
 
-/// A load and the store that it goes to, whose labels it makes.
+/// A load and the store that it loads into; creates the store's labels.
 class Load {
 public:
     Load(Store& store, std::size_t pieces, std::size_t shards, std::uint32_t stream, std::int64_t batch,

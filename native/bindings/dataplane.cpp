@@ -1,4 +1,4 @@
-// Bindings of the data plane: a node's served regions and server, and the planes that read them.
+// Bindings of the data plane: a node's served regions and server, and the planes that read from them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -65,7 +65,7 @@ void construct(Made* self, Node node, const std::string& host, std::uint16_t por
     new (self) Made(node, {host, port}, options_of(secret, connect_timeout_ms, read_timeout_ms, bytes_in_flight));
 }
 
-/// A shared pointer, since what kind of plane comes is known natively only.
+/// Returns a pointer to the base class, because only the core knows which kind of plane is built in.
 std::shared_ptr<Plane> rdma_plane(Node node, const std::string& host, std::uint16_t port, const nb::bytes& secret,
                                   const std::string& device, std::uint32_t connect_timeout_ms,
                                   std::uint32_t read_timeout_ms, std::uint64_t bytes_in_flight) {
@@ -74,7 +74,7 @@ std::shared_ptr<Plane> rdma_plane(Node node, const std::string& host, std::uint1
     return make_rdma_plane(std::move(control), device);
 }
 
-/// All planes that reach a node over the network are made alike.
+/// Adds the members that all planes over a network share.
 template <class Made>
 nb::class_<Made, Plane> bind_plane(nb::module_& m, const char* name, const char* text) {
     return nb::class_<Made, Plane>(m, name, text)
@@ -82,7 +82,7 @@ nb::class_<Made, Plane> bind_plane(nb::module_& m, const char* name, const char*
              "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
 }
 
-/// The reads of three columns, one behind the other in one array.
+/// The reads of three columns, concatenated in one array.
 struct Gathered {
     std::vector<Read> reads;
     std::vector<std::uint64_t> words;

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-/// Remembers the labels met last, by a hash of the pair: most rows then need no look into the table.
+/// Caches the most recent labels by a hash of the pair, so that most rows do not search the table.
 class EdgeLabels {
 public:
     explicit EdgeLabels(LabelTable& labels) : labels_(labels) {}

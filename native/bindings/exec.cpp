@@ -36,12 +36,12 @@ namespace {
 
 using TermTuple = std::tuple<int, std::string, std::string, std::string>;
 
-/// A profile with the instant that its times are of.
+/// A profile, and the instant of the run that its times belong to.
 struct NotedProfile : Profile {
     std::optional<std::int64_t> timed_at_ms;
 };
 
-/// An answer with what its local terms need. Columns are handed out as views: sort_by() works in place before that.
+/// An answer with what its local terms require. Columns are exported as views; sort_by() works in place before that.
 struct Result {
     explicit Result(const Dictionary& dictionary) : terms(dictionary) {}
     LocalTerms terms;
@@ -62,8 +62,8 @@ struct Result {
     }
 };
 
-/// Functions that are left to Python, with the seconds that the evaluation has left. Called without the GIL, by the
-/// thread that evaluates.
+/// Functions implemented in Python; they receive the seconds that the evaluation has left. Called without the GIL, by
+/// the thread that evaluates.
 auto foreign_function(nb::object callable, const Budget& budget) {
     return [callable = std::move(callable), &budget](const std::string& name, std::span<const TermId> arguments,
                                                      LocalTerms& terms) -> TermId {
@@ -75,7 +75,7 @@ auto foreign_function(nb::object callable, const Budget& budget) {
     };
 }
 
-/// Processor time of this thread; a system call, which itself costs what an execution of a small plan does.
+/// Processor time of this thread. A system call that costs as much as an execution of a small plan.
 std::int64_t thread_nanos() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -127,8 +127,7 @@ std::unique_ptr<Result> execute(const Plan& plan, Labelled& store, const Diction
     return result;
 }
 
-/// Hands the rows of a fork to Python, which takes them to the nodes. Called without the GIL, by the thread that
-/// evaluates.
+/// Passes the rows of a fork to Python, which sends them to the nodes. Called by the evaluating thread without the GIL.
 class PythonForker final : public exec::Forker {
 public:
     PythonForker(std::vector<std::uint32_t> owners, nb::object run) : owners_(std::move(owners)), run_(std::move(run)) {
@@ -196,7 +195,7 @@ std::pair<IdsOut, ColumnOut<std::int64_t>> runs(const IdsIn& column) {
         const TermId value = rows[row];
         values.push_back(value);
         starts.push_back(static_cast<std::int64_t>(row));
-        if (value == rows[rows.size() - 1]) break;  // as all of a single member's rows
+        if (value == rows[rows.size() - 1]) break;  // always so for a single member
         while (rows[row] == value) ++row;
     }
     starts.push_back(static_cast<std::int64_t>(rows.size()));

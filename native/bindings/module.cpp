@@ -1,4 +1,4 @@
-// The private module penstock.core._native; its face is libs/penstock/core/_native.pyi.
+// The private module penstock.core._native; libs/penstock/core/_native.pyi declares its interface.
 #include <nanobind/nanobind.h>
 
 #include "arrays.hpp"

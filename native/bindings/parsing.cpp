@@ -18,7 +18,7 @@ using namespace nb::literals;
 namespace penstock {
 namespace {
 
-/// Columns as numpy arrays, made once.
+/// Columns as numpy arrays, created once.
 struct ParsedQuads {
     nb::object subjects, predicates, objects, graphs, timestamps;
     nb::list bad;
@@ -39,7 +39,7 @@ struct ParsedQuads {
     }
 };
 
-/// A dict stands for a scope of few labels (one message); it is read before and completed after.
+/// A dict represents a scope of few labels (one message); it is read before parsing and completed afterwards.
 using Scope = std::variant<std::monostate, BlankScope*, nb::dict>;
 
 ParsedQuads parse(Dictionary& dictionary, const nb::bytes& data, const ParseOptions& options, const Scope& scope) {

@@ -1,4 +1,4 @@
-// Bindings of the stored graph on other nodes: see _native.pyi.
+// Bindings of the stored graph on other nodes; signatures in _native.pyi.
 #include "remote/part_publisher.hpp"
 #include "remote/remote_slices.hpp"
 #include "remote/remote_store.hpp"
@@ -55,14 +55,14 @@ std::vector<std::optional<std::int64_t>> stable_vts(RemoteStore& store, const st
     return batches;
 }
 
-/// The snapshot that a view began on, and the commits that it leaves out: what a node needs to see the same.
+/// The snapshot of a view, and the commits that it excludes: with both, a node can open an equal view.
 std::pair<Snapshot, std::vector<Snapshot>> visible_in(const Source& source) {
     const auto* const view = dynamic_cast<const remote::RemoteView*>(&source);
     if (view == nullptr) throw DataError("not a view over nodes");
     return {view->snapshot(), view->excluded()};
 }
 
-/// Python's time.monotonic() is the same clock.
+/// Python's time.monotonic() uses the same clock.
 RemoteStore::Clock::time_point clock_time(double seconds) {
     const std::chrono::duration<double> since(seconds);
     return RemoteStore::Clock::time_point(std::chrono::duration_cast<RemoteStore::Clock::duration>(since));

@@ -9,7 +9,7 @@ namespace penstock {
 
 namespace {
 
-constexpr int kMaxDepth = 10000;  // the compiler has a lower limit for nodes; expressions may nest a little deeper
+constexpr int kMaxDepth = 10000;  // the compiler limits nodes to less; expressions may nest somewhat deeper
 
 std::string to_text(nb::handle value) {
     Py_ssize_t size = 0;

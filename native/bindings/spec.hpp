@@ -1,4 +1,4 @@
-// Python's dicts and lists -> Spec.
+// Conversion of Python's dicts and lists to Spec.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// Converts JSON's data model. Integers are 0 <= n < 2^64. Raises TypeError for anything else, and for nesting so deep
-/// that the core could not follow it.
+/// Converts JSON's data model. Integers are 0 <= n < 2^64. Raises TypeError for anything else, and for nesting beyond
+/// the limits of the core.
 Spec to_spec(nanobind::handle value);
 
 }  // namespace penstock

@@ -63,7 +63,7 @@ void apply(Store& store, penstock::Snapshot snapshot, const IdsIn& s, const Labe
     store.apply(snapshot, edges, {stream, batch});
 }
 
-/// What stands for (graph, predicate) pairs elsewhere must stand for them here.
+/// Defines (graph, predicate) pairs under the label numbers of another table; DataError if a number differs here.
 void define_labels(Labelled& store, Label first, const IdsIn& graphs, const IdsIn& predicates) {
     if (graphs.size() != predicates.size()) throw penstock::DataError("define_labels: columns of unequal length");
     if (first == 0 || first > store.labels().size() + 1)

@@ -59,7 +59,7 @@ void make_stream(Stream* self, Store& store, Dictionary& dictionary, std::uint32
     new (self) Stream(store, dictionary, std::move(options));
 }
 
-/// Fates, or none where every event is accepted: nearly always, and then Python has nothing to look through.
+/// Outcomes, or none if every event is accepted, the common case, in which Python then has nothing to inspect.
 std::pair<std::optional<ColumnOut<std::uint8_t>>, std::int64_t> decide(const TimesIn& ts, std::int64_t watermark,
                                                                        std::int64_t lateness_ms, std::int64_t wall_ms,
                                                                        std::int64_t max_ahead_ms) {
@@ -93,7 +93,7 @@ void append(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, c
     stream.append(view(ts), view(s), view(p), view(o));
 }
 
-/// Events that are taken in faster than Python's lock is handed over.
+/// Up to this many events, ingestion is faster than releasing and acquiring the GIL.
 constexpr std::size_t kFew = 1024;
 
 std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn& s, const IdsIn& p, const IdsIn& o,
@@ -107,7 +107,7 @@ std::optional<std::int64_t> take(Stream& stream, const TimesIn& ts, const IdsIn&
     return moved;
 }
 
-/// Closes several streams, each up to its batch: Python's lock is let go of once.
+/// Closes several streams, each up to its batch. Releases the GIL only once.
 std::vector<std::size_t> close_together(const std::vector<std::pair<Stream*, std::int64_t>>& streams) {
     std::vector<std::size_t> held;
     held.reserve(streams.size());

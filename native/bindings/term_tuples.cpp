@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace penstock {
 namespace {
 
-/// UTF-8 of a str, owned by it.
+/// The UTF-8 encoding of a str, which owns it.
 std::string_view utf8(nb::handle text) {
     Py_ssize_t size = 0;
     const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -24,12 +24,12 @@ std::string_view utf8(nb::handle text) {
     return {data, static_cast<std::size_t>(size)};
 }
 
-/// Everything in the dictionary is UTF-8 but for ids that were forged.
+/// All text in the dictionary is UTF-8, except for forged ids.
 nb::object text_of(std::string_view bytes) {
     return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
 
-/// Python strings of datatypes and language tags, which repeat in a column.
+/// A cache of Python strings for datatypes and language tags, which repeat in a column.
 class RepeatedTexts {
 public:
     nb::object operator()(std::string_view bytes) {

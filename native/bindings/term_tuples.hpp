@@ -1,4 +1,4 @@
-// Terms as Python sees them: tuples (kind, lexical, datatype, lang), kinds as in _native.pyi.
+// The Python representation of terms: tuples (kind, lexical, datatype, lang), with kinds as in _native.pyi.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -12,25 +12,26 @@
 
 namespace penstock {
 
-/// Throws DataError for a kind that is none.
+/// Throws DataError for an unknown kind.
 TermView term_view(int kind, std::string_view lexical, std::string_view datatype, std::string_view lang);
 
-/// Throws DataError where an IRI, a datatype or a language tag is not well-formed. The dictionary itself does not look.
+/// Throws DataError if an IRI, a datatype or a language tag is malformed. The dictionary itself does not check.
 void check_term(const TermView& term);
 
 /// The tuple of a term; None for Kind::Unbound.
 nanobind::object term_tuple(const TermView& term);
 
-/// A list with the tuple, or None for 0, of each id. Over a partial dictionary terms that are not here are fetched.
+/// A list with the tuple of each id, or None for 0. Over a partial dictionary it fetches missing terms.
 nanobind::list decode(const LocalTerms& terms, std::span<const TermId> ids);
 
-/// A sequence of tuples, its texts viewed in place; holds the Python objects alive. Made and destroyed with the GIL.
+/// A sequence of tuples whose texts are viewed in place; owns references to the Python objects. Constructed and
+/// destroyed with the GIL.
 class TermTuples {
 public:
     explicit TermTuples(const nanobind::sequence& terms);
     std::size_t size() const { return views_.size(); }
     std::span<const TermView> views() const { return views_; }
-    /// Needs no GIL. Blank nodes: one fresh node per label.
+    /// Does not require the GIL. Blank nodes: one fresh node per label.
     void intern(Dictionary& dictionary, TermId* out) const;
 
 private:

@@ -1,4 +1,5 @@
-// Bindings of the dictionary; signatures in _native.pyi. Also turns the core's errors into those of penstock.errors.
+// Bindings of the dictionary; signatures in _native.pyi. Also translates the core's errors into those of
+// penstock.errors.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -60,7 +61,7 @@ IdsOut intern_many(Dictionary& dictionary, const nb::sequence& terms) {
 }
 
 IdsOut publish(LocalTerms& terms, const IdsIn& ids) {
-    // Dictionaries are never const objects in Python; LocalTerms promises only that evaluations do not change theirs.
+    // Python has no const dictionaries. LocalTerms only guarantees that evaluations do not modify theirs.
     auto& dictionary = const_cast<Dictionary&>(terms.dictionary());
     std::vector<TermId> published;
     published.reserve(ids.size());
@@ -68,7 +69,7 @@ IdsOut publish(LocalTerms& terms, const IdsIn& ids) {
     return to_numpy(std::move(published));
 }
 
-/// A Python object with `decode(ids)` and `find(terms)`, as _native.pyi has them.
+/// A TermSource over a Python object with `decode(ids)` and `find(terms)`, as in _native.pyi.
 class PythonTerms final : public TermSource {
 public:
     explicit PythonTerms(nb::object service) : service_(std::move(service)) {}

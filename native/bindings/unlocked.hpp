@@ -1,9 +1,10 @@
-// Work of the core without Python's lock, and fair taking back of it.
+// Work of the core without the GIL, and fair reacquisition of the GIL.
 //
-// CPython wakes who waits for its lock at each release, and lets go itself only after a wait of the switch interval
-// without any: a thread that releases for a microsecond every thirty takes the lock back before the one that it woke
-// has come, each time, and starves it (docs/adr/0051). So whoever is done takes its turn here, and waits for the lock
-// awake: a thread that sleeps takes 50 us to come, longer than most hold the lock.
+// CPython wakes a waiting thread at each release of the GIL. A thread that does not release it by itself is forced to
+// only after the switch interval, if no release occurs in between. A thread that releases the GIL for a microsecond
+// every thirty therefore reacquires it each time before the woken thread runs, and starves it (docs/adr/0051). Threads
+// that finish work here therefore queue for their turn, and busy-wait for the GIL: a sleeping thread takes 50 us to
+// wake, longer than most threads hold the GIL.
 #pragma once
 
 #include <Python.h>
@@ -30,7 +31,7 @@ public:
     Unlocked& operator=(const Unlocked&) = delete;
 
 private:
-    // Beyond that the lock is with a thread that works in Python, or sleeps there.
+    // Beyond that, the thread that holds the GIL is working in Python or sleeping.
     static constexpr std::chrono::microseconds kPatience{200};
 
     static bool is_free(std::uint32_t turn) {
@@ -46,7 +47,7 @@ private:
     static void forget_others() { taken_.store(arrived_.load()); }
 
     PyThreadState* state_;
-    // `held_`: who took the lock here last has not let go of it here; elsewhere it may have.
+    // `held_`: the last thread that acquired the GIL here has not released it here; it may have released it elsewhere.
     inline static std::atomic<bool> held_{false};
     inline static std::atomic<std::uint32_t> arrived_{0}, taken_{0};
     inline static const int at_fork_ = ::pthread_atfork(nullptr, nullptr, forget_others);

@@ -1,4 +1,4 @@
-// Plain saved bytes: magic, fixed-width values and columns in the machine's order, and a checksum behind them.
+// A plain serialization format: magic, fixed-width values and columns in the machine's byte order, then a checksum.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ private:
     std::string bytes_;
 };
 
-/// Throws StorageError naming `what` where the bytes are not what a ByteWriter made.
+/// Throws StorageError that names `what` if the bytes are not the output of a ByteWriter.
 class ByteReader {
 public:
     ByteReader(std::string_view bytes, std::string_view magic, std::string what)
@@ -61,7 +61,7 @@ public:
         take(&value, 1);
         return value;
     }
-    /// A number of things that take at least so many bytes each: never more than there can be.
+    /// Reads an element count and checks that the remaining bytes can hold that many elements of `least_bytes` each.
     std::uint64_t get_count(std::size_t least_bytes) {
         const auto count = get<std::uint64_t>();
         if (count > bytes_.size() / least_bytes) fail("is cut short");

@@ -1,4 +1,4 @@
-// A plan or expression as it arrives from Python: JSON's data model. bindings/spec.cpp converts dicts and lists once
+// A plan or expression as received from Python, in JSON's data model. bindings/spec.cpp converts dicts and lists once
 // per registered template; native tests build it with the constructors.
 #pragma once
 
@@ -44,7 +44,7 @@ public:
     const List& as_list() const { return get<List>("a list"); }
     const Dict& as_dict() const { return get<Dict>("a dict"); }
 
-    /// The member `key`, or nullptr where it is absent or null.
+    /// The member `key`, or nullptr if it is absent or null.
     const Spec* find(std::string_view key) const {
         for (const auto& [name, value] : as_dict())
             if (name == key) return value.is_null() ? nullptr : &value;

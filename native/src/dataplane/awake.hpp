@@ -1,5 +1,5 @@
-// Waiting awake for a moment before sleeping: to wake a sleeping thread on an idle machine costs more than most answers
-// take. On a busy one it is the other way round, as who waits awake keeps others from the core.
+// Busy-waiting for a moment before sleeping. On an idle machine, waking a sleeping thread costs more than most answers
+// take. On a busy machine the opposite holds, because a busy-waiting thread occupies a core that others need.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,17 @@
 
 namespace penstock::dataplane {
 
-/// Of one place where one thread waits again and again. Each time that it stays awake in vain, it sleeps at once twice
-/// as many times before it tries again; so waiting awake takes at most kLongest in kMostAsleep waits where it never
-/// pays, and nothing where nothing happens.
+/// For one place where one thread waits repeatedly. After each unsuccessful busy wait, twice as many of the next waits
+/// sleep at once. If busy-waiting never succeeds, it therefore takes at most kLongest in kMostAsleep waits; if nothing
+/// happens, it takes no time.
 class Awake {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr auto kLongest = std::chrono::microseconds(200);  // a thread that slept has answered by then
+    // Longer than a sleeping peer takes to answer.
+    static constexpr auto kLongest = std::chrono::microseconds(200);
     static constexpr std::uint32_t kMostAsleep = 255;
 
-    /// Waits for look() to say that something is there, first awake, then by sleep(), which may return for nothing.
+    /// Waits until look() returns true: first busy, then by sleep(), which may return spuriously.
     template <class Look, class Sleep>
     void wait(Look look, Sleep sleep) {
         if (asleep_ > 0 || !several_cores()) {

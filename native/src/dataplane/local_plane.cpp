@@ -12,7 +12,7 @@ namespace {
 bool is_that_file(const MappedRegion& region, const RegionEntry& entry) {
     if (region.device() != entry.device || region.inode() != entry.inode) return false;
     if (entry.kind != RegionKind::Shard) return true;
-    // File systems use inode numbers again; epochs of shards do not come twice.
+    // File systems reuse inode numbers; epochs of shards never recur.
     std::uint64_t epoch = 0;
     if (!region.has(0, sizeof(layout::Header))) return false;
     region.copy(offsetof(layout::Header, epoch), sizeof epoch, reinterpret_cast<std::byte*>(&epoch));
@@ -55,7 +55,7 @@ Plane::Ticket LocalPlane::post(std::span<const Read> reads) {
             throw Error(Fault::OutOfRange, "a read beyond the end of " + region->path());
         region->copy(read.offset, read.length, read.into);
     }
-    // What the next batch loads comes after what this one has loaded (plane.hpp: the promise about published words).
+    // Orders the next batch's loads after those of this batch (plane.hpp: the guarantee about published words).
     std::atomic_thread_fence(std::memory_order_acquire);
     return 0;
 }

@@ -1,4 +1,4 @@
-// The data plane of one machine: regions of other processes, mapped read-only.
+// The data plane within one machine: regions of other processes, mapped read-only.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@ namespace penstock::dataplane {
 
 class LocalPlane final : public Plane {
 public:
-    /// Maps the region that an entry of some node's directory names. Error(Retired) where its path leads to another
-    /// file, or another epoch, by now; StorageError where it cannot be mapped.
+    /// Maps the region that a node's directory entry describes. Error(Retired) if its path now leads to another file or
+    /// another epoch; StorageError if it cannot be mapped.
     void attach(const RegionEntry& entry);
     void detach(RegionId id);
 
-    std::vector<RegionEntry> directory(Node node) override;  // what is attached
-    /// Copies at once; so a batch is done when it is posted.
+    std::vector<RegionEntry> directory(Node node) override;  // the attached regions
+    /// Copies at once: the batch is complete when post() returns.
     Ticket post(std::span<const Read> reads) override;
     void wait(Ticket) override {}
     const std::byte* mapped(RegionId id) override;

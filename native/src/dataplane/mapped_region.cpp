@@ -61,8 +61,8 @@ bool MappedRegion::has(std::uint64_t offset, std::uint64_t length) const {
     return within(known_bytes_.load(std::memory_order_relaxed)) || within(bytes());
 }
 
-// Atomic loads because a writer of another process stores such words meanwhile; relaxed because a read promises no
-// order within itself (plane.hpp). memcpy would promise neither.
+// Atomic loads, because a writer in another process may store these words concurrently. Relaxed, because a read
+// guarantees no internal order (plane.hpp). memcpy would not guarantee whole words.
 void MappedRegion::copy(std::uint64_t offset, std::uint64_t length, std::byte* into) const {
     const auto* words = reinterpret_cast<const std::uint64_t*>(base_ + offset);
     for (std::uint64_t i = 0; i < length / 8; ++i) {

@@ -1,4 +1,4 @@
-// A region's file mapped read-only: what local readers copy from, and what a node's server sends.
+// A region's file, mapped read-only. Local readers copy from it, and a node's server sends from it.
 #pragma once
 
 #include <atomic>
@@ -8,19 +8,19 @@
 
 namespace penstock::dataplane {
 
-/// The file may grow while it is mapped, never shrink: a file that is cut ends this process by SIGBUS. Any thread.
+/// The file may grow while it is mapped but must not shrink: truncation ends this process by SIGBUS. Thread-safe.
 class MappedRegion {
 public:
-    /// Takes `reserve_bytes` of address space, at least the file's size. StorageError.
+    /// Reserves `reserve_bytes` of address space, at least the file's size. StorageError.
     MappedRegion(std::string path, std::uint64_t reserve_bytes);
     ~MappedRegion();
     MappedRegion(MappedRegion&& other) noexcept;
     MappedRegion& operator=(MappedRegion&&) = delete;
 
-    /// Whether these bytes are there. Asks for the file's size only beyond what was there last time.
+    /// Whether the file contains these bytes. Queries the file's size only beyond the size last seen.
     bool has(std::uint64_t offset, std::uint64_t length) const;
-    std::uint64_t bytes() const;  // of the file as it is now, as far as it is mapped
-    /// Whole words, each in one load; no order between them. The caller has asked has().
+    std::uint64_t bytes() const;  // the file's current size, as far as it is mapped
+    /// Copies whole words, each in one load, in no particular order. The caller must have checked has().
     void copy(std::uint64_t offset, std::uint64_t length, std::byte* into) const;
 
     const std::byte* data() const { return base_; }
@@ -35,7 +35,7 @@ private:
     std::uint64_t device_ = 0, inode_ = 0;
     int file_ = -1;
     const std::byte* base_ = nullptr;
-    mutable std::atomic<std::uint64_t> known_bytes_{0};  // relaxed: a stale size only costs another look
+    mutable std::atomic<std::uint64_t> known_bytes_{0};  // relaxed: a stale size only causes another query
 };
 
 }  // namespace penstock::dataplane

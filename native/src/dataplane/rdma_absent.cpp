@@ -1,4 +1,4 @@
-// What rdma.hpp promises where libibverbs' headers were missing when the core was built.
+// The functions of rdma.hpp for a core built without libibverbs' headers.
 #include "dataplane/rdma.hpp"
 #include "dataplane/tcp_plane.hpp"
 

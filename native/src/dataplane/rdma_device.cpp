@@ -17,10 +17,10 @@ namespace penstock::dataplane {
 
 namespace {
 
-constexpr std::uint32_t kReads = 16;  // what hardware does at most in one direction of a connection
+constexpr std::uint32_t kReads = 16;  // the hardware's maximum in one direction of a connection
 constexpr std::uint8_t kHops = 64;
-constexpr std::uint8_t kAckTimeout = 16;  // 4.096 µs × 2^16 = 0.27 s until a packet is sent again ...
-constexpr std::uint8_t kRetries = 7;      // ... so often, and then the other side is gone
+constexpr std::uint8_t kAckTimeout = 16;  // 4.096 µs × 2^16 = 0.27 s until a packet is retransmitted
+constexpr std::uint8_t kRetries = 7;      // retransmissions before the peer counts as unreachable
 constexpr std::uint8_t kReceiverTimer = 12;
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -32,14 +32,14 @@ bool is_ipv4(const ibv_gid& gid) {
     return std::memcmp(gid.raw, kMapped, sizeof kMapped) == 0;
 }
 
-/// RoCE v1 cannot be routed; devices list both for one address. Soft-RoCE has v2 alone.
+/// RoCE v1 cannot be routed; devices list both versions for one address. Soft-RoCE has v2 only.
 bool is_version_2(const std::string& device, int index) {
     std::ifstream file("/sys/class/infiniband/" + device + "/ports/1/gid_attrs/types/" + std::to_string(index));
     std::string type;
     return !std::getline(file, type) || type == "RoCE v2";
 }
 
-/// The machine's devices, while it lives.
+/// Owns the list of the machine's devices.
 struct Devices {
     explicit Devices(const Verbs& v) : verbs(v), list(v.get_device_list(&count)) {}
     ~Devices() {
@@ -65,7 +65,7 @@ std::vector<std::string> rdma_devices() {
         for (int i = 0; devices.list != nullptr && i < devices.count; ++i)
             names.emplace_back(verbs.get_device_name(devices.list[i]));
     } catch (const Error&) {
-        // Without the library there are none.
+        // Without the library there are no devices.
     }
     return names;
 }
@@ -107,7 +107,7 @@ RdmaDevice::~RdmaDevice() {
 }
 
 void RdmaDevice::look_at_port() {
-    // The library fills the part of ibv_port_attr that its first version had; the rest stays zero.
+    // The library fills only the fields of the first version of ibv_port_attr; the others stay zero.
     ibv_port_attr port{};
     ibv_device_attr device{};
     if (verbs_.query_port(context_, kPort, reinterpret_cast<_compat_ibv_port_attr*>(&port)) != 0 ||

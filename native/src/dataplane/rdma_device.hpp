@@ -1,4 +1,4 @@
-// A device with its protection domain, memory regions and queue pairs: libibverbs' objects, owned.
+// A device with its protection domain, memory regions and queue pairs: owning wrappers of libibverbs' objects.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace penstock::dataplane {
 
-/// An open device and one protection domain on it. What is made of it holds it.
+/// An open device and one protection domain on it. Objects created from it share its ownership.
 class RdmaDevice {
 public:
-    /// The named device, or the first that can be used. Error(Refused).
+    /// Opens the named device, or the first usable one. Error(Refused).
     static std::shared_ptr<RdmaDevice> open(const std::string& name);
     ~RdmaDevice();
     RdmaDevice(const RdmaDevice&) = delete;
@@ -28,7 +28,7 @@ public:
     const ibv_gid& gid() const { return gid_; }
     std::uint8_t gid_index() const { return gid_index_; }
     ibv_mtu mtu() const { return mtu_; }
-    std::uint32_t reads() const { return reads_; }  // on their way in one direction
+    std::uint32_t reads() const { return reads_; }  // the maximum in flight in one direction
 
     static constexpr std::uint8_t kPort = 1;
 
@@ -47,10 +47,10 @@ private:
     std::uint32_t reads_ = 1;
 };
 
-/// Memory that a device may reach.
+/// Memory that a device may access.
 class RdmaMemory {
 public:
-    /// `access`: IBV_ACCESS_*. Error(Refused) where it cannot be locked.
+    /// `access`: IBV_ACCESS_*. Error(Refused) if the memory cannot be locked.
     RdmaMemory(std::shared_ptr<RdmaDevice> device, void* begin, std::size_t bytes, int access);
     ~RdmaMemory();
     RdmaMemory(RdmaMemory&& other) noexcept;
@@ -63,7 +63,7 @@ private:
     ibv_mr* region_;
 };
 
-/// A queue pair of a reliable connection, and the completion queue of what it posts.
+/// A queue pair of a reliable connection, and the completion queue of its requests.
 class RdmaQueuePair {
 public:
     RdmaQueuePair(std::shared_ptr<RdmaDevice> device, std::uint32_t depth);
@@ -72,7 +72,7 @@ public:
     RdmaQueuePair& operator=(const RdmaQueuePair&) = delete;
 
     RdmaEndpoint endpoint() const;
-    /// Ready to read and to be read. Error(Refused).
+    /// Connects; the pair can then read and be read. Error(Refused).
     void connect(const RdmaEndpoint& other);
 
     ibv_qp* pair() const { return pair_; }

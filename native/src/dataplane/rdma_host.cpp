@@ -1,5 +1,5 @@
-// A node's side of RDMA: regions registered piece by piece as they grow, and a queue pair for each engine. Nothing of
-// it runs while engines read: the device answers them.
+// A node's side of RDMA: regions registered incrementally as they grow, and a queue pair for each engine. No code here
+// runs during reads: the device serves them.
 #ifdef PENSTOCK_RDMA
 
 #include <fcntl.h>
@@ -19,10 +19,10 @@ namespace penstock::dataplane {
 
 namespace {
 
-constexpr std::uint64_t kSegmentBytes = std::uint64_t{1} << 30;  // of one registration, at most
+constexpr std::uint64_t kSegmentBytes = std::uint64_t{1} << 30;  // the maximum of one registration
 
-/// A writable mapping, although nobody writes by it: soft-RoCE of Linux 6.1 registers no read-only mapping of a file
-/// (EFAULT). The keys allow nothing but reading.
+/// A writable mapping, although nothing is written through it: soft-RoCE of Linux 6.1 cannot register a read-only
+/// mapping of a file (EFAULT). The keys permit reads only.
 class PinnedFile {
 public:
     explicit PinnedFile(const MappedRegion& region) : bytes_(region.reserve_bytes()) {
@@ -69,7 +69,7 @@ private:
 
     std::shared_ptr<RdmaDevice> device_;
     const MappedRegion& region_;
-    std::unique_ptr<PinnedFile> file_;  // outlives the registrations of its memory
+    std::unique_ptr<PinnedFile> file_;  // must outlive the registrations of its memory
     std::vector<RdmaMemory> memory_;
     std::vector<RdmaSegment> segments_;
 };

@@ -13,8 +13,8 @@ using wire::Message;
 
 namespace {
 
-constexpr int kEmptyPolls = 64;  // before another thread of this processor gets a turn
-// A node that is killed closes its TCP connection at once; that its queue pair is gone shows seconds later, or never.
+constexpr int kEmptyPolls = 64;  // before the thread yields its processor
+// A killed node's TCP connection closes at once, but its queue pair shows that seconds later, or never.
 constexpr auto kLook = std::chrono::milliseconds(1);
 
 RdmaEndpoint read_endpoint(const std::vector<std::byte>& body) {
@@ -31,7 +31,7 @@ std::unique_ptr<Plane> make_rdma_plane(std::unique_ptr<TcpPlane> control, const 
 RdmaPlane::RdmaPlane(std::unique_ptr<TcpPlane> control, const std::string& device)
     : control_(std::move(control)), device_(RdmaDevice::open(device)) {}
 
-/// Agrees on a queue pair, where there is none or where the connection that it belonged to has ended.
+/// Negotiates a queue pair if there is none, or if the connection that it belonged to has ended.
 void RdmaPlane::join() {
     if (control_->connection() == connection_ && reader_) return;
     drop_reader(Error(Fault::Disconnected, "the connection to the node was lost"));
@@ -60,7 +60,7 @@ std::vector<RegionEntry> RdmaPlane::directory(Node node) {
     return entries;
 }
 
-/// A region that the node cannot register, or not as far as it has grown, is read over TCP.
+/// A region that the node cannot register, or not up to its present size, is read over TCP.
 void RdmaPlane::fetch_keys(std::uint32_t number, Region& region) {
     const wire::KeysQuestion question{number, 0};
     const auto body = control_->ask(Message::ListKeys, std::as_bytes(std::span(&question, 1)), Message::Keys);
@@ -75,7 +75,7 @@ void RdmaPlane::fetch_keys(std::uint32_t number, Region& region) {
 
 // ---- posting
 
-/// The region of a read, with keys for all of it: it may have grown since they were asked for.
+/// The region of a read, with keys for all of it: it may have grown since the keys were requested.
 const RdmaPlane::Region& RdmaPlane::find(const Read& read) {
     check_shape(read);
     const auto found = regions_.find(read.region.number);
@@ -91,7 +91,7 @@ const RdmaPlane::Region& RdmaPlane::find(const Read& read) {
     return region;
 }
 
-/// A READ stays within one registration.
+/// Splits a read so that each READ is within one registration.
 void RdmaPlane::cut(Ticket ticket, const Region& region, const Read& read, Batch& batch) {
     std::uint64_t offset = read.offset;
     const std::uint64_t end = read.offset + read.length;
@@ -112,13 +112,13 @@ Plane::Ticket RdmaPlane::post(std::span<const Read> reads) {
     if (batches_.size() >= control_->options().batches)
         throw Error(Fault::Refused, "too many batches are not waited for");
     std::vector<Read> by_tcp;
-    std::vector<const Region*> regions;  // of each read; null where it goes by TCP
+    std::vector<const Region*> regions;  // of each read; null if it is read over TCP
     for (const Read& read : reads) {
         const Region& region = find(read);
         regions.push_back(region.by_tcp ? nullptr : &region);
         if (region.by_tcp) by_tcp.push_back(read);
     }
-    if (control_->connection() != connection_)  // asking for keys may have connected anew
+    if (control_->connection() != connection_)  // requesting keys may have reconnected
         throw Error(Fault::Disconnected, "the connection to the node was lost");
     Batch batch;
     if (!by_tcp.empty()) {
@@ -135,7 +135,7 @@ Plane::Ticket RdmaPlane::post(std::span<const Read> reads) {
 
 // ---- waiting
 
-/// Posts what there is room for, and takes what has come.
+/// Posts as much as there is room for, and processes completions.
 void RdmaPlane::progress() {
     if (!reader_) return;
     try {
@@ -147,7 +147,7 @@ void RdmaPlane::progress() {
             waiting_begin_ = 0;
         }
     } catch (const Error& error) {
-        if (error.fault == Fault::Retired) regions_.clear();  // and the directory is to be asked for
+        if (error.fault == Fault::Retired) regions_.clear();  // and the caller must request the directory
         fail_all(error);
     }
 }
@@ -157,7 +157,7 @@ void RdmaPlane::fail_all(const Error& error) {
     control_->hang_up();
 }
 
-/// The queue pair goes, and with it every READ on its way.
+/// Destroys the queue pair, and with it every READ in flight.
 void RdmaPlane::drop_reader(const Error& error) {
     reader_.reset();
     waiting_.clear();

@@ -1,5 +1,5 @@
-// The data plane over RDMA: one-sided READs of a node's registered regions; its processor takes no part (Wukong §5).
-// The directory, keys, and regions that cannot be registered come over the TCP plane that it is set up by.
+// The data plane over RDMA: one-sided READs of a node's registered regions, without its processor (Wukong §5). The
+// directory, the keys, and regions that cannot be registered use the TCP plane that also establishes the connection.
 #pragma once
 
 #include <deque>
@@ -17,11 +17,11 @@ namespace penstock::dataplane {
 
 class RdmaPlane final : public Plane {
 public:
-    /// Error(Refused) where the device cannot be had.
+    /// Error(Refused) if the device cannot be opened.
     RdmaPlane(std::unique_ptr<TcpPlane> control, const std::string& device);
 
-    /// Asks for the keys of all stable regions at once; what cannot be registered is read over TCP. Error(Refused)
-    /// where the node offers no RDMA.
+    /// Also requests the keys of all stable regions. Regions that cannot be registered are read over TCP.
+    /// Error(Refused) if the node offers no RDMA.
     std::vector<RegionEntry> directory(Node node) override;
     Ticket post(std::span<const Read> reads) override;
     void wait(Ticket ticket) override;
@@ -35,9 +35,9 @@ private:
         std::uint64_t end() const { return segments.empty() ? 0 : segments.back().end; }
     };
     struct Batch {
-        Ticket tcp = 0;  // reads of regions that are not registered
+        Ticket tcp = 0;  // reads of regions without registration
         bool has_tcp = false;
-        std::size_t left = 0;  // pieces not yet there
+        std::size_t left = 0;  // pieces not yet complete
         std::optional<Error> error;
     };
 
@@ -52,13 +52,13 @@ private:
     std::unique_ptr<TcpPlane> control_;
     std::shared_ptr<RdmaDevice> device_;
     std::unique_ptr<RdmaReader> reader_;
-    std::uint64_t connection_ = 0;  // of control_, that the reader's queue pair was agreed on
+    std::uint64_t connection_ = 0;  // connection of control_ on which the reader's queue pair was negotiated
     std::uint64_t incarnation_ = 0;
     std::unordered_map<std::uint32_t, Region> regions_;
     std::map<Ticket, Batch> batches_;
     std::string remark_;
     Ticket last_ticket_ = 0;
-    std::vector<RdmaPiece> waiting_;  // cut and not yet posted, from waiting_begin_ on
+    std::vector<RdmaPiece> waiting_;  // not yet posted; from waiting_begin_ on
     std::size_t waiting_begin_ = 0;
 };
 

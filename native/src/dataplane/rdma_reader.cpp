@@ -27,7 +27,7 @@ RdmaReader::RdmaReader(std::shared_ptr<RdmaDevice> device)
 
 RdmaReader::~RdmaReader() = default;
 
-/// Room in the ring, which is given back in the order in which it was taken. 0 where there is none.
+/// Allocates from the ring, which is freed in the order of allocation. Returns 0 if there is no room.
 std::size_t RdmaReader::reserve(std::uint32_t length, std::byte*& staged) {
     const std::size_t end = (staged_begin_ + staged_bytes_) % kStagingBytes;
     const std::size_t skipped = end + length > kStagingBytes ? kStagingBytes - end : 0;
@@ -70,8 +70,8 @@ std::size_t RdmaReader::post(std::span<const RdmaPiece> pieces) {
     return posted;
 }
 
-/// How many of the first flying pieces are there. A reliable connection completes in order, so the completion of a
-/// chain's last READ stands for all of them.
+/// How many of the first pieces in flight have completed. A reliable connection completes in order, so the completion
+/// of a chain's last READ covers all of them.
 std::size_t RdmaReader::arrived() {
     std::array<ibv_wc, 8> completions;
     const int n = ::ibv_poll_cq(pair_.completions(), completions.size(), completions.data());

@@ -1,5 +1,4 @@
-// The hot loop of RDMA: pieces are read into a registered buffer, many by one doorbell, and copied from there to where
-// they are wanted.
+// The hot loop of RDMA: READs go into a registered buffer, many per doorbell, and are copied to their destinations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace penstock::dataplane {
 
-/// One READ: within one segment, and not longer than RdmaReader::kPieceBytes.
+/// One READ: within one segment, of at most RdmaReader::kPieceBytes.
 struct RdmaPiece {
     std::uint64_t batch;
     std::uint64_t address;
@@ -33,10 +32,10 @@ public:
     RdmaEndpoint endpoint() const { return pair_.endpoint(); }
     void connect(const RdmaEndpoint& node) { pair_.connect(node); }
 
-    /// Posts as many of the pieces, from the first on, as there is room for; says how many. Error(Disconnected).
+    /// Posts as many of the first pieces as there is room for; returns their number. Error(Disconnected).
     std::size_t post(std::span<const RdmaPiece> pieces);
-    /// Calls done(batch) for each piece that has come meanwhile. Error: Retired where the node has taken a key back,
-    /// Disconnected otherwise; the reader is of no use then.
+    /// Calls done(batch) for each piece that has completed. Error: Retired if the node has invalidated a key,
+    /// Disconnected otherwise; the reader is unusable afterwards.
     template <class Done>
     bool poll(Done done) {
         const std::size_t arrived = this->arrived();
@@ -48,8 +47,8 @@ private:
     struct Flying {
         RdmaPiece piece;
         std::byte* staged;
-        std::size_t room;   // of the staging buffer, with what was left over at its end
-        bool closes_chain;  // the one of its chain whose completion is reported
+        std::size_t room;   // of the staging buffer, including an unused rest at its end
+        bool closes_chain;  // the last of its chain; only its completion is reported
     };
     std::size_t reserve(std::uint32_t length, std::byte*& staged);
     std::size_t arrived();
@@ -57,9 +56,9 @@ private:
 
     static constexpr std::size_t kStagingBytes = std::size_t{8} << 20;
     static constexpr std::uint32_t kDepth = 256;
-    static constexpr std::size_t kChain = 32;  // READs by one doorbell
+    static constexpr std::size_t kChain = 32;  // READs per doorbell
 
-    /// Shared, so that a fork() of the process leaves it to the device and to us.
+    /// Shared memory, so that after a fork() the device and this process still use the same pages.
     class Staging {
     public:
         Staging();
@@ -75,9 +74,9 @@ private:
     std::shared_ptr<RdmaDevice> device_;
     Staging staging_;
     RdmaMemory memory_;
-    RdmaQueuePair pair_;  // destroyed first: nothing is written to the buffer any more then
+    RdmaQueuePair pair_;  // destroyed first: after that the device no longer writes to the buffer
     std::deque<Flying> flying_;
-    std::size_t staged_begin_ = 0, staged_bytes_ = 0;  // the ring's part in use
+    std::size_t staged_begin_ = 0, staged_bytes_ = 0;  // the part of the ring in use
 };
 
 }  // namespace penstock::dataplane

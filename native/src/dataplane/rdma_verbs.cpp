@@ -20,7 +20,7 @@ void find(void* library, const char* name, Function& function) {
 }
 
 Verbs load_all() {
-    void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);  // for the life of the process
+    void* library = ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);  // never unloaded
     if (library == nullptr) throw Error(Fault::Refused, "no RDMA: libibverbs.so.1 is not installed");
     Verbs verbs{};
     find(library, "ibv_get_device_list", verbs.get_device_list);
@@ -47,7 +47,7 @@ Verbs load_all() {
 }  // namespace
 
 const Verbs& Verbs::load() {
-    static const Verbs verbs = load_all();  // tried again after a failure
+    static const Verbs verbs = load_all();  // retried after a failure
     return verbs;
 }
 

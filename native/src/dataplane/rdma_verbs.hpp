@@ -1,4 +1,4 @@
-// libibverbs, loaded when it is first needed, so that a module built with RDMA also runs where the library is missing.
+// libibverbs, loaded on first use, so that a module built with RDMA also runs without the library.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -8,8 +8,8 @@
 
 namespace penstock::dataplane {
 
-/// The functions that are used of the library; posting and polling go through the device's own table (ibv_post_send and
-/// ibv_poll_cq are inline).
+/// The library functions in use. Posting and polling go through the device's own table (ibv_post_send and ibv_poll_cq
+/// are inline).
 struct Verbs {
     decltype(&::ibv_get_device_list) get_device_list;
     decltype(&::ibv_free_device_list) free_device_list;
@@ -30,7 +30,7 @@ struct Verbs {
     decltype(&::ibv_destroy_qp) destroy_qp;
     decltype(&::ibv_wc_status_str) wc_status_str;
 
-    /// Error(Refused) where there is no such library.
+    /// Error(Refused) if the library is missing.
     static const Verbs& load();
 };
 

@@ -37,9 +37,9 @@ std::vector<Router::Part> Router::post_to_many(std::span<const Read> reads) {
     } catch (...) {
         const auto error = std::current_exception();
         try {
-            finish(parts);  // so that no buffer is written to after this
+            finish(parts);  // so that no buffer is written after this
         } catch (const Error&) {
-            // Only the first failure is told.
+            // Only the first failure is reported.
         }
         std::rethrow_exception(error);
     }
@@ -52,7 +52,7 @@ void Router::wait(Ticket ticket) {
     finish(batch.mapped());
 }
 
-/// Waits for all parts, and then tells the first failure.
+/// Waits for all parts, then throws the first failure.
 void Router::finish(const std::vector<Part>& parts) {
     std::exception_ptr error;
     for (const Part& part : parts) {

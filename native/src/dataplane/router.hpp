@@ -1,4 +1,4 @@
-// One plane over all nodes: a batch is posted to every node that it concerns before the first answer is waited for.
+// One plane over all nodes: posts a batch to every node involved before it waits for the first answer.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace penstock::dataplane {
 
 class Router final : public Plane {
 public:
-    /// Replaces the plane that led to this node.
+    /// Replaces the plane of this node.
     void add(Node node, std::shared_ptr<Plane> plane);
     void remove(Node node);
 

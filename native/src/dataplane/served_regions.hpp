@@ -1,4 +1,4 @@
-// What a node lets others read: its directory, and the mappings that its server sends from.
+// The regions that a node serves: its directory, and the mappings that its server sends from.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,18 @@
 
 namespace penstock::dataplane {
 
-/// Any thread. Publishing and withdrawing copy the table; whoever serves holds on to the one that he began with, so a
-/// region stays mapped until the last answer from it is out.
+/// Thread-safe. Publishing and withdrawing copy the table. A server session shares ownership of the table it started an
+/// answer with, so a region stays mapped until its last answer is sent.
 class ServedRegions {
 public:
     struct Served {
         RegionEntry entry;
         MappedRegion region;
-        std::shared_ptr<RdmaRegistration> registration;  // null where RDMA cannot be had of it
+        std::shared_ptr<RdmaRegistration> registration;  // null if RDMA is not available for it
     };
     struct Table {
         std::unordered_map<std::uint32_t, std::shared_ptr<const Served>> regions;  // by number
-        std::uint32_t next_number = 0;                                             // below: given, or withdrawn
+        std::uint32_t next_number = 0;  // lower numbers are in use or withdrawn
 
         const Served* find(std::uint32_t number) const {
             const auto found = regions.find(number);
@@ -36,10 +36,10 @@ public:
     explicit ServedRegions(std::unique_ptr<RdmaHost> rdma = nullptr) : rdma_(std::move(rdma)) {}
     RdmaHost* rdma() const { return rdma_.get(); }
 
-    /// `entry` without id, bytes, device and inode, which are found out here. Returns the region's number.
-    /// StorageError where it cannot be mapped, LimitError beyond wire::kMaxRegions at a time.
+    /// `entry` without id, bytes, device and inode, which are determined here. Returns the region's number.
+    /// StorageError if it cannot be mapped, LimitError beyond wire::kMaxRegions at a time.
     std::uint32_t publish(RegionEntry entry);
-    /// Reads of it fail with Retired from now on. Nothing happens where it has gone already.
+    /// From now on, reads of the region fail with Retired. No effect if it is already withdrawn.
     void withdraw(std::uint32_t number);
 
     std::shared_ptr<const Table> table() const;

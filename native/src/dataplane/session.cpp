@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::size_t kReadHead = 8;  // of a Read's body: count, zero
 constexpr std::size_t kMaxRequest = sizeof(FrameHeader) + kReadHead + wire::kMaxReads * sizeof(ReadItem);
-constexpr std::size_t kGreetingBuffer = 256;  // until the other side has proved that it is worth more
+constexpr std::size_t kGreetingBuffer = 256;  // until the peer has authenticated itself
 constexpr std::size_t kAnswerBuffer = std::size_t{256} << 10;
-constexpr std::size_t kAhead = 8;  // answers whose memory is asked for early: a dependent miss costs ~200 ns (ADR 8)
+// The number of answers whose memory is prefetched: a dependent miss costs ~200 ns (ADR 8).
+constexpr std::size_t kAhead = 8;
 
 std::size_t largest_body(Message message) {
     switch (message) {
@@ -52,7 +53,7 @@ std::span<std::byte> Session::space() {
 
 std::span<const std::byte> Session::output() {
     if (output_begin_ == output_end_) output_begin_ = output_end_ = 0;
-    while (room() >= 8) {  // a word: less is no room for an answer
+    while (room() >= 8) {  // an answer takes at least one word
         if (!message_.empty())
             copy_message();
         else if (!answers_.empty())
@@ -63,7 +64,7 @@ std::span<const std::byte> Session::output() {
     return std::span(output_).subspan(output_begin_, output_end_ - output_begin_);
 }
 
-/// Answers the next request where it is there as a whole.
+/// Answers the next request if it has arrived completely.
 bool Session::take_frame() {
     const auto input = std::span<const std::byte>(input_).subspan(input_begin_, input_end_ - input_begin_);
     if (state_ == State::Failed || input.size() < sizeof(FrameHeader)) return false;
@@ -101,7 +102,7 @@ void Session::answer(Message message, std::span<const std::byte> body) {
         case Message::ListKeys:
             return list_keys(body);
         default:
-            return;  // is_expected() knows no other
+            return;  // is_expected() admits no other
     }
 }
 
@@ -130,13 +131,13 @@ void Session::check_proof(std::span<const std::byte> body) {
     welcome.reads = wire::kMaxReads;
     welcome.rdma = regions_.rdma() != nullptr ? 1 : 0;
     message_ = wire::frame(Message::Welcome, welcome);
-    // Nothing waits in the input but what was sent too early; all of output_ has been sent or is copied.
+    // The input contains only what was sent too early; all of output_ has been sent or copied.
     input_.resize(kMaxRequest);
     output_.resize(kAnswerBuffer);
     state_ = State::Open;
 }
 
-/// Everything is checked before the first byte of the answer, so an answer is whole or a Failure.
+/// Checks everything before the first byte of the answer, so the answer is complete or a Failure.
 void Session::begin_reads(std::span<const std::byte> body) {
     std::uint64_t total = 0;
     if (!find_answers(body, total)) {
@@ -172,7 +173,7 @@ bool Session::find_answers(std::span<const std::byte> body, std::uint64_t& total
     return true;
 }
 
-/// The engine's queue pair may read as long as this session lives.
+/// The engine's queue pair may read for the lifetime of this session.
 void Session::join(std::span<const std::byte> body) {
     if (regions_.rdma() == nullptr || body.size() != sizeof(RdmaEndpoint))
         return fail(Fault::Refused, "the node offers no RDMA");
@@ -186,8 +187,8 @@ void Session::join(std::span<const std::byte> body) {
     message_ = wire::frame(Message::Joined, ours);
 }
 
-/// Registers what is new of the region: the one request that makes the node do something, so it is asked for only where
-/// a read lies beyond the keys that an engine has.
+/// Registers the growth of the region. This is the only request that makes the node work, so an engine sends it only if
+/// a read is beyond its keys.
 void Session::list_keys(std::span<const std::byte> body) {
     if (body.size() != sizeof(wire::KeysQuestion)) return fail(Fault::Refused, "a question of another size");
     const auto table = regions_.table();

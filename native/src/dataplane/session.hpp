@@ -1,5 +1,5 @@
-// One engine's connection to a node's server, without the socket: bytes in, bytes out. So the server is a loop that
-// moves bytes, and a fuzzer needs no network.
+// One engine's connection to a node's server, without the socket: bytes in, bytes out. The server is therefore a loop
+// that moves bytes, and a fuzzer needs no network.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,25 @@
 
 namespace penstock::dataplane {
 
-/// What a node shows of itself in its Welcome, and what it asks for.
+/// What a node announces in its Welcome, and what it demands.
 struct NodeIdentity {
     std::vector<std::byte> secret;
     std::uint64_t incarnation = 0;
     Digest machine{};
 };
 
-/// Memory is bounded whatever comes: one frame of requests, one buffer of answers. While answers are not taken, no
-/// further request is read. Whoever sends what this protocol does not have, or reads what is not there, gets a Failure
-/// and is cut.
+/// Memory is bounded for any input: one frame of requests, one buffer of answers. While answers are not consumed, no
+/// further request is read. A peer that violates the protocol or reads outside of a region gets a Failure and is cut
+/// off.
 class Session {
 public:
     Session(const ServedRegions& regions, const NodeIdentity& node);
 
-    /// Where the next bytes of the engine go; empty while there is no room, or nothing more is wanted.
+    /// The buffer for the engine's next bytes; empty while there is no room, or no more input is wanted.
     std::span<std::byte> space();
     void received(std::size_t bytes) { input_end_ += bytes; }
 
-    /// What is to be sent next; empty where there is nothing to say before more is received.
+    /// The bytes to be sent next; empty if there are none before more input arrives.
     std::span<const std::byte> output();
     void sent(std::size_t bytes) { output_begin_ += bytes; }
 
@@ -76,12 +76,12 @@ private:
     std::vector<std::byte> input_, output_;
     std::size_t input_begin_ = 0, input_end_ = 0, output_begin_ = 0, output_end_ = 0;
 
-    std::vector<std::byte> message_;  // what is answered now: a whole frame, or the header of a Data frame, ...
+    std::vector<std::byte> message_;  // the current answer: a whole frame, or the header of a Data frame, ...
     std::size_t message_done_ = 0;
     std::vector<Answer> answers_;  // ... followed by these
     std::size_t answers_done_ = 0;
-    std::shared_ptr<const ServedRegions::Table> table_;  // keeps their regions mapped
-    std::shared_ptr<void> queue_pair_;                   // that the engine reads by
+    std::shared_ptr<const ServedRegions::Table> table_;  // owns the mappings of the regions in answers_
+    std::shared_ptr<void> queue_pair_;                   // the pair that the engine reads by
     Counters counters_;
 };
 

@@ -59,7 +59,7 @@ Digest sha256(std::span<const std::byte> message) {
     State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const std::size_t whole = message.size() / kBlock * kBlock;
     for (std::size_t at = 0; at < whole; at += kBlock) compress(state, message.data() + at);
-    // The rest, a one bit, zeros, and the length in bits: one block or two.
+    // The rest, a one bit, zeros, and the length in bits: one or two blocks.
     std::array<std::byte, 2 * kBlock> tail{};
     const std::size_t rest = message.size() - whole;
     std::copy_n(message.begin() + static_cast<std::ptrdiff_t>(whole), rest, tail.begin());

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) and HMAC (RFC 2104): what two nodes prove to each other that they hold the same secret with.
-// Written here since it is the only cryptography of the core, and a library would be a dependency of every wheel.
+// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), with which two nodes prove to each other that they hold the same secret.
+// Implemented here because it is the only cryptography in the core, and a library would be a dependency of every wheel.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ using Digest = std::array<std::byte, 32>;
 
 Digest sha256(std::span<const std::byte> message);
 Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message);
-/// In a time that does not depend on where they differ.
+/// Takes constant time, independent of the position of a difference.
 bool equal(const Digest& a, const Digest& b);
-/// From the kernel's generator. StorageError where it gives none.
+/// From the kernel's generator. StorageError if that fails.
 Digest random_digest();
 
 }  // namespace penstock::dataplane

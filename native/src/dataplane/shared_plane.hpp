@@ -1,4 +1,4 @@
-// The data plane to a node of this machine: its server tells which regions there are, and they are read in place.
+// The data plane to a node on this machine: its server provides the directory, and the regions are read in place.
 #pragma once
 
 #include "dataplane/local_plane.hpp"
@@ -10,8 +10,8 @@ class SharedPlane final : public Plane {
 public:
     SharedPlane(Node node, Address address, TcpOptions options);
 
-    /// Maps what is new, and lets go of what the node has withdrawn. Error(Refused) where a region's file cannot be had
-    /// here: the node runs elsewhere, or behind another mount table, or belongs to another user.
+    /// Also maps new regions and unmaps withdrawn ones. Error(Refused) if a region's file is not accessible: the node
+    /// runs on another machine, in another mount namespace, or as another user.
     std::vector<RegionEntry> directory(Node node) override;
     Ticket post(std::span<const Read> reads) override { return local_.post(reads); }
     void wait(Ticket ticket) override { local_.wait(ticket); }
@@ -22,7 +22,7 @@ private:
     Node node_;
     TcpPlane control_;
     LocalPlane local_;
-    std::uint64_t incarnation_ = 0;  // that the attached regions belong to
+    std::uint64_t incarnation_ = 0;  // of the node whose regions are attached
 };
 
 }  // namespace penstock::dataplane

@@ -21,7 +21,7 @@ namespace penstock::dataplane {
 
 namespace {
 
-constexpr int kWaiting = 128;  // connections that the kernel holds until they are accepted
+constexpr int kWaiting = 128;  // connections that the kernel queues until they are accepted
 
 std::string meaning(int error) { return std::generic_category().message(error); }
 
@@ -82,7 +82,7 @@ std::uint16_t port_of(const Descriptor& listening) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     ::getsockname(listening.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    // The port lies at the same place in both families' addresses.
+    // The port has the same offset in both families' addresses.
     return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
@@ -100,7 +100,7 @@ Descriptor connect_to(const Address& address, Clock::time_point deadline) {
             ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
         }
         if (error != 0) continue;
-        const int yes = 1;  // a request is whole when it is sent: nothing to wait for
+        const int yes = 1;  // requests are sent whole, so Nagle's delay gains nothing
         ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
         return socket;
     }

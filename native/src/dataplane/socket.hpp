@@ -1,4 +1,4 @@
-// TCP sockets, non-blocking, with deadlines.
+// Non-blocking TCP sockets with deadlines.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ struct Address {
     std::string text() const;
 };
 
-/// StorageError where nobody can listen there. Port 0 takes a free one.
+/// StorageError if the address is not available. Port 0 selects a free one.
 Descriptor listen_on(const Address& address);
 std::uint16_t port_of(const Descriptor& listening);
 
@@ -47,14 +47,14 @@ Descriptor connect_to(const Address& address, Clock::time_point deadline);
 
 /// Waits for poll(2)'s events; false at the deadline.
 bool wait_for(const Descriptor& socket, short events, Clock::time_point deadline);
-/// All bytes, or Error(Disconnected) or Error(TimedOut).
+/// Sends all bytes. Error(Disconnected) or Error(TimedOut).
 void send_all(const Descriptor& socket, std::span<const std::byte> bytes, Clock::time_point deadline);
 void receive_all(const Descriptor& socket, std::span<std::byte> bytes, Clock::time_point deadline);
 
-/// Whether the other side has closed the connection, and all that it had sent is read. Does not wait.
+/// Whether the other side has closed the connection and all its bytes are read. Does not wait.
 bool is_closed(const Descriptor& socket);
 
-/// What recv(2) or send(2) came to.
+/// The outcome of recv(2) or send(2).
 enum class Moved : std::uint8_t { Some, WouldBlock, Ended };
 Moved send_some(const Descriptor& socket, std::span<const std::byte> bytes, std::size_t& moved);
 Moved receive_some(const Descriptor& socket, std::span<std::byte> bytes, std::size_t& moved);

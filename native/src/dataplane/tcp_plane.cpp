@@ -16,10 +16,11 @@ using wire::Message;
 namespace {
 
 constexpr std::size_t kInput = std::size_t{256} << 10;
-constexpr std::uint32_t kDirect = std::uint32_t{16} << 10;  // from here on the kernel writes to the reader's own buffer
-constexpr std::uint64_t kReadCost = sizeof(wire::ReadItem) + 16;  // memory of a read on its way, besides its bytes
+// Reads of this size or more are received directly into the caller's buffer.
+constexpr std::uint32_t kDirect = std::uint32_t{16} << 10;
+constexpr std::uint64_t kReadCost = sizeof(wire::ReadItem) + 16;  // memory of a read in flight, besides its bytes
 constexpr Message kNone{0};
-constexpr Plane::Ticket kQuestion = 0;  // of what is no batch of reads
+constexpr Plane::Ticket kQuestion = 0;  // the ticket of requests that are not batches of reads
 
 }  // namespace
 
@@ -130,7 +131,7 @@ bool TcpPlane::is_within(const Read& read) const {
     return read.offset <= bytes && read.length <= bytes - read.offset;
 }
 
-/// Nothing is asked for that the node would cut us for. A region may have grown since the directory was last seen.
+/// Rejects what would make the node close the connection. A region may have grown since the last directory.
 void TcpPlane::check(std::span<const Read> reads) {
     bool refreshed = false;
     for (const Read& read : reads) {
@@ -155,7 +156,7 @@ Plane::Ticket TcpPlane::post(std::span<const Read> reads) {
             while (end < reads.size() && end - begin < welcome_.reads && bytes + reads[end].length <= kMaxReadBytes)
                 bytes += reads[end++].length;
             make_room(bytes);
-            if (batches_.at(ticket).error) break;  // an earlier part was refused meanwhile
+            if (batches_.at(ticket).error) break;  // an earlier part was rejected meanwhile
             request(ticket, reads.subspan(begin, end - begin), bytes);
             begin = end;
         }
@@ -207,7 +208,7 @@ void TcpPlane::wait(Ticket ticket) {
 
 // ---- moving bytes
 
-/// Sends and receives what goes; where nothing goes, waits until something does.
+/// Sends and receives what is possible; if nothing is, waits until something is.
 void TcpPlane::progress(Clock::time_point deadline) {
     if (Clock::now() > deadline) late();
     const bool sent = send_requests();
@@ -227,7 +228,7 @@ bool TcpPlane::send_requests() {
     std::size_t moved = 0;
     const Moved how = send_some(socket_, std::span(output_).subspan(output_begin_), moved);
     if (how == Moved::Ended) {
-        receive_answers();  // the node may have said why
+        receive_answers();  // the node may have sent the reason
         hung_up();
     }
     output_begin_ += moved;
@@ -282,7 +283,7 @@ void TcpPlane::take_answers() {
         }
         if (answer_left_ == 0) end_answer();
     }
-    // A piece of a header may be left: it goes to the front, where there is room for the rest.
+    // Moves a partial header to the front, where there is room for the rest.
     if (input_begin_ > 0) {
         std::memmove(input_.data(), input_.data() + input_begin_, input_end_ - input_begin_);
         input_end_ -= input_begin_;
@@ -338,8 +339,8 @@ void TcpPlane::take_failure() {
     fail_first(error);
 }
 
-/// The batch of the first request fails. What is on its way for it is dropped when it comes: its buffers are the
-/// caller's again.
+/// Fails the batch of the first request. Its bytes in flight are discarded on arrival, because its buffers belong to
+/// the caller again.
 void TcpPlane::fail_first(const Error& error) {
     const Request failed = requests_.front();
     requests_.pop_front();
@@ -363,7 +364,7 @@ void TcpPlane::fail_all(const Error& error) {
     throw error;
 }
 
-/// Every batch that is not complete fails.
+/// Fails every incomplete batch.
 void TcpPlane::drop_all(const Error& error) {
     socket_.close();
     requests_.clear();

@@ -19,15 +19,15 @@ namespace penstock::dataplane {
 
 struct TcpOptions {
     std::vector<std::byte> secret;
-    std::chrono::milliseconds connect_timeout{2000};  // to be connected and welcomed
+    std::chrono::milliseconds connect_timeout{2000};  // until the Welcome
     std::chrono::milliseconds read_timeout{10000};    // for a batch, from wait() on
-    std::chrono::milliseconds retry_pause{200};       // after a failed attempt nobody tries again for so long
+    std::chrono::milliseconds retry_pause{200};       // minimum time between a failed attempt and the next
     std::uint64_t bytes_in_flight = std::uint64_t{32} << 20;
     std::size_t batches = 1024;  // posted and not yet waited for
 };
 
-/// Connects when it is first used, and again after a failure. Where the node has restarted meanwhile, reads of regions
-/// that its former life gave out fail with Retired until the directory has been asked for.
+/// Connects on first use, and again after a failure. If the node has restarted meanwhile, reads of regions of its
+/// previous incarnation fail with Retired until directory() is called.
 class TcpPlane final : public Plane {
 public:
     TcpPlane(Node node, Address address, TcpOptions options);
@@ -40,30 +40,30 @@ public:
 
     /// Whether the node runs on this machine. Error.
     bool is_on_this_machine();
-    /// Changes whenever the node's server starts anew; 0 before the first connection.
+    /// Changes whenever the node's server restarts; 0 before the first connection.
     std::uint64_t incarnation() const { return welcome_.incarnation; }
 
-    // For the RDMA plane, whose queue pairs and keys are told over this connection.
+    // For the RDMA plane, whose queue pairs and keys are exchanged over this connection.
     Node node() const { return node_; }
     const TcpOptions& options() const { return options_; }
     bool offers_rdma() const { return welcome_.rdma != 0; }
-    /// Counts connections: what was agreed on an earlier one has ended. Connects where needed. Error.
+    /// Counts connections: agreements of an earlier connection are void. Connects if necessary. Error.
     std::uint64_t connection();
-    /// One question and its answer's body. Error.
+    /// Sends one question and returns the body of its answer. Error.
     std::vector<std::byte> ask(wire::Message question, std::span<const std::byte> body, wire::Message answer);
     void hang_up();
     bool has_node_hung_up() const { return !socket_ || is_closed(socket_); }
 
 private:
-    struct Expected {     // a read whose bytes are on their way
-        std::byte* into;  // null: nobody wants them any more
+    struct Expected {     // a read in flight
+        std::byte* into;  // null: the bytes are discarded
         std::uint32_t length;
     };
-    struct Request {  // a frame whose answer is on its way
+    struct Request {  // a frame in flight
         Ticket ticket;
         std::uint32_t reads;
         std::uint64_t bytes;  // of the answer
-        std::uint64_t cost;   // what it counts against bytes_in_flight
+        std::uint64_t cost;   // counted against bytes_in_flight
         wire::Message answer;
     };
     struct Batch {
@@ -104,7 +104,7 @@ private:
     wire::Welcome welcome_{};
     Clock::time_point retry_at_{};
     std::unordered_map<std::uint32_t, Known> regions_;  // of this incarnation
-    std::optional<std::vector<std::byte>> answered_;    // to a question
+    std::optional<std::vector<std::byte>> answered_;    // the answer to a question
     std::uint64_t connections_ = 0;
 
     Ticket last_ticket_ = 0;
@@ -117,7 +117,7 @@ private:
     std::size_t output_begin_ = 0, input_begin_ = 0, input_end_ = 0;
     wire::FrameHeader answer_{};  // being received; message 0 between answers
     std::uint64_t answer_left_ = 0;
-    std::vector<std::byte> control_;  // body of an answer that is no Data
+    std::vector<std::byte> control_;  // body of an answer other than Data
 };
 
 }  // namespace penstock::dataplane

@@ -25,22 +25,23 @@ namespace penstock::dataplane {
 namespace {
 
 constexpr auto kSweep = std::chrono::milliseconds(500);
-constexpr auto kLinger = std::chrono::milliseconds(1000);  // for the Failure to arrive before the reset would
+// The time for a Failure to arrive before the connection is reset.
+constexpr auto kLinger = std::chrono::milliseconds(1000);
 constexpr auto kPause = std::chrono::milliseconds(10);
-constexpr int kRounds = 8;  // buffers that one connection moves before others get a turn
+constexpr int kRounds = 8;  // buffers that one connection moves before others are served
 constexpr std::size_t kEvents = 64;
 
-/// One connection: its session, and what the loop knows of its socket.
+/// One connection: its session, and the state of its socket.
 struct Connection {
     Connection(Descriptor s, const ServedRegions& regions, const NodeIdentity& node, Clock::time_point now)
         : socket(std::move(s)), session(regions, node), progress(now) {}
 
     Descriptor socket;
     Session session;
-    Clock::time_point progress;  // when bytes last moved; before the handshake is over: when it began
-    bool blocked = false;        // answers wait for the engine to take them
+    Clock::time_point progress;  // when bytes last moved; during the handshake: its start
+    bool blocked = false;        // answers wait for the engine to receive them
     bool busy = false;           // its turn ended before its work
-    bool lingering = false;      // everything is said; whatever still comes is thrown away
+    bool lingering = false;      // everything is sent; further input is discarded
     std::uint32_t events = EPOLLIN;
     Session::Counters counted;
 };
@@ -92,7 +93,7 @@ private:
     Descriptor epoll_;
     std::unordered_map<int, Connection> connections_;
     Awake awake_;
-    // Written by the loop's thread alone, read by whoever asks: figures, that nothing else depends on.
+    // Relaxed statistics: written by the loop's thread only, read by any thread; no other data depends on them.
     std::atomic<std::uint64_t> accepted_{0}, open_{0}, reads_{0}, read_bytes_{0}, failures_{0};
 };
 
@@ -127,7 +128,7 @@ void TcpServer::Loop::accept_all() {
     for (;;) {
         Descriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
-            // Out of descriptors, say: the connection waits in the kernel, and epoll tells of it at once again.
+            // For example out of descriptors: the connection stays in the kernel's queue, and epoll reports it again.
             if (errno != EAGAIN && errno != ECONNABORTED) std::this_thread::sleep_for(kPause);
             return;
         }
@@ -148,7 +149,7 @@ void TcpServer::Loop::accept_all() {
     }
 }
 
-/// Whatever goes wrong with one connection ends that connection.
+/// An error of one connection ends only that connection.
 bool TcpServer::Loop::try_serve(Connection& connection) {
     try {
         return serve(connection);
@@ -157,7 +158,7 @@ bool TcpServer::Loop::try_serve(Connection& connection) {
     }
 }
 
-/// Moves bytes both ways for a while. False where the connection is over.
+/// Moves bytes both ways for a while. False if the connection has ended.
 bool TcpServer::Loop::serve(Connection& connection) {
     if (connection.lingering) return linger(connection);
     const bool proving = !connection.session.authenticated();
@@ -202,7 +203,7 @@ bool TcpServer::Loop::send(Connection& connection, bool& moved) {
     return how != Moved::Ended;
 }
 
-/// Reads what the engine still sends, without looking, until it hangs up: closing with unread bytes would reset the
+/// Reads and discards input until the engine closes the connection: closing with unread bytes would reset the
 /// connection, and the Failure might be lost.
 bool TcpServer::Loop::linger(Connection& connection) {
     std::array<std::byte, 4096> unread;
@@ -245,7 +246,7 @@ void TcpServer::Loop::sweep() {
 }
 
 void TcpServer::Loop::close(int socket) {
-    connections_.erase(socket);  // closing takes it out of the epoll set
+    connections_.erase(socket);  // closing removes it from the epoll set
     open_.store(connections_.size(), std::memory_order_relaxed);
 }
 

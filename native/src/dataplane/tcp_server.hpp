@@ -1,5 +1,5 @@
-// The thread beside a node's store that answers reads over TCP. It reads regions like any other reader, from mappings
-// of its own, and never touches the writer.
+// The thread of a node that answers reads over TCP. It reads regions like any other reader, from its own mappings, and
+// does not interact with the writer.
 #pragma once
 
 #include <atomic>
@@ -16,20 +16,21 @@
 namespace penstock::dataplane {
 
 struct ServerLimits {
-    std::size_t connections = 256;  // each holds at most about 320 KiB; further ones are refused
+    std::size_t connections = 256;  // each takes at most about 320 KiB; further ones are refused
     std::chrono::milliseconds handshake{5000};
-    std::chrono::milliseconds stalled{30000};  // an engine that does not take its answers is cut
+    // An engine that does not receive its answers for this time is disconnected.
+    std::chrono::milliseconds stalled{30000};
 };
 
 class TcpServer {
 public:
     static constexpr std::size_t kLeastSecretBytes = 16;
 
-    /// Listens at once. The regions outlive the server. DataError where the secret is too short to be one, StorageError
-    /// where the address cannot be had.
+    /// Starts to listen. The regions must outlive the server. DataError if the secret is too short, StorageError if the
+    /// address is not available.
     TcpServer(const ServedRegions& regions, const Address& address, std::vector<std::byte> secret,
               ServerLimits limits = {});
-    ~TcpServer();  // cuts all connections
+    ~TcpServer();  // closes all connections
     TcpServer(const TcpServer&) = delete;
     TcpServer& operator=(const TcpServer&) = delete;
 
@@ -50,10 +51,10 @@ private:
     Descriptor listening_, stop_;
     std::uint16_t port_;
     std::unique_ptr<Loop> loop_;
-    mutable std::thread thread_;  // whose clock counters() asks for
+    mutable std::thread thread_;  // counters() reads its CPU clock
 };
 
-/// Equal for all processes of one machine since its start; zero where it cannot be told.
+/// Equal for all processes of one machine since its boot; zero if unknown.
 Digest machine_identity();
 
 }  // namespace penstock::dataplane

@@ -93,7 +93,7 @@ std::vector<RdmaSegment> read_keys(std::span<const std::byte> body) {
         not_ours();
     if (header.segments == 0) throw Error(Fault::Refused, text_of(body));
     std::vector<RdmaSegment> segments(header.segments);
-    std::uint64_t end = 0;  // they lie behind one another, from the region's start
+    std::uint64_t end = 0;  // they are contiguous, from the region's start
     for (std::size_t i = 0; i < segments.size(); ++i) {
         segments[i] = value_at<RdmaSegment>(body, i * sizeof(RdmaSegment));
         if (segments[i].begin != end || segments[i].end <= end) not_ours();

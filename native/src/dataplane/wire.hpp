@@ -1,4 +1,4 @@
-// What travels between an engine and a node's data-plane server over TCP. Frames: a FrameHeader, then the body.
+// The protocol between an engine and a node's data-plane server over TCP. Frames: a FrameHeader, then the body.
 //
 //   engine                          node
 //   Hello {magic, version, nonce} ▶
@@ -14,8 +14,8 @@
 //   ListKeys {region}             ▶
 //                                 ◀ Keys {RdmaSegment × n, or why there are none}
 //
-// Requests may follow one another without waiting; answers come in order. Instead of an answer there can be a Failure:
-// Retired concerns that request alone, after any other the node hangs up. Numbers are little-endian.
+// Requests may be pipelined; answers are in order. A Failure may take the place of an answer: Retired concerns that
+// request only; after any other the node closes the connection. Numbers are little-endian.
 #pragma once
 
 #include <bit>
@@ -70,11 +70,11 @@ struct Greeting {
 
 struct Welcome {
     Digest proof;
-    Digest machine;             // equal where both sides run on one machine since its start
-    std::uint64_t incarnation;  // of the server: region numbers do not outlive it
-    std::uint64_t reply_bytes;  // most that one Read may ask for
-    std::uint32_t reads;        // most reads of one frame
-    std::uint32_t rdma;         // 1 where stable regions can be read by RDMA
+    Digest machine;             // equal if both sides run on one machine since its boot
+    std::uint64_t incarnation;  // of the server: region numbers are valid within one incarnation
+    std::uint64_t reply_bytes;  // the maximum that one Read frame may request
+    std::uint32_t reads;        // the maximum per frame
+    std::uint32_t rdma;         // 1 if stable regions can be read by RDMA
 };
 
 struct ReadItem {
@@ -83,7 +83,7 @@ struct ReadItem {
     std::uint32_t length;
 };
 
-/// Of a Regions body: a count (8 bytes), then for each region one of these, and its path.
+/// In a Regions body: a count (8 bytes), then for each region one of these, and its path.
 struct RegionItem {
     std::uint64_t epoch, bytes, reserve_bytes, device, inode;
     std::uint32_t number, kind, subject, stable;
@@ -94,10 +94,10 @@ struct KeysQuestion {
     std::uint32_t number;
     std::uint32_t zero;
 };
-/// Of a Keys body; the segments follow, then the words.
+/// In a Keys body; the segments follow, then the text.
 struct KeysHeader {
     std::uint32_t segments;
-    std::uint32_t words;  // bytes of text: why there are no segments
+    std::uint32_t words;  // bytes of text: the reason for the absence of segments
 };
 
 static_assert(sizeof(FrameHeader) == 8 && sizeof(Greeting) == 48 && sizeof(Welcome) == 88 && sizeof(ReadItem) == 16 &&
@@ -105,13 +105,13 @@ static_assert(sizeof(FrameHeader) == 8 && sizeof(Greeting) == 48 && sizeof(Welco
 
 inline constexpr std::uint32_t kMaxReads = 4096;                      // of a frame
 inline constexpr std::uint32_t kMaxReplyBytes = kMaxReadBytes;        // of a frame
-inline constexpr std::uint32_t kMaxFailureBytes = 4096;               // a fault (4 bytes) and words
+inline constexpr std::uint32_t kMaxFailureBytes = 4096;               // a fault (4 bytes) and text
 inline constexpr std::uint32_t kMaxRegions = std::uint32_t{1} << 16;  // of a directory
 inline constexpr std::uint32_t kMaxPathBytes = 4096;
 inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 17;  // of a region
 inline constexpr std::uint32_t kMaxDirectoryBytes = std::uint32_t{1} << 26;
 
-// ---- building and taking apart
+// ---- encoding and decoding
 
 inline void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
     const std::size_t at = to.size();
@@ -139,7 +139,7 @@ std::vector<std::byte> failure_frame(Fault fault, std::string_view words);
 std::vector<std::byte> regions_frame(std::span<const RegionEntry> entries);
 std::vector<std::byte> keys_frame(std::span<const RdmaSegment> segments, std::string_view words);
 
-/// The caller has checked that so many bytes are there.
+/// The caller must have checked that enough bytes are left.
 template <class T>
 T value_at(std::span<const std::byte> bytes, std::size_t offset = 0) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -148,17 +148,17 @@ T value_at(std::span<const std::byte> bytes, std::size_t offset = 0) {
     return value;
 }
 Error read_failure(std::span<const std::byte> body);
-/// Entries have node 0. Error(Disconnected) where the body is not what regions_frame() makes.
+/// Entries have node 0. Error(Disconnected) if the body is malformed.
 std::vector<RegionEntry> read_regions(std::span<const std::byte> body);
-/// Error(Refused) with the node's words where there are none, Error(Disconnected) as above.
+/// Error(Refused) with the node's text if there are no segments, Error(Disconnected) if the body is malformed.
 std::vector<RdmaSegment> read_keys(std::span<const std::byte> body);
 
 // ---- the proof
 
 enum class Side : std::uint8_t { Engine, Node };
 
-/// What a side shows to prove that it holds the secret: bound to both nonces, to the version, and to the side, so that
-/// it cannot be played back, nor returned to who sent it.
+/// One side's proof that it holds the secret. It is bound to both nonces, to the version and to the side, so it can be
+/// neither replayed nor reflected to its sender.
 Digest proof(std::span<const std::byte> secret, Side side, const Digest& engine_nonce, const Digest& node_nonce);
 
 }  // namespace penstock::dataplane::wire

@@ -7,17 +7,16 @@
 
 namespace penstock::exec {
 
-/// Holds an amount against a budget until it is changed, released or destroyed.
+/// Holds an amount against a budget until it is changed or released.
 class Charge {
 public:
     Charge() = default;
     Charge(const Charge&) = delete;
     Charge& operator=(const Charge&) = delete;
-    /// A charge that an aborted run left behind is forgotten with its budget: operators of such a run are destroyed
-    /// after the budget may be gone, so there is nothing to give back here.
+    /// Does not release: after an abort the budget may be destroyed before the operators, and it ends all charges.
     ~Charge() = default;
 
-    /// The amount is now `bytes`. Throws LimitError before the memory is taken where the budget does not allow it.
+    /// Changes the amount to `bytes`. Throws LimitError, before the allocation, if the budget does not allow it.
     void set(Budget& budget, std::size_t bytes) {
         auto wanted = static_cast<std::ptrdiff_t>(bytes);
         if (wanted == held_) return;
@@ -31,7 +30,7 @@ private:
     std::ptrdiff_t held_ = 0;
 };
 
-/// The same for one scope. Gives back also when that is left by an exception: the budget outlives the run.
+/// The same for one scope. Releases also when an exception leaves the scope. The budget must outlive the scope.
 class ScopedCharge {
 public:
     explicit ScopedCharge(Budget& budget) : budget_(budget) {}

@@ -7,7 +7,7 @@
 namespace penstock::exec {
 
 namespace {
-constexpr std::size_t kSmallRows = 4096;  // buffers up to this size are kept between runs
+constexpr std::size_t kSmallRows = 4096;  // larger buffers are freed after a run
 }
 
 void Collected::begin(Run& run, const Schema& schema) {
@@ -26,7 +26,7 @@ void Collected::reserve(std::size_t rows) {
     capacity_ = grown;
 }
 
-/// Takes the columns as they are, but for such as are far larger than what they hold.
+/// Swaps the columns in, except for those that are far larger than their content.
 void Collected::take_first(Table& rows) {
     charge_.set(run_->budget(), rows.rows * sizeof(TermId) * table_.columns.size());
     capacity_ = rows.rows;

@@ -1,4 +1,4 @@
-// A whole result in memory: hash sides, inputs of ORDER BY, the answer itself.
+// A whole result in memory: hash sides, inputs of ORDER BY, the answer.
 #pragma once
 
 #include "exec/charge.hpp"
@@ -6,17 +6,17 @@
 
 namespace penstock::exec {
 
-/// Collects what is pushed into it. Its memory is charged before it is taken.
+/// Collects the rows pushed into it. Charges memory before it allocates.
 class Collected final : public Sink {
 public:
-    /// Empties it for rows of that schema.
+    /// Clears it and sets the schema of the rows to come.
     void begin(Run& run, const Schema& schema);
     bool consume(Table& rows) override;
     const Table& table() const { return table_; }
     Table& table() { return table_; }
-    /// Empties it, gives the charge back and frees what is large.
+    /// Clears it, releases the charge and frees large buffers.
     void release(Budget& budget);
-    /// Gives the table away; its charge stays with the run, which is over.
+    /// Moves the table out. Its charge stays with the run, which has ended.
     Table take();
 
 private:
@@ -28,7 +28,8 @@ private:
     Charge charge_;
 };
 
-/// Pushes a table in morsels; `buffer` is the caller's and gets the table's slots. False where the consumer has enough.
+/// Pushes a table in morsels. `buffer` is scratch of the caller; it gets the table's slots. Returns false if the
+/// consumer wants no more rows.
 bool push_all(const Table& table, Table& buffer, Run& run, Sink& out);
 /// The same for the rows listed in `order`.
 bool push_rows(const Table& table, std::span<const std::uint32_t> order, Table& buffer, Run& run, Sink& out);

@@ -30,7 +30,7 @@ Factory factory(const std::string& op) {
     return found->second;
 }
 
-/// What reads nothing by itself, and scans.
+/// Operators that read no data themselves, and scans.
 const std::set<std::string, std::less<>> kOnlyLookUp = {
     "seed",  "outer",    "values",  "empty",    "scan",  "project",  "union",   "join",
     "minus", "leftjoin", "lateral", "optional", "slice", "distinct", "reduced", "semijoin"};

@@ -1,4 +1,4 @@
-// From a plan's spec to a tree of operators.
+// Compiles a plan's spec into a tree of operators.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@ struct TermRef {
     TermId id = 0;
 };
 
-/// A sub-plan for EXISTS, compiled for one shape of outer rows.
+/// A sub-plan for EXISTS, compiled for one schema of outer rows.
 struct SubPlan {
     std::size_t number;
     std::unique_ptr<OuterRows> outer;
     OperatorPtr root;
 };
 
-/// Compiles the nodes of one plan. `Error` names what is malformed.
+/// Compiles the nodes of one plan. Throws Error that names what is malformed.
 class Compiler {
 public:
     explicit Compiler(const Spec& plan);
@@ -33,23 +33,23 @@ public:
     OperatorPtr root() { return node(plan_.at("root")); }
     OperatorPtr node(const Spec& spec);
     OperatorPtr child(const Spec& spec, const char* member) { return node(spec.at(member)); }
-    /// The inner side of a correlated operator: its `outer` leaves read `outer`.
+    /// Compiles the inner side of a correlated operator: its `outer` leaves read `outer`.
     OperatorPtr inner(const Spec& spec, const OuterRows& outer);
-    /// Compiles an expression over rows of that schema, and the sub-plans that it tests.
+    /// Compiles an expression over rows of the given schema, and the sub-plans that it tests.
     std::unique_ptr<Expression> expression(const Spec& spec, const Schema& rows);
-    /// Expression of an optional member, or null.
+    /// The expression in an optional member; null if absent.
     std::unique_ptr<Expression> expression_at(const Spec& spec, const char* member, const Schema& rows);
-    /// Compiles the sub-plans that an expression tests, for rows of that schema.
+    /// Compiles the sub-plans that an expression tests, for rows of the given schema.
     void find_sub_plans(const Spec& expression, const Schema& rows);
     std::unique_ptr<SubPlan> sub_plan(std::size_t number, const Schema& rows);
-    /// Whether anything that was compiled evaluates expressions.
+    /// Whether any compiled operator evaluates expressions.
     bool has_expressions() const { return has_expressions_; }
-    /// Whether rows follow from the seed and from look-ups by scans alone: nothing else is read, and nothing drawn.
+    /// Whether the rows depend only on the seed and on look-ups by scans, with no other input and no random values.
     bool follows_from_lookups() const { return !has_expressions_ && only_lookups_; }
 
     Slot slot(const Spec& spec) const;
     std::vector<Slot> slot_list(const Spec& spec) const;
-    /// The slot in an optional member; -1 where absent.
+    /// The slot in an optional member; -1 if absent.
     int slot_at(const Spec& spec, const char* member) const;
     TermRef term(const Spec& spec) const;
     const Schema& seed() const { return seed_; }
@@ -74,7 +74,7 @@ private:
     std::vector<Operator*> correlated_;
 };
 
-// One factory per kind of node, beside its operator.
+// One factory per kind of node, defined beside its operator.
 OperatorPtr make_seed(const Spec&, Compiler&);  // leaves.cpp
 OperatorPtr make_outer(const Spec&, Compiler&);
 OperatorPtr make_values(const Spec&, Compiler&);

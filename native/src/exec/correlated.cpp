@@ -8,7 +8,7 @@ namespace penstock::exec {
 
 namespace {
 
-/// OPTIONAL: outer rows with their matches, and those without any once.
+/// OPTIONAL: outer rows with their matches; an outer row without a match occurs once, unextended.
 class Optional final : public Correlated {
 public:
     Optional(const Spec& spec, Compiler& compiler) : Correlated(spec, compiler), from_inner_(*this) {
@@ -131,7 +131,7 @@ private:
         compact(rows, found_);
         return rows.rows == 0 || out_->push(rows);
     }
-    /// False once every outer row has its match.
+    /// False once every outer row has a match.
     bool mark(const Table& inner) {
         outer_rows(inner, outer_of_);
         for (std::uint32_t row : outer_of_) {

@@ -1,5 +1,5 @@
 // Operators whose inner side starts from the rows of the outer one: optional, lateral, semijoin, fork. The outer rows
-// are numbered; the numbers come back with the inner side's rows and say whose match each is.
+// are numbered. The inner side's rows carry these numbers, which identify the outer row of each match.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ protected:
 
     void begin() override { outer_.first_row = 1; }
 
-    /// Runs the inner side over those rows. Row numbers go on from morsel to morsel.
+    /// Runs the inner side over `rows`. Row numbers continue from morsel to morsel.
     void run_inner(const Table& rows, Sink& out) {
         outer_.rows = &rows;
         inner_->run(*run_, out);
         outer_.first_row += rows.rows;
     }
-    /// The outer rows of the inner side's rows.
+    /// The outer row of each of the inner side's rows.
     void outer_rows(const Table& inner, std::vector<std::uint32_t>& out) const {
         out.resize(inner.rows);
         for (std::size_t i = 0; i < inner.rows; ++i)

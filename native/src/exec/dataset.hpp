@@ -1,4 +1,4 @@
-// Which edges a pattern reads: the dataset `D` of docs/plan-format.md, resolved to labels of sources.
+// The edges that a pattern reads: the dataset `D` of docs/plan-format.md, resolved to labels of sources.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace penstock::exec {
 
-/// The edges of one label in one source. `graph` is the name that a graph variable gets, 0 where the pattern has none.
+/// The edges of one label in one source. `graph` is the value of the graph variable, 0 if the pattern has none.
 struct EdgeSet {
     const Source* source;
     Label label;
@@ -19,29 +19,29 @@ struct EdgeSet {
     bool same_group(const EdgeSet& other) const { return predicate == other.predicate && graph == other.graph; }
 };
 
-/// Sets of equal predicate and graph stand together; a pattern matches the union of such a group as a set.
+/// Makes sets of equal predicate and graph adjacent. A pattern matches the union of such a group, as a set.
 void sort_into_groups(std::vector<EdgeSet>& sets);
-/// The leading group of `sets`.
+/// The first group of `sets`.
 std::span<const EdgeSet> first_group(std::span<const EdgeSet> sets);
 
 class Dataset {
 public:
-    /// `named`: the pattern has a graph variable; parts without a name are then left out.
+    /// `named`: the pattern has a graph variable; parts without a name are then omitted.
     Dataset(const Spec& spec, bool named);
 
-    /// Appends the edge sets with that predicate (0 = any) in the graph of that name (0 = all), grouped.
+    /// Appends the edge sets of the predicate (0 = any) in the graph of that name (0 = all), grouped.
     void resolve(const Run& run, TermId predicate, TermId graph, std::vector<EdgeSet>& out) const;
 
-    /// Whether a fixed predicate always gives the same labels once all of them exist: no graph comes and goes.
+    /// Whether the set of graphs is fixed: a fixed predicate then has the same labels in every run, once all exist.
     bool has_fixed_graphs() const;
-    /// How many labels a fixed predicate then has in it.
+    /// The number of labels of a fixed predicate in that case.
     std::size_t fixed_labels() const;
 
-    /// For predicates found per vertex: the parts to ask, and what a label of a part's source is in this dataset.
+    /// For predicates found per vertex: the parts to look up, and what a label of a part's source means here.
     std::size_t parts() const { return parts_.size(); }
     const Source& source(const Run& run, std::size_t part) const;
     std::uint32_t source_number(std::size_t part) const { return static_cast<std::uint32_t>(parts_[part].source); }
-    /// False where the part does not contain that label (or not under the wanted graph name).
+    /// False if the part does not contain the label (or not under the requested graph name).
     bool classify(const Run& run, std::size_t part, Label label, TermId graph, EdgeSet& out) const;
 
     /// Appends the names of its graphs, each once; of "named" parts those with a triple in the stored graph.
@@ -58,7 +58,7 @@ private:
                       std::vector<EdgeSet>& out) const;
     void add_labels(const Run& run, const Part& part, std::span<const Label> labels, TermId graph,
                     std::vector<EdgeSet>& out) const;
-    /// The name under which a graph variable sees that stored graph (or window: 0) of the part; 0 = not at all.
+    /// The value of a graph variable for the given stored graph (or window: 0) of the part; 0 = no match.
     TermId name_of(const Part& part, TermId stored) const { return part.name != 0 ? part.name : stored; }
     bool wanted(TermId name, TermId graph) const { return !named_ || (name != 0 && (graph == 0 || graph == name)); }
 
@@ -66,17 +66,17 @@ private:
     bool named_;
 };
 
-/// The edge sets of a fixed predicate in all graphs of a dataset. Labels are never renamed, so once each was found they
-/// hold for all later runs over the same label table; only the sources differ from run to run.
+/// The edge sets of a fixed predicate in all graphs of a dataset. Labels are permanent, so once each label exists, the
+/// resolved labels hold for all later runs with the same label table; only the sources differ from run to run.
 class FixedEdges {
 public:
     void resolve(const Run& run, const Dataset& dataset, TermId predicate);
     std::span<const EdgeSet> sets() const { return sets_; }
-    /// They hold for all later runs over the same label table.
+    /// Whether the sets hold for all later runs with the same label table.
     bool settled() const { return labels_ != 0; }
 
 private:
-    std::uint64_t labels_ = 0;  // identity of the table that `sets_` holds for; 0: none
+    std::uint64_t labels_ = 0;  // identity of the label table that `sets_` holds for; 0: none
     std::vector<EdgeSet> sets_;
 };
 

@@ -1,5 +1,5 @@
-// DESCRIBE: concise bounded descriptions, i.e. all triples with the resource as subject, and those of the blank nodes
-// that are reached from it (https://www.w3.org/Submission/CBD/).
+// DESCRIBE: concise bounded descriptions, i.e. all triples with the resource as subject, and recursively those of the
+// blank nodes that occur as objects (https://www.w3.org/Submission/CBD/).
 #include <array>
 
 #include "exec/compiler.hpp"
@@ -31,7 +31,7 @@ private:
     void begin() override {
         triples_.begin();
         resources_.reset(2);
-        // A constant is described also where the pattern has no solution (SPARQL 1.1 §16.4.1), once per member.
+        // A constant is described even if the pattern has no solution (SPARQL 1.1 §16.4.1), once per member.
         int seed_member = member_ < 0 ? -1 : run_->seed.index_of(schema_.slots[0]);
         for (const TermRef& term : terms_) {
             if (term.variable) continue;
@@ -61,7 +61,7 @@ private:
         resources_.assign_one(key, run_->budget());
     }
 
-    /// resources_ is the queue: blank nodes that are found join its end.
+    /// resources_ is the queue: blank nodes found are appended to it.
     void finish() override {
         bool more = true;
         for (std::size_t done = 0; done < resources_.size() && more;) {

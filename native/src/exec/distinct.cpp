@@ -38,7 +38,7 @@ private:
     std::vector<std::uint8_t> keep_;
 };
 
-/// REDUCED may drop duplicates; keeping them costs nothing.
+/// REDUCED may drop duplicates; retaining them costs nothing.
 class Reduced final : public Unary {
 public:
     explicit Reduced(OperatorPtr in) : Unary(std::move(in)) { schema_ = in_->schema(); }

@@ -7,20 +7,20 @@
 
 namespace penstock {
 
-/// Operators keep their buffers from run to run, so that a small evaluation allocates next to nothing. A program serves
-/// one run at a time; there are as many as the most threads that ever ran the plan at once, up to a limit.
+/// Operators reuse their buffers from run to run, so a small evaluation allocates almost nothing. A program serves one
+/// run at a time. There are as many programs as the maximum of concurrent runs so far, up to a limit.
 struct Plan::Impl {
     static constexpr std::size_t kIdle = 16;
 
     explicit Impl(const Spec& given) : spec(given), slots(spec.at("slots").as_int()) {
         for (const Spec& slot : spec.at("seed").as_list()) seed.push_back(static_cast<Slot>(slot.as_int()));
-        idle.push_back(std::make_unique<exec::Program>(spec));  // checks the whole plan
+        idle.push_back(std::make_unique<exec::Program>(spec));  // validates the whole plan
     }
 
     ~Impl() { delete latest.load(); }
 
     std::unique_ptr<exec::Program> take() {
-        // Acquire: what the run that gave it back has left in it.
+        // Acquire: makes the state visible that the previous run left in the program.
         if (exec::Program* program = latest.exchange(nullptr, std::memory_order_acquire))
             return std::unique_ptr<exec::Program>(program);
         {
@@ -35,7 +35,7 @@ struct Plan::Impl {
     }
     void give_back(std::unique_ptr<exec::Program> program) {
         exec::Program* none = nullptr;
-        // Release: the next to take it sees what this run has left in it.
+        // Release: the next run that acquires the program sees the state that this run left in it.
         if (latest.compare_exchange_strong(none, program.get(), std::memory_order_release, std::memory_order_relaxed)) {
             program.release();
             return;
@@ -47,7 +47,8 @@ struct Plan::Impl {
     const Spec spec;
     const std::size_t slots;
     std::vector<Slot> seed;
-    std::atomic<exec::Program*> latest = nullptr;  // owned; the one that a single thread always gets, without a lock
+    // Owning. A single thread always gets this program, without a lock.
+    std::atomic<exec::Program*> latest = nullptr;
     std::mutex mutex;
     std::vector<std::unique_ptr<exec::Program>> idle;
 };
@@ -60,7 +61,7 @@ const std::vector<Slot>& Plan::seed() const { return impl_->seed; }
 
 Answer Plan::run(const RunInput& input) const {
     auto program = impl_->take();
-    Answer answer = program->run(input);  // where it throws, the program goes with what its operators held
+    Answer answer = program->run(input);  // if it throws, the program is discarded with the state of its operators
     impl_->give_back(std::move(program));
     return answer;
 }

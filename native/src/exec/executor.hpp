@@ -1,4 +1,4 @@
-// Columnar execution of physical plans (ADR 8); the plan's format is docs/plan-format.md.
+// Columnar execution of physical plans (ADR 8). docs/plan-format.md describes the format of plans.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@
 
 namespace penstock {
 
-/// What the operators of a plan did, for EXPLAIN: rows of the last run, times of the last timed one. It belongs to one
-/// caller, which hands it to one run at a time; its memory stays from run to run. A run that throws leaves it as it is.
+/// Figures of a plan's operators, for EXPLAIN: rows of the last run, times of the last timed run. One run at a time may
+/// use it; its memory is reused from run to run. A run that throws leaves it unchanged.
 struct Profile {
-    /// A figure of an operator; `id` is the node's in the plan. A node that is compiled for several shapes of rows has
-    /// several: their sum counts.
+    /// A figure of an operator; `id` is the node's in the plan. A node that is compiled for several row schemas has
+    /// several figures, to be added up.
     struct Figure {
         std::uint32_t id = 0;
         std::uint64_t value = 0;
     };
-    bool timed = false;         // asks the next run for times; a timed run does not return a remembered answer
-    bool recalled = false;      // the last run: every look-up found what it had found before, and no operator ran
+    bool timed = false;         // requests times from the next run; a timed run does not reuse a memoized answer
+    bool recalled = false;      // the last run reused the memoized answer: no look-up had changed, and no operator ran
     std::vector<Figure> rows;   // produced, summed over the operator's calls
-    std::vector<Figure> nanos;  // the operator's own time, its inputs' left out
+    std::vector<Figure> nanos;  // the operator's own time, without its inputs
 };
 
 struct RunInput {
     const Table* seed = nullptr;             // parameter table; never null (unit table for one-shot queries)
     std::span<const Source* const> sources;  // by the plan's source index; 0 is the stored graph
     const LabelTable* labels = nullptr;
-    ExprContext* expressions = nullptr;  // its exists/timestamp are set by the executor
-    Profile* profile = nullptr;          // filled where not null
-    exec::Forker* forker = nullptr;      // where steps can be run on nodes
+    ExprContext* expressions = nullptr;  // the executor sets its exists and timestamp
+    Profile* profile = nullptr;          // filled if not null
+    exec::Forker* forker = nullptr;      // not null if steps can run on nodes
 };
 
-/// A compiled plan: immutable, shareable between threads; run() keeps its state in locals.
+/// A compiled plan: immutable and thread-safe.
 class Plan {
 public:
-    explicit Plan(const Spec& spec);  // throws Error where the spec is malformed
+    explicit Plan(const Spec& spec);  // throws Error if the spec is malformed
     ~Plan();
     Answer run(const RunInput& input) const;
     std::size_t slots() const;

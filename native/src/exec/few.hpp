@@ -1,4 +1,4 @@
-// A list of a few things inside its owner: operators that run for a microsecond should not read memory in many places.
+// A short list stored inside its owner, so that operators that run for a microsecond touch few cache lines.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace penstock::exec {
 
-/// At most N values; one more is an Error.
+/// At most N values; adding one more throws Error.
 template <class T, std::size_t N>
 class Few {
 public:

@@ -1,5 +1,5 @@
-// Steps over the stored graph that run on the nodes which own their keys, where the rows are many; in place where they
-// are few. Rows are collected first, since what a fork costs is paid once for all of them.
+// Steps over the stored graph that run on the nodes that own their keys if there are many rows, and locally if there
+// are few. Rows are collected first, because the cost of a fork is paid once for all of them.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -32,9 +32,11 @@ public:
     }
 
 private:
-    static constexpr std::size_t kMostRows = std::size_t{1} << 17;  // that are collected
-    static constexpr std::size_t kFirst = 4;    // times `least` are collected first: then a fork pays clearly
-    static constexpr std::size_t kGrowth = 16;  // of what is collected, from flush to flush: LIMIT may want few rows
+    static constexpr std::size_t kMostRows = std::size_t{1} << 17;  // the maximum collected
+    // This multiple of `least` is collected first; a fork then clearly pays off.
+    static constexpr std::size_t kFirst = 4;
+    // The amount collected grows by this factor from flush to flush, because LIMIT may need few rows.
+    static constexpr std::size_t kGrowth = 16;
 
     struct FromInner final : Sink {
         explicit FromInner(Fork& self) : self(self) {}
@@ -97,7 +99,7 @@ private:
         charge_.release(run_->budget());
     }
 
-    /// What the steps use of each row, numbered, at the node that owns its key.
+    /// Splits the rows by the node that owns their key: for each row its number and the columns that the steps use.
     void divide(const Table& rows) {
         parts_.assign(run_->forker->nodes(), Table());
         for (Table& part : parts_) {
@@ -114,7 +116,7 @@ private:
         }
     }
 
-    /// Steps over several graphs, or with a free predicate, give their rows graph by graph.
+    /// Steps over several graphs, or with a free predicate, return their rows graph by graph; this sorts them.
     void put_in_order(Table& part) const {
         const int numbers = part.index_of(part_slots_[0]);
         const Column& column = part.columns[static_cast<std::size_t>(numbers)];
@@ -129,7 +131,7 @@ private:
         }
     }
 
-    /// Fills joined_ with the nodes' rows in the order of the rows that they extend.
+    /// Fills joined_ with the nodes' rows, in the order of the rows that they extend.
     void merge(const Table& rows, std::vector<Table>& found) {
         schema_.shape(joined_);
         std::size_t total = 0;
@@ -172,7 +174,7 @@ private:
     std::uint32_t number_;
     std::size_t least_, key_;
     std::vector<std::size_t> used_;  // columns of the input
-    std::vector<Slot> part_slots_;   // the row's number, and theirs
+    std::vector<Slot> part_slots_;   // the row's number, and the slots of used_
     std::vector<int> from_outer_;    // by column of the output; -1: the steps bind it
     bool more_ = true;
     std::size_t enough_ = kMorsel;

@@ -1,4 +1,4 @@
-// GRAPH ?g around a pattern that reads no triple: each graph of the dataset is a solution.
+// GRAPH ?g around a pattern that reads no triples: each graph of the dataset is a solution.
 #include <algorithm>
 
 #include "exec/compiler.hpp"

@@ -1,4 +1,4 @@
-// GROUP BY and aggregates: rows are numbered by group as they come; each aggregate takes a morsel at a time.
+// GROUP BY and aggregates: rows get their group's number on arrival; each aggregate processes a morsel at a time.
 #include <algorithm>
 
 #include "exec/compiler.hpp"
@@ -26,7 +26,7 @@ public:
             aggregates_.push_back(Aggregate::compile(item));
             schema_.add(compiler.slot(item.at("out")), true);
         }
-        // COUNT(DISTINCT *) compares variables of the query only; the others are equal within a group anyway.
+        // COUNT(DISTINCT *) compares variables of the query only; the others are equal within a group in any case.
         for (Slot slot : from.slots)
             if (seed_.index_of(slot) >= 0 ||
                 (compiler.outer() != nullptr && compiler.outer()->schema.slots.back() == slot))

@@ -1,4 +1,4 @@
-// Joins of independent sides: the right one is collected and hashed, the left one streams past it.
+// Joins of independent sides: the right side is collected and hashed, the left side is streamed.
 #include <utility>
 
 #include "exec/compiler.hpp"
@@ -8,7 +8,7 @@ namespace penstock::exec {
 
 namespace {
 
-/// Base of the three: collects the right side once per run where it does not depend on outer rows, else once per use.
+/// Common base: collects the right side once per run if it does not depend on outer rows, otherwise once per use.
 class HashJoinBase : public Unary {
 protected:
     HashJoinBase(OperatorPtr left, OperatorPtr right, const std::vector<Slot>& exact)
@@ -39,14 +39,14 @@ protected:
         right_->run(*run_, hash_.rows());
     }
     void finish() override {
-        if (!correlated_) release(*run_);  // else it may run again
+        if (!correlated_) release(*run_);  // otherwise it may run again
     }
     void release(Run& run) override {
         hash_.release(run);
         collected_in_ = 0;
     }
 
-    /// Left columns, then the right side's own: the joined rows of those pairs.
+    /// Joins pairs of rows: left columns, then the columns that only the right side has.
     void joined(const Table& left, std::span<const std::uint32_t> l, std::span<const std::uint32_t> r,
                 Table& out) const {
         const Table& right = hash_.table();
@@ -156,7 +156,7 @@ private:
 
 OperatorPtr make_join(const Spec& spec, Compiler& compiler) {
     OperatorPtr left = compiler.child(spec, "left"), right = compiler.child(spec, "right");
-    // Within a sub-plan the side that does not depend on the outer rows is hashed once and kept.
+    // Within a sub-plan, the side that does not depend on the outer rows is hashed once per run.
     if (right->correlated() && !left->correlated()) std::swap(left, right);
     return std::make_unique<Join>(std::move(left), std::move(right));
 }

@@ -22,7 +22,7 @@ public:
                Charge& charge, std::size_t& charged);
     const std::vector<int>& columns() const { return columns_; }
     static constexpr std::uint32_t kEnd = 0xFFFFFFFF;
-    /// First row of the chain for that hash.
+    /// First row of the hash's chain.
     std::uint32_t head(std::uint64_t hash) const { return heads_[hash & (heads_.size() - 1)]; }
     std::uint32_t next(std::uint32_t row) const { return next_[row]; }
     void prefetch(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & (heads_.size() - 1)]); }
@@ -42,8 +42,7 @@ public:
     struct Shared {
         int left, right;  // columns
         bool nullable;    // on either side
-        bool exact;       // compared as plain values, even if unbound; not a shared variable in SPARQL's sense (minus'
-                          // `ignore`)
+        bool exact;  // compared as plain values, even if unbound; not a shared variable of SPARQL (minus' `ignore`)
     };
     void configure(std::vector<Shared> shared);
 
@@ -54,12 +53,10 @@ public:
     Collected& rows() { return rows_; }
     const Table& table() const { return rows_.table(); }
 
-    /// Calls flush(left rows, right rows) with up to kMorsel compatible pairs at a time; it returns whether to
-    /// continue.
+    /// Calls flush(left rows, right rows) with up to kMorsel compatible pairs at a time, until it returns false.
     template <class Flush>
     bool join(Run& run, const Table& left, Flush&& flush);
-    /// Sets found[i] = 1 if left row i has a compatible right row that shares a bound variable with it (SPARQL's
-    /// Minus).
+    /// Sets found[i] = 1 if left row i has a compatible right row that shares a bound variable with it (Minus).
     void mark(Run& run, const Table& left, std::vector<std::uint8_t>& found);
 
     void release(Run& run);

@@ -18,16 +18,16 @@ inline std::uint64_t combine(std::uint64_t hash, TermId id) {
     return mix(hash + 0x632BE59BD9B4E019ull + id * 0xFF51AFD7ED558CCDull);
 }
 
-/// out gets `from[rows[i]]` for each i behind what it holds.
+/// Appends `from[rows[i]]` to `out`, for each i.
 inline void gather(const Column& from, std::span<const std::uint32_t> rows, Column& out) {
-    // Inserted, not written over zeros.
+    // Inserts directly; a resize would first write zeros.
     const auto values = std::views::transform(rows, [&](std::uint32_t row) -> const TermId& { return from[row]; });
     out.insert(out.end(), values.begin(), values.end());
 }
 inline void append(Column& out, const TermId* values, std::size_t n) { out.insert(out.end(), values, values + n); }
 inline void append_same(Column& out, TermId value, std::size_t n) { out.insert(out.end(), n, value); }
 
-/// Keeps the rows whose flag is set, in order.
+/// Retains the rows whose flag is set, in order.
 inline void compact(Table& table, std::span<const std::uint8_t> keep) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < table.rows; ++i) kept += keep[i] != 0;

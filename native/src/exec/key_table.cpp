@@ -8,7 +8,7 @@
 namespace penstock::exec {
 
 namespace {
-constexpr std::size_t kSmallBuckets = 4096;  // kept between runs; larger tables are freed
+constexpr std::size_t kSmallBuckets = 4096;  // larger tables are freed after a run
 }
 
 void KeyTable::reset(std::size_t columns) {
@@ -40,7 +40,7 @@ void KeyTable::rehash(std::size_t buckets) {
     }
 }
 
-/// Makes room for that many further rows, charging before memory is taken.
+/// Makes room for further rows; charges before it allocates.
 void KeyTable::reserve(std::size_t rows, Budget& budget) {
     std::size_t wanted = size_ + rows;
     if (wanted >= kNone) throw LimitError("a table of the evaluation exceeds 2^32 rows");

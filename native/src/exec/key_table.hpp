@@ -1,4 +1,4 @@
-// Distinct rows, numbered: what DISTINCT, GROUP BY, LIMIT per member, CONSTRUCT and paths' visited sets have in common.
+// Distinct rows, numbered: shared by DISTINCT, GROUP BY, LIMIT per member, CONSTRUCT and the visited sets of paths.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace penstock::exec {
 
 /// Rows of a fixed number of columns without duplicates, numbered from 0 in order of first appearance. Cells are
-/// compared as plain values, unbound ones too.
+/// compared as plain values; unbound equals unbound.
 class KeyTable {
 public:
-    /// Empties it; it holds rows of that many columns from now on.
+    /// Clears the table and sets its number of columns.
     void reset(std::size_t columns);
-    /// ids[i] = number of row i; a row seen for the first time gets the next number. `keys` are columns with at least
-    /// `rows` values. Throws LimitError where memory or numbers run out.
+    /// ids[i] = number of row i; a new row gets the next number. `keys` are columns with at least `rows` values. Throws
+    /// LimitError if memory or numbers are exhausted.
     void assign(std::span<const TermId* const> keys, std::size_t rows, std::uint32_t* ids, Budget& budget);
-    /// As assign for one row.
+    /// As assign() for one row.
     std::uint32_t assign_one(std::span<const TermId> key, Budget& budget);
     /// Number of a row, or kNone.
     std::uint32_t find_one(std::span<const TermId> key) const;
@@ -27,7 +27,7 @@ public:
 
     std::size_t size() const { return size_; }
     const Column& column(std::size_t i) const { return columns_[i]; }
-    /// Empties it, gives the charge back and frees what is large.
+    /// Clears the table, releases the charge and frees large buffers.
     void release(Budget& budget);
 
 private:

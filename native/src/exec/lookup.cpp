@@ -9,16 +9,16 @@ namespace penstock::exec {
 
 namespace {
 
-/// Above this many possible matches of a batch, equal keys are looked up once: then a batch gives at most the label's
-/// edges.
+/// If a batch may have more matches than this, equal keys are looked up once; the batch then returns at most the
+/// label's edges.
 constexpr std::uint64_t kFoldAbove = std::uint64_t{1} << 20;
-constexpr std::size_t kChargeAbove = std::size_t{64} << 10;  // smaller scratch is not worth accounting for
+constexpr std::size_t kChargeAbove = std::size_t{64} << 10;  // smaller scratch is not charged
 
 std::size_t bytes_of(const Matches& m) {
     return m.rows.capacity() * sizeof(m.rows[0]) + m.values.capacity() * sizeof(m.values[0]);
 }
 
-/// Drops duplicates among values[from..]; their order is free.
+/// Removes duplicates among values[from..], in any order.
 void drop_duplicates(Matches& matches, std::size_t from) {
     auto first = matches.values.begin() + static_cast<std::ptrdiff_t>(from);
     std::sort(first, matches.values.end());
@@ -26,7 +26,7 @@ void drop_duplicates(Matches& matches, std::size_t from) {
     matches.rows.resize(matches.values.size());
 }
 
-/// Returns the cached result of the last run if it is still valid; else appends the result to `found` and returns that.
+/// Returns the cached result of the last run if still valid; otherwise appends the result to `found` and returns it.
 const Matches& look_up(Run& run, const EdgeSet& edges, std::span<const TermId> keys, Dir dir, Matches& found) {
     LookupMemo* const lookup_memo = run.lookup_memo;
     if (lookup_memo != nullptr)
@@ -58,15 +58,15 @@ void Lookup::charge(Run& run, std::size_t bytes) {
     charge_.set(run.budget(), bytes);
 }
 
-/// Fills distinct_keys_ and key_of_row_; false where folding would gain nothing. Equal neighbours are always folded
-/// (what an expansion just repeated), others where the batch could otherwise give more than kFoldAbove matches.
+/// Fills distinct_keys_ and key_of_row_; false if folding would save nothing. Equal neighbours are always folded (an
+/// expansion repeats keys); others if the batch could otherwise return more than kFoldAbove matches.
 bool Lookup::fold_keys(Run& run, std::span<const EdgeSet> group, std::span<const TermId> keys) {
     std::size_t runs = 1, rises = 1;
     for (std::size_t i = 1; i < keys.size(); ++i) {
         runs += keys[i] != keys[i - 1];
         rises += keys[i] > keys[i - 1];
     }
-    if (rises == keys.size()) return false;  // as a list gives them that was loaded at once
+    if (rises == keys.size()) return false;  // as in a list loaded in one commit
     std::uint64_t edges = 0;
     if (runs > 1)
         for (const EdgeSet& set : group) edges += set.source->edge_count(set.label);
@@ -118,7 +118,7 @@ const Matches& Lookup::expand_distinct(Run& run, std::span<const EdgeSet> group,
     return buffer;
 }
 
-/// Union of the first parts_, each ascending by row: duplicates can only come from different parts.
+/// The union of the first parts_, each ascending by row. Duplicates are always in different parts.
 void Lookup::merge(std::size_t sets, Matches& found) {
     heads_.assign(sets, 0);
     for (;;) {

@@ -50,7 +50,7 @@ private:
     static constexpr std::size_t kIds = 1024;    // of all keys and of a step's results
     static constexpr std::size_t kCells = 2048;  // of an answer
     static constexpr std::uint32_t kHabit =
-        6;  // after this many consecutive changes, look-ups are expected to keep changing
+        6;  // consecutive changes after which look-ups are expected to keep changing
     static constexpr std::uint32_t kLongestPauseBits = 6;
 
     struct Step {
@@ -77,10 +77,9 @@ private:
     std::uint64_t labels_ = 0;  // identity of the label table of the steps; 0: the memo is empty
     std::uint32_t misses_ = 0;  // consecutive runs with a changed look-up
     std::uint32_t pause_ = 0;   // runs until the next recording: backs off for look-ups that keep changing
-    std::size_t count_ =
-        0;  // steps that are noted; of the run before, too, while one is noted that may cached_neighbours them
-    std::size_t next_ = 0;  // next step of the recorded run
-    std::size_t same_ = 0;  // number of steps that are checked and up to date
+    std::size_t count_ = 0;  // recorded steps; while recording, those of the last run from next_ on are still included
+    std::size_t next_ = 0;   // next step of the recorded run
+    std::size_t same_ = 0;   // number of steps that are checked and up to date
     bool recording_ = false;
     bool reuses_ = false;  // whether results of the last run are reusable
     std::array<Step, kSteps> steps_;

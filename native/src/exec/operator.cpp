@@ -22,7 +22,7 @@ void Schema::shape(Table& table) const {
 
 namespace {
 
-/// Stands between an operator and its consumer in a timed run.
+/// Wraps the consumer of an operator in a timed run.
 class ProfiledSink final : public Sink {
 public:
     ProfiledSink(Profiler& profiler, std::size_t producer, std::size_t consumer, Sink& out)
@@ -52,7 +52,7 @@ void Operator::run(Run& run, Sink& out) {
         produce(run, timed);
         run.profiler->enter(consumer);
     }
-    // All that reached the consumer meanwhile came from here: an operator has one producer for each sink at a time.
+    // All rows that reached the consumer meanwhile are from this operator: a sink has one producer at a time.
     run.produced[profile_index_] += out.pushed() - before;
 }
 

@@ -1,8 +1,8 @@
-// The frame of the executor: operators push tables of at most kMorsel rows to their consumer.
+// The framework of the executor: operators push tables of at most kMorsel rows to their consumer.
 //
-// Push instead of pull keeps every intermediate result in a small buffer that stays in cache, makes one virtual call
-// per operator and morsel, and lets a consumer that has enough (LIMIT, ASK, EXISTS) stop its producers. Only operators
-// that need their whole input (hash sides, groups, ORDER BY) hold it, and what they hold is charged to the budget.
+// With push instead of pull, every intermediate result is in a small buffer that stays in cache. There is one virtual
+// call per operator and morsel, and a consumer that needs no more rows (LIMIT, ASK, EXISTS) stops its producers. Only
+// operators that need their whole input (hash sides, groups, ORDER BY) buffer it, charged to the budget.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@
 
 namespace penstock::exec {
 
-/// Rows that travel together. An operator's buffers hold at most this many: 8 KiB a column.
+/// The maximum number of rows per push. A column of a buffer is therefore at most 8 KiB.
 inline constexpr std::size_t kMorsel = 1024;
 
-/// The columns of an operator's output, known when the plan is compiled. A column that is not nullable holds a value in
-/// every row, and 0 is an ordinary value there (row numbers and members start where they like).
+/// The columns of an operator's output, known when the plan is compiled. A column that is not nullable has a value in
+/// every row; 0 is an ordinary value there (row numbers and members may start at 0).
 struct Schema {
     std::vector<Slot> slots;
     std::vector<std::uint8_t> nullable;
 
     int index_of(Slot slot) const;
     void add(Slot slot, bool may_be_unbound);
-    /// Gives a table these slots and as many columns, keeping the memory of those it has.
+    /// Gives a table these slots and as many columns; reuses the memory of existing columns.
     void shape(Table& table) const;
 };
 
 class Sink {
 public:
-    /// Takes at most kMorsel rows. May swap the columns' vectors for others, but leaves slots and number of columns as
-    /// they are; the producer fills the table anew for its next call. Returns false where no further rows are wanted.
+    /// Accepts at most kMorsel rows. May swap the columns' vectors for others, but must not change slots or the number
+    /// of columns; the producer refills the table for its next call. Returns false if no further rows are wanted.
     bool push(Table& rows) {
         pushed_ += rows.rows;
         return consume(rows);
@@ -55,7 +55,7 @@ private:
     std::uint64_t pushed_ = 0;
 };
 
-/// What all operators of one run share.
+/// The state that all operators of one run share.
 struct Run {
     Run(const Table& seed, std::span<const Source* const> sources, const LabelTable& labels, ExprContext& expressions,
         Profiler* profiler, Forker* forker, std::uint64_t number, std::vector<std::uint64_t>& produced)
@@ -74,12 +74,12 @@ struct Run {
     ExprContext& expressions;
     Profiler* profiler;
     Forker* forker;                        // nullptr: all steps run locally
-    std::uint64_t number;                  // of this run; tags data that is valid until its end
+    std::uint64_t number;                  // of this run; identifies data that is valid until its end
     std::vector<std::uint64_t>& produced;  // rows by profile index
     LookupMemo* lookup_memo = nullptr;     // records the look-ups; null = not recorded
 
     Budget& budget() { return expressions.budget; }
-    /// Counts work and looks at the clock and the cancellation flag now and then: about every 16 K rows.
+    /// Counts work. About every 16 K rows it checks the clock and the cancellation flag.
     void work(std::size_t rows) {
         work_ += rows + 16;
         if (work_ < kCheckEvery) return;
@@ -92,17 +92,17 @@ private:
     std::size_t work_ = 0;
 };
 
-/// One node of a compiled plan together with its buffers: it serves one run at a time (executor.cpp keeps one tree of
-/// operators per thread that runs the plan at once).
+/// One node of a compiled plan with its buffers. It serves one run at a time (executor.cpp has one tree of operators
+/// per concurrent run of the plan).
 class Operator {
 public:
     virtual ~Operator() = default;
     const Schema& schema() const { return schema_; }
-    /// Depends on the outer rows of the sub-plan it is in. Others give the same rows each time within one run.
+    /// Whether the rows depend on the outer rows of the enclosing sub-plan; otherwise they are constant within a run.
     bool correlated() const { return correlated_; }
-    /// Pushes the whole output, or as much as `out` wants.
+    /// Pushes the output to `out` until it is complete or `out` wants no more.
     void run(Run& run, Sink& out);
-    /// The run is over: gives back what a correlated operator keeps for being run again.
+    /// Called at the end of the run: frees what a correlated operator retains between its runs.
     virtual void release(Run&) {}
 
 protected:
@@ -117,7 +117,7 @@ private:
 
 using OperatorPtr = std::unique_ptr<Operator>;
 
-/// An operator over one input that handles it morsel by morsel.
+/// An operator over one input that processes it morsel by morsel.
 class Unary : public Operator, protected Sink {
 protected:
     explicit Unary(OperatorPtr in) : in_(std::move(in)) { correlated_ = in_->correlated(); }

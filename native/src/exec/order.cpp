@@ -1,4 +1,4 @@
-// ORDER BY: stable, the member first. Under a LIMIT only the rows that can still be in the answer are kept.
+// ORDER BY: stable, the member first. Under a LIMIT it retains only rows that can still be in the answer.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ Order::Order(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, 
         const Spec* descending = key.find("desc");
         keys_.push_back({compiler.expression(key.at("expr"), schema_), descending != nullptr && descending->as_bool()});
     }
-    // Sort keys travel as further columns behind the input's.
+    // Sort keys are stored as further columns after the input's.
     held_ = schema_;
     for (std::size_t k = 0; k < keys_.size(); ++k) held_.add(0, true);
     held_.shape(extended_);
@@ -50,8 +50,8 @@ bool Order::before(std::uint32_t a, std::uint32_t b) const {
         const Column& member = table.columns[static_cast<std::size_t>(member_)];
         if (member[a] != member[b]) return member[a] < member[b];
     }
-    // By value first: 15 and 15.0 are equal, so the next key decides. Only rows that no key tells apart are ordered by
-    // the spelling of their keys.
+    // By value first: 15 and 15.0 are equal, so the next key decides. Only rows that are equal in all keys are ordered
+    // by the spelling of their keys.
     int order = keys_order(a, b, value_compare);
     if (order == 0) order = keys_order(a, b, order_compare);
     return order != 0 ? order < 0 : a < b;  // stable
@@ -69,7 +69,7 @@ int Order::keys_order(std::uint32_t a, std::uint32_t b, Compare compare) const {
     return 0;
 }
 
-/// Leaves in order_ the rows in order, at most `limit` of them.
+/// Sets order_ to the rows in order, at most `limit` of them.
 void Order::sort(std::size_t limit) {
     const Table& table = rows_.table();
     order_charge_.set(run_->budget(), table.rows * 2 * sizeof(std::uint32_t));
@@ -88,7 +88,7 @@ void Order::sort(std::size_t limit) {
     }
 }
 
-/// Keeps the first `limit_` rows of those collected, still in their order of arrival, which decides between equals.
+/// Retains the first `limit_` of the collected rows, in their order of arrival, which breaks ties.
 void Order::prune() {
     sort(limit_);
     std::sort(order_.begin(), order_.end());
@@ -104,7 +104,7 @@ void Order::finish() {
     sort(limit_);
     Table& table = rows_.table();
     std::vector<Column> keys;
-    for (std::size_t k = 0; k < keys_.size(); ++k) {  // the keys stay behind
+    for (std::size_t k = 0; k < keys_.size(); ++k) {  // without the key columns
         keys.push_back(std::move(table.columns.back()));
         table.columns.pop_back();
         table.slots.pop_back();

@@ -1,4 +1,4 @@
-// ORDER BY. In a header because a slice on top tells it how many rows it wants.
+// ORDER BY. In a header, because a slice directly above sets the number of rows that it needs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace penstock::exec {
 class Order final : public Unary {
 public:
     Order(const Spec& spec, Compiler& compiler);
-    /// Only the first `rows` of the order are wanted.
+    /// Only the first `rows` rows of the order are needed.
     void limit(std::size_t rows) { limit_ = std::min(limit_, rows); }
 
 private:

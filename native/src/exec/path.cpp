@@ -1,4 +1,4 @@
-// The operator over property paths: each distinct start is followed once per morsel, from the end that is bound.
+// The operator over property paths: each distinct start is followed once per morsel, from the bound end.
 #include "exec/path.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ private:
         return emit_matches(rows, out, graph);
     }
 
-    /// Numbers the distinct values of a bound end: key_of_row_, keys_.
+    /// Numbers the distinct values of a bound end in key_of_row_ and keys_.
     void number_keys(const End& end, Rows rows) {
         cells_.clear();
         for (std::uint32_t row : rows) cells_.push_back(cell(end, row));
@@ -73,7 +73,7 @@ private:
         return end.column < 0 ? end.constant : input().columns[static_cast<std::size_t>(end.column)][row];
     }
 
-    /// Leaves matches_'s values by start in sorted_; those of start k are [starts_[k], starts_[k + 1]).
+    /// Sorts the values of matches_ by start into sorted_; those of start k are [starts_[k], starts_[k + 1]).
     void sort_by_start(std::size_t keys) {
         starts_.assign(keys + 1, 0);
         for (std::uint32_t row : matches_.rows) ++starts_[row + 1];
@@ -134,7 +134,7 @@ private:
 }  // namespace
 OperatorPtr make_path(const Spec& spec, Compiler& compiler) {
     TermRef s = compiler.term(spec.at("s")), o = compiler.term(spec.at("o"));
-    // A template's parameters come with the seed: they stand for terms.
+    // A template's parameters are columns of the seed: they represent terms.
     auto is_term = [&](const TermRef& ref) { return !ref.variable || compiler.seed().index_of(ref.slot) >= 0; };
     PathEvaluator::Ends terms{is_term(s), is_term(o)};
     const Spec* nodes_only = spec.find("nodes_only");

@@ -12,14 +12,14 @@ namespace penstock::exec {
 struct PathExpression {
     enum class Kind : std::uint8_t { Link, Inverse, Sequence, Alternative, Star, Plus, Optional, Negated };
     Kind kind;
-    TermId predicate = 0;               // Link
-    std::vector<PathExpression> parts;  // the others
+    TermId predicate = 0;               // of a Link
+    std::vector<PathExpression> parts;  // of all other kinds
     std::unique_ptr<std::vector<TermId>>
         forward;  // Negated: excluded predicates, sorted; null = that direction never matches
     std::unique_ptr<std::vector<TermId>> inverse;
 
     explicit PathExpression(const Spec& spec, std::size_t depth = 0);
-    /// A path of length zero matches.
+    /// Whether a path of length zero matches.
     bool nullable() const;
 };
 
@@ -30,18 +30,18 @@ public:
     void begin(Run& run, TermId graph);
     void release(Run& run) { lookup_.release(run); }
 
-    /// Which ends of a path are terms of the query rather than variables: the one the keys stand at, and the other.
-    /// Between two variables a path of length zero joins only nodes of the graph; a term joins itself, wherever it is
-    /// (§18.4).
+    /// Which ends of a path are terms of the query rather than variables: the end of the keys, and the other. Between
+    /// two variables a path of length zero joins only nodes of the graph; a term joins itself, even if it is not in the
+    /// graph (§18.4).
     struct Ends {
         bool near_term = false;
         bool far_term = false;
     };
-    /// found = pairs (index of the key, node at the other end), in no order. Sequences and alternatives outside of
-    /// closures keep duplicates. `dir` Out: keys are the path's start; In: its end.
+    /// found = pairs (index of the key, node at the other end), unordered. Sequences and alternatives outside of
+    /// closures retain duplicates. `dir` Out: the keys are the path's start; In: its end.
     void step(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
-    /// Appends nodes among which are all starts of the path in the graph, each once. For a path that may have length
-    /// zero: all subjects and objects.
+    /// Appends a superset of the nodes at which the path starts in the graph, each once. For a path that may have
+    /// length zero these are all subjects and objects.
     void starts(const PathExpression& path, std::vector<TermId>& out);
 
 private:
@@ -49,7 +49,7 @@ private:
     void sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
     /// One or more steps from each key.
     void closure(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends, Matches& found);
-    /// Adds the paths of length zero to those found, and makes all distinct.
+    /// Adds the paths of length zero to `found` and removes duplicates.
     void add_zero_length(std::span<const TermId> keys, Ends ends, Matches& found);
     void mark_nodes(std::span<const TermId> keys, std::vector<std::uint8_t>& found);
     void negated(const std::vector<TermId>& excluded, std::span<const TermId> keys, Dir dir, Matches& found);

@@ -60,8 +60,8 @@ void PathEvaluator::link(TermId predicate, std::span<const TermId> keys, Dir dir
     if (const Matches& linked = lookup_.expand(*run_, sets_, keys, dir, found); &linked != &found) found = linked;
 }
 
-/// What a part begins at is a variable of its own, unless it is the first or cannot be anything but a node of the
-/// graph.
+/// The value between two parts is that of a variable. The near end of a part counts as a term only for the first part,
+/// or if it can only be a node of the graph.
 void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends,
                              Matches& found) {
     ScopedCharge scratch(run_->budget());
@@ -79,8 +79,8 @@ void PathEvaluator::sequence(const PathExpression& path, std::span<const TermId>
     }
 }
 
-/// ALP of §18.4, for all keys at once: between variables it begins at nodes of the graph, and within it each step
-/// begins at a term.
+/// ALP of §18.4, for all keys at once. Between variables it starts at nodes of the graph; within it each step starts at
+/// a term.
 void PathEvaluator::closure(const PathExpression& path, std::span<const TermId> keys, Dir dir, Ends ends,
                             Matches& found) {
     KeyTable visited;  // (index of the key, node)
@@ -104,7 +104,7 @@ void PathEvaluator::closure(const PathExpression& path, std::span<const TermId> 
         visited.assign(pairs, from.size(), numbers.data(), run_->budget());
     };
     explore();
-    // The pairs themselves are the queue: what was visited and not yet expanded lies behind `done`.
+    // The pairs themselves are the queue: pairs from `done` on are visited but not yet expanded.
     for (std::size_t done = 0; done < visited.size();) {
         std::size_t n = std::min(kFrontier, visited.size() - done);
         auto first = static_cast<std::ptrdiff_t>(done), last = static_cast<std::ptrdiff_t>(done + n);
@@ -138,7 +138,7 @@ void PathEvaluator::add_zero_length(std::span<const TermId> keys, Ends ends, Mat
     distinct.release(run_->budget());
 }
 
-/// found[i] = keys[i] is a subject or object of the graph.
+/// Sets found[i] if keys[i] is a subject or object of the graph.
 void PathEvaluator::mark_nodes(std::span<const TermId> keys, std::vector<std::uint8_t>& found) {
     found.assign(keys.size(), 0);
     LabelProbe probe;
@@ -196,7 +196,7 @@ void PathEvaluator::collect_starts(const PathExpression& path, Dir dir, KeyTable
             return add_vertices(sets, dir, seen);
         case Kind::Inverse:
             return collect_starts(path.parts[0], flip(dir), seen);
-        case Kind::Sequence:  // a leading part that may have length zero takes all nodes, which is a superset too
+        case Kind::Sequence:  // if the first part may have length zero, all nodes are a superset
             return collect_starts(dir == Dir::Out ? path.parts.front() : path.parts.back(), dir, seen);
         default:
             for (const PathExpression& part : path.parts) collect_starts(part, dir, seen);

@@ -96,7 +96,7 @@ TermId PatternOperator::value(const MatchBatch& batch, Position position, std::s
     }
 }
 
-/// The matches that give equal values to positions with the same variable.
+/// Selects the matches that have equal values in positions with the same variable.
 MatchBatch PatternOperator::only_equal(const MatchBatch& batch) {
     kept_rows_.clear();
     kept_s_.clear();

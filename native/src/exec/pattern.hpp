@@ -1,4 +1,4 @@
-// What triple patterns and property paths share: an input, two ends, a graph, and rows extended by matches.
+// The common part of triple patterns and property paths: an input, two ends, a graph, and rows extended by matches.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace penstock::exec {
 
-/// Matches of a pattern against rows of its input: for match i input row rows[i] with the values of the four positions.
-/// A null pointer for s or o stands for "as the row has it"; predicate and graph are the same for all.
+/// Matches of a pattern against rows of its input: match i extends input row rows[i] by the values of the four
+/// positions. If s or o is null, the row's own value stands. Predicate and graph are the same for all matches.
 struct MatchBatch {
     std::span<const std::uint32_t> rows;
     const TermId* s = nullptr;
@@ -25,7 +25,7 @@ class PatternOperator : public Unary {
 protected:
     enum Position : std::uint8_t { S, P, O, G };
 
-    /// `p` is null for paths. Where there is a `keep`, other slots are left out of the output.
+    /// `p` is null for paths. If `keep` is set, other slots are omitted from the output.
     PatternOperator(OperatorPtr in, const TermRef& s, const TermRef* p, const TermRef& o, int graph_slot,
                     const std::vector<Slot>* keep = nullptr);
 
@@ -37,18 +37,18 @@ protected:
     };
     End s_, p_, o_, g_;
 
-    /// Starts on a morsel; all batches until finish_input() are about these rows. Throws Error where a bound slot is
-    /// unbound.
+    /// Starts a morsel; all batches until finish_input() refer to its rows. Throws Error if a slot that must be bound
+    /// is unbound.
     void start_input(const Table& rows);
-    /// Appends the batch's rows to the output. False where the consumer has enough.
+    /// Appends the batch's rows to the output. False if the consumer wants no more.
     bool emit(const MatchBatch& batch);
-    /// Appends every match (s[i], o[i]) to every one of those input rows; a null pointer as in MatchBatch.
+    /// Appends every match (s[i], o[i]) to each of the input rows `rows`; a null pointer as in MatchBatch.
     bool emit_product(std::span<const std::uint32_t> rows, std::size_t matches, MatchBatch batch);
-    /// Pushes what is left.
+    /// Pushes the remaining output.
     bool finish_input();
 
-    /// Calls f(rows, predicate, graph) for the input's rows divided by their values of bound predicate and graph
-    /// columns (0 where there is none). False as soon as f returns false.
+    /// Calls f(rows, predicate, graph) for the input's rows, partitioned by their values in bound predicate and graph
+    /// columns (0 if there is no such column). Returns false as soon as f returns false.
     template <class F>
     bool partition(F&& f);
 
@@ -72,7 +72,7 @@ private:
 
     const Table* input_ = nullptr;
     Table table_;
-    std::vector<std::size_t> carried_;  // input columns that the first ones of the output are
+    std::vector<std::size_t> carried_;  // input columns of the first output columns
     Few<NewColumn, kPositions> new_columns_;
     Few<int, kPositions> bound_columns_;                    // nullable input columns that must be bound
     Few<std::pair<Position, Position>, kPositions> equal_;  // free positions with the same variable

@@ -1,4 +1,4 @@
-// Time per operator for EXPLAIN. Exists only in timed runs; the others pay one comparison per operator.
+// Time per operator for EXPLAIN. Exists only in timed runs; other runs pay one comparison per operator.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace penstock::exec {
 
-/// Attributes the time that passes to the operator that is running: each switch ends one stretch and begins the next.
+/// Attributes elapsed time to the operator that is running. Each switch ends one interval and begins the next.
 class Profiler {
 public:
-    /// Entry `operators` (the last) takes what belongs to no operator.
+    /// The last entry, `operators`, receives the time outside of operators.
     explicit Profiler(std::size_t operators) : nanos_(operators + 1), current_(operators), since_(Clock::now()) {}
 
-    /// Returns who was running before.
+    /// Switches to operator `index` and returns the operator that was running before.
     std::size_t enter(std::size_t index) {
         auto now = Clock::now();
         if (current_ < nanos_.size()) nanos_[current_] += nanos(now - since_);
@@ -23,7 +23,7 @@ public:
         if (index >= nanos_.size()) nanos_.resize(index + 1);
         return std::exchange(current_, index);
     }
-    /// By profile index; operators compiled during the run and never reached have no entry.
+    /// By profile index. Operators that were compiled during the run and never ran have no entry.
     const std::vector<std::uint64_t>& nanos() const { return nanos_; }
 
 private:

@@ -7,7 +7,7 @@ namespace penstock::exec {
 
 namespace {
 
-/// Marks the outer rows that a sub-plan's rows belong to; stops it once all have one.
+/// Marks the outer rows that a sub-plan's rows belong to. Stops the sub-plan once all are marked.
 class Marks final : public Sink {
 public:
     Marks(std::size_t column, std::uint64_t first_row, std::vector<std::uint8_t>& found)
@@ -36,7 +36,7 @@ std::int64_t latest(const RunInput& input, TermId s, TermId p, TermId o) {
     return time;
 }
 
-/// The callbacks hold pointers into one run: they go with it.
+/// Resets the callbacks of a context at the end of a run, because they hold pointers into it.
 class ContextCallbacks {
 public:
     explicit ContextCallbacks(ExprContext& context) : context_(context) {}
@@ -59,7 +59,7 @@ Answer Program::run(const RunInput& input) {
     if (input.seed->slots != compiler_.seed().slots) throw Error("the seed's columns are not those of the plan");
     bool record = false;
     const bool timed = input.profile != nullptr && input.profile->timed;
-    // Times are asked for to see operators at work, and what nodes do is not looked up here.
+    // A timed run must execute the operators, and the memo does not cover look-ups made on nodes.
     const bool recalls = compiler_.follows_from_lookups() && !timed && input.forker == nullptr;
     if (recalls && lookup_memo_.same_seed(*input.seed)) {
         if (lookup_memo_.still_valid(input.sources, input.labels->identity())) {
@@ -114,8 +114,8 @@ void Program::exists(Run& run, std::size_t number, const Table& rows, std::vecto
     plan.root->run(run, marks);
 }
 
-/// The sub-plan as compiled for rows of that shape. Expressions hand on the rows of the operator they belong to, for
-/// which the compiler has prepared it; for any other shape it is compiled here, once.
+/// The sub-plan compiled for rows of the given schema. The compiler has prepared it for the rows of the operator that
+/// the expression belongs to; for any other schema it is compiled here, once.
 SubPlan& Program::sub_plan(std::size_t number, const Table& rows) {
     for (auto& plan : sub_plans_) {
         const std::vector<Slot>& slots = plan->outer->schema.slots;

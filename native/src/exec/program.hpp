@@ -1,4 +1,4 @@
-// One tree of operators, ready to run: a plan's compiled form for one thread at a time.
+// An executable tree of operators: a plan's compiled form for one thread at a time.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace penstock::exec {
 class Program {
 public:
     explicit Program(const Spec& plan);
-    /// After an exception the program must not be used again: its operators may hold half of something.
+    /// After an exception the program must not be used again: its operators are in an undefined state.
     Answer run(const RunInput& input);
 
 private:
@@ -26,8 +26,8 @@ private:
     std::vector<std::unique_ptr<SubPlan>> sub_plans_;
     Collected answer_;
     LookupMemo lookup_memo_;
-    std::vector<std::uint64_t> produced_;    // rows by profile index, of the last run that may be remembered
-    std::vector<std::uint64_t> unrecalled_;  // the same of the last run that may not
+    std::vector<std::uint64_t> produced_;    // rows by profile index, of the last run that may be memoized
+    std::vector<std::uint64_t> unrecalled_;  // the same of the last run that may not be memoized
     std::uint64_t runs_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace penstock::exec {
 
 namespace {
 
-/// Positions of the rows in the order of `keys`: counting where the values are close together, as members are.
+/// Positions of the rows in the order of `keys`. Uses counting sort if the values are dense, as members are.
 std::vector<std::uint32_t> stable_order(const Column& keys) {
     std::vector<std::uint32_t> order(keys.size());
     auto [least, greatest] = std::minmax_element(keys.begin(), keys.end());

@@ -1,4 +1,4 @@
-// Operators that handle each row by itself: filter, extend, project.
+// Operators that process each row by itself: filter, extend, project.
 #include <utility>
 
 #include "exec/compiler.hpp"
@@ -26,7 +26,7 @@ private:
     std::vector<std::uint8_t> keep_;
 };
 
-/// BIND: one more column. Errors leave it unbound.
+/// BIND: adds one column. An error leaves the cell unbound.
 class Extend final : public Unary {
 public:
     Extend(const Spec& spec, Compiler& compiler) : Unary(compiler.child(spec, "in")) {

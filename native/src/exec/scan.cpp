@@ -56,8 +56,8 @@ private:
         return true;
     }
 
-    /// Predicate free, or so many graphs that most hold nothing of a vertex: the labels at the bound end say where to
-    /// look.
+    /// For a free predicate, or so many graphs that most contain nothing of a vertex: the labels at the bound end
+    /// determine where to look.
     bool match_found_labels(Rows rows, TermId predicate, TermId graph) {
         const End& from = bound_end();
         bool each = s_.column >= 0 || o_.column >= 0;
@@ -80,7 +80,7 @@ private:
         return s_.constant != 0 ? s_ : o_;
     }
 
-    /// The pattern's ends do not depend on the row: one look-up, and its product with the rows.
+    /// For a pattern whose ends do not depend on the row: one look-up, and its product with the rows.
     bool match_once(Rows rows, std::span<const EdgeSet> group) {
         MatchBatch batch;
         batch.p = group[0].predicate;
@@ -102,7 +102,7 @@ private:
         return emit_product(rows, found.values.size(), batch);
     }
 
-    /// At least one end comes from the row.
+    /// For a pattern with at least one end from the row.
     bool match_each(Rows rows, std::span<const EdgeSet> group) {
         MatchBatch batch;
         batch.p = group[0].predicate;
@@ -128,7 +128,7 @@ private:
         return emit(batch);
     }
 
-    /// The end's value in each of the rows; the column itself where they are all of them.
+    /// The end's values in the given rows; the column itself if these are all its rows.
     std::span<const TermId> cells(const End& end, Rows rows, Column& buffer) {
         if (end.column < 0) {
             buffer.assign(rows.size(), end.constant);
@@ -141,7 +141,7 @@ private:
         return buffer;
     }
 
-    // What a small run with a fixed predicate reads comes first.
+    // Members that a small run with a fixed predicate reads come first.
     FixedEdges fixed_;
     Matches matches_;
     Lookup lookup_;

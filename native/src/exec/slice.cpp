@@ -1,4 +1,4 @@
-// OFFSET and LIMIT, of the whole result, or of the rows of each member and each graph.
+// OFFSET and LIMIT, of the whole result, or separately for each member and each graph.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -37,10 +37,10 @@ private:
     std::vector<std::uint8_t> keep_;
 };
 
-/// The same of the rows of each key: the member, the graph of an enclosing GRAPH ?g, or both.
+/// The same for the rows of each key: the member, the graph of an enclosing GRAPH ?g, or both.
 class KeyedSlice final : public Unary {
 public:
-    /// `from_seed`: each key is a row of the seed, so that the slice is complete once every key is.
+    /// `from_seed`: each key is a row of the seed, so the slice is complete once every key is.
     KeyedSlice(OperatorPtr in, std::vector<std::size_t> columns, bool from_seed, std::uint64_t offset,
                std::uint64_t end)
         : Unary(std::move(in)), columns_(std::move(columns)), from_seed_(from_seed), offset_(offset), end_(end) {

@@ -31,7 +31,7 @@ struct Table {
     }
 };
 
-/// The rows of a run. Where another run may give the same ones, it has them too: to be changed only while nobody has.
+/// The rows of a run. Another run may return the same table again: modify it only if it has no other owner.
 using Answer = std::shared_ptr<Table>;
 
 }  // namespace penstock

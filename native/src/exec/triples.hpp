@@ -1,4 +1,4 @@
-// Answers made of triples: CONSTRUCT and DESCRIBE give each triple of a member once.
+// Answers that consist of triples: CONSTRUCT and DESCRIBE return each triple of a member once.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace penstock::exec {
 
-/// A set of triples per member, pushed on in order of first appearance.
+/// A set of triples per member, pushed in order of first appearance.
 class TripleSet {
 public:
-    /// Output columns: the member where there is one, then s, p, o.
+    /// Output columns: the member if there is one, then s, p, o.
     void configure(const Schema& schema) { schema.shape(buffer_); }
     void begin() { seen_.reset(buffer_.columns.size()); }
     void add(Run& run, TermId member, TermId s, TermId p, TermId o);
-    /// Pushes what is new since the last call.
+    /// Pushes the triples that are new since the last call.
     bool flush(Run& run, Sink& out);
     void release(Run& run) {
         seen_.release(run.budget());
@@ -29,7 +29,7 @@ private:
     Table buffer_;
 };
 
-/// IRI, blank node or literal, also for terms of the evaluation.
+/// IRI, blank node or literal. Also for terms computed by the evaluation.
 Kind kind_of(TermId id, const LocalTerms& terms);
 
 }  // namespace penstock::exec

@@ -25,7 +25,7 @@ public:
 private:
     struct Input {
         OperatorPtr root;
-        std::vector<int> columns;  // of the input, by column of the output; -1 where it has none
+        std::vector<int> columns;  // of the input, by column of the output; -1 if it has none
     };
 
     bool may_be_unbound(Slot slot) const {

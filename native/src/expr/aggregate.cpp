@@ -13,7 +13,7 @@ namespace {
 
 using namespace expr;
 
-/// Charges what an aggregate holds to the budget of the evaluation, and gives it back at the end.
+/// Charges an aggregate's memory to the budget of the evaluation, and releases the charge at the end.
 class Holding {
 public:
     void set(std::size_t bytes, Budget& budget) {
@@ -27,7 +27,7 @@ private:
     std::ptrdiff_t charged_ = 0;
 };
 
-/// An aggregate over the values of an expression, with one State a group.
+/// An aggregate over the values of an expression, with one State per group.
 template <class State>
 class ValueAggregate final : public Aggregate {
 public:
@@ -86,7 +86,7 @@ public:
     }
 
 private:
-    /// Without decoding, for states that only need to know which term it is.
+    /// Adds ids without decoding, for states that only need the identity of a term.
     void add_ids(const IdColumn& ids, std::size_t rows, std::span<const std::uint32_t> group_of) {
         for (std::size_t i = 0; i < rows; ++i) {
             const std::uint32_t group = group_of[i];
@@ -119,7 +119,7 @@ private:
     Holding holding_;
 };
 
-/// COUNT(*) and COUNT(DISTINCT *): rows, not values.
+/// COUNT(*) and COUNT(DISTINCT *): count rows, not values.
 class CountRows final : public Aggregate {
 public:
     explicit CountRows(bool distinct) : distinct_(distinct) {}

@@ -46,7 +46,7 @@ void ExtremeState<sign>::add(const Value& value, Frame& frame) {
         return;
     }
     if (!best_.error()) {
-        // Texts of the last chunk are gone; those of a term can be had again.
+        // Computed texts of the last chunk are freed; those of a term can be decoded again.
         if (!best_.numeric()) frame.decode(best_.id, best_);
         const bool integers = value.type == ValueType::Integer && best_.type == ValueType::Integer;
         int order =

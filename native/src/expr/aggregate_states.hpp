@@ -1,5 +1,5 @@
-// What one group of an aggregate holds (SPARQL 1.1 §18.5.1). Each state has add() for the value of a row, errors
-// included, result() for the group, and bytes() for what it holds outside itself. All are independent of row order.
+// The states of aggregates for one group (SPARQL 1.1 §18.5.1). Each state has add() for the value of a row, errors
+// included, result() for the group, and bytes(), the memory outside the object. Results do not depend on row order.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ private:
     std::uint64_t count_ = 0;
 };
 
-/// Sum in the widest type of its terms; an error or a value that is not a number makes it an error.
+/// Sum in the widest type of its terms. An error, or a value that is not a number, makes the result an error.
 class SumState {
 public:
     void add(const Value& value, Frame&);
@@ -47,8 +47,8 @@ public:
     Value result(Frame&, const AggregateOptions&) const;
 };
 
-/// The first (sign = 1) or last (sign = -1) value in the order of ORDER BY; an error makes it an error, and so does
-/// having no value.
+/// The first (sign = 1) or last (sign = -1) value in the order of ORDER BY. An error among the values, or the absence
+/// of values, makes the result an error.
 template <int sign>
 class ExtremeState {
 public:
@@ -63,7 +63,7 @@ private:
 using MinState = ExtremeState<1>;
 using MaxState = ExtremeState<-1>;
 
-/// Any value will do: the smallest, so that the choice does not depend on the order of rows. Errors are left out.
+/// The smallest value, so that the choice does not depend on the order of rows. Errors are skipped.
 class SampleState {
 public:
     void add(const Value& value, Frame& frame) {
@@ -76,7 +76,7 @@ private:
     MinState least_;
 };
 
-/// Texts of IRIs and literals joined in the order of ORDER BY; an error or a blank node makes it an error.
+/// Texts of IRIs and literals, joined in the order of ORDER BY. An error or a blank node makes the result an error.
 class GroupConcatState {
 public:
     void add(const Value& value, Frame& frame);

@@ -7,7 +7,7 @@
 
 namespace penstock::expr {
 
-/// Bump allocator. What it gave out stays valid until reset(); the first block is kept for the next use.
+/// Bump allocator. Allocations are valid until reset(), which retains the first block for reuse.
 class Arena {
 public:
     char* allocate(std::size_t bytes) {

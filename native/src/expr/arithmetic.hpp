@@ -9,8 +9,8 @@ namespace penstock::expr {
 
 enum class Arithmetic : std::uint8_t { Add, Subtract, Multiply, Divide };
 
-/// Error for operands that are neither numbers nor times (time_arithmetic.hpp), overflow of integers and decimals, and
-/// their division by zero. Derived integers compute as xsd:integer; the quotient of two integers is a decimal.
+/// Error for operands that are neither numbers nor times (time_arithmetic.hpp), for overflow of integers and decimals,
+/// and for their division by zero. Derived integers compute as xsd:integer; the quotient of two integers is a decimal.
 Value compute(Arithmetic operation, const Value& a, const Value& b);
 Value negate(const Value& value);
 

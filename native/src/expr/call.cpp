@@ -20,7 +20,7 @@ const Registry& registry() {
     return functions;
 }
 
-/// A function of values: computes its arguments' columns, then each row; a row with an error among its arguments errs.
+/// A function of values: computes its arguments' columns, then each row. An error in an argument is the result.
 class CallNode final : public Node {
 public:
     CallNode(Function run, std::vector<NodePtr> arguments, CallOptions options)

@@ -9,7 +9,7 @@
 namespace penstock::expr {
 namespace {
 
-/// Whitespace around a lexical form is dropped by casts from strings (XSD whiteSpace = collapse).
+/// Casts from strings ignore whitespace around a lexical form (XSD whiteSpace = collapse).
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kSpace = " \t\r\n";
     const std::size_t from = text.find_first_not_of(kSpace);
@@ -98,7 +98,7 @@ Value cast_date_time(Call&, std::span<const Value> args) {
     const Value& value = args[0];
     if (value.type == ValueType::String) return from_text(value, {.type = ValueType::DateTime});
     if (value.type != ValueType::DateTime && value.type != ValueType::Date) return {};
-    return Value::moment(ValueType::DateTime, value.moment());  // a date begins at midnight
+    return Value::moment(ValueType::DateTime, value.moment());  // a date starts at midnight
 }
 
 Value cast_date(Call&, std::span<const Value> args) {
@@ -122,7 +122,7 @@ Value cast_duration(Call&, std::span<const Value> args) {
     const Value& value = args[0];
     if (value.type == ValueType::String) return from_text(value, {.type = type});
     if (value.type < ValueType::YearMonthDuration || value.type > ValueType::Duration) return {};
-    Duration duration = value.duration();  // what the target has no field for is dropped
+    Duration duration = value.duration();  // fields that the target lacks are dropped
     if (type == ValueType::YearMonthDuration) duration.seconds = 0;
     if (type == ValueType::DayTimeDuration) duration.months = 0;
     return Value::duration(type, duration);

@@ -34,7 +34,7 @@ bool is_moment(ValueType type) {
 bool is_duration(ValueType type) { return type >= ValueType::YearMonthDuration && type <= ValueType::Duration; }
 bool is_unknown(ValueType type) { return type >= ValueType::Malformed; }
 
-/// Order of two literals with a common ordered type; false where there is none.
+/// The order of two literals with a common ordered type; false if they have none.
 bool ordered(const Value& a, const Value& b, std::partial_ordering& order) {
     if (is_duration(a.type) && is_duration(b.type)) {
         order = compare(a.duration(), b.duration());
@@ -52,7 +52,7 @@ bool ordered(const Value& a, const Value& b, std::partial_ordering& order) {
     return true;
 }
 
-/// Equality of what has no order: terms that are not literals, and literals of different types.
+/// Equality of values without an order: terms that are not literals, and literals of different types.
 Truth equal_unordered(const Value& a, const Value& b) {
     if (!a.literal() || !b.literal()) return truth(a.type == b.type && same_text(a, b));
     if (a.type == ValueType::LangString || b.type == ValueType::LangString)
@@ -79,7 +79,7 @@ Truth compare(Comparison operation, const Value& a, const Value& b) {
     std::partial_ordering order = std::partial_ordering::unordered;
     if (ordered(a, b, order)) {
         if (order != std::partial_ordering::unordered) return decide(operation, order);
-        // Durations whose order is undecided still differ; so do not moments with and without timezone.
+        // Durations in undecided order are unequal. For a moment with and one without timezone, equality is an error.
         const bool differ = is_duration(a.type) && operation <= Comparison::NotEqual;
         return differ ? truth(operation == Comparison::NotEqual) : Truth::Error;
     }

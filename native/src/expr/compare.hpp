@@ -8,19 +8,19 @@ namespace penstock::expr {
 
 enum class Comparison : std::uint8_t { Equal, NotEqual, Less, Greater, LessEqual, GreaterEqual };
 
-/// Numbers are compared after promotion, strings by code point, dates by XSD's partial order (undecided = error).
-/// Equality is false between literals of known datatypes with disjoint values, and an error where a datatype is unknown
-/// or a lexical form malformed and the terms differ (W3C data-sparql10/open-world). Language tags match without case.
+/// Compares numbers after promotion, strings by code point, dates by XSD's partial order (undecided = error). Equality
+/// is false between literals of known datatypes with disjoint values. It is an error if the terms differ and a datatype
+/// is unknown or a lexical form malformed (W3C data-sparql10/open-world). Language tags match without case.
 Truth compare(Comparison operation, const Value& a, const Value& b);
 
-/// The same term, whatever its value.
+/// Whether both are the same term, regardless of value.
 bool same_text(const Value& a, const Value& b);
 
-/// Whether two language tags are equal, as they are everywhere, without case (BCP 47 §2.1.1).
+/// Whether two language tags are equal, without case as everywhere (BCP 47 §2.1.1).
 bool equal_tags(std::string_view a, std::string_view b);
 
 /// Total order of values: error < blank < IRI < numbers < strings < booleans < dateTimes < dates < times < durations <
-/// other literals. It agrees with `<` wherever that is defined. 0 for values that only differ in spelling or datatype.
+/// other literals. It agrees with `<` wherever that is defined. 0 for values that differ only in spelling or datatype.
 int value_order(const Value& a, const Value& b);
 
 /// order_compare for values whose ids are known: value_order, then datatype and lexical form. 0 for the same term only.

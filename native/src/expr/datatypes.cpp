@@ -72,7 +72,7 @@ Range range_of(IntegerType type) {
     return {};
 }
 
-/// An integer of more than 127 bits lies in the range of the unbounded types only, on their side of zero.
+/// An integer of more than 127 bits is in the range of unbounded types only, on their side of zero.
 bool huge_in_range(bool negative, IntegerType type) {
     const Range range = range_of(type);
     return negative ? range.least == -kMaxInt128 : range.most == kMaxInt128;

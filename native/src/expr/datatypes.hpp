@@ -1,4 +1,4 @@
-// The datatypes that expressions know by value.
+// The datatypes whose literals expressions evaluate by value.
 #pragma once
 
 #include <string_view>
@@ -9,18 +9,18 @@
 namespace penstock::expr {
 
 struct Datatype {
-    ValueType type = ValueType::Opaque;  // of its well-formed literals; Opaque where the datatype is unknown
+    ValueType type = ValueType::Opaque;  // of its well-formed literals; Opaque if the datatype is unknown
     IntegerType integer = IntegerType::Integer;
     bool timezone_required = false;  // xsd:dateTimeStamp
 };
 
 Datatype find_datatype(std::string_view iri);
-/// The same for the part of an XSD datatype IRI after '#'.
+/// The same, given the part of an XSD datatype IRI after '#'.
 Datatype find_xsd_datatype(std::string_view local_name);
 
 bool in_range(Int128 value, IntegerType type);
 
-/// The value of a lexical form: Opaque, Malformed or Huge where it has none (text and tag are not set then).
+/// The value of a lexical form. Opaque, Malformed or Huge if it has none (text and tag are not set then).
 Value parse_lexical(std::string_view lexical, const Datatype& datatype);
 
 }  // namespace penstock::expr

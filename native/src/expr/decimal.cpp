@@ -12,10 +12,10 @@ Decimal signed_decimal(UInt128 size, bool negative, int scale) {
     return {negative ? -mantissa : mantissa, static_cast<std::uint8_t>(scale)};
 }
 
-/// size × 10^-scale, the fraction rounded to the digits that fit; empty where the integral part does not.
+/// size × 10^-scale, with the fraction rounded to the digits that fit; empty if the integral part does not fit.
 std::optional<Decimal> narrow(UInt256 size, int scale, bool negative) {
     std::uint64_t last = 0;  // the digit dropped last
-    bool rest = false;       // whether anything was dropped below it
+    bool rest = false;       // whether any lower digit was dropped
     while (!size.fits() || scale > Decimal::kMaxScale) {
         if (scale == 0) return std::nullopt;
         rest = rest || last != 0;
@@ -35,7 +35,7 @@ std::optional<Int128> mantissa_at(Decimal a, int scale) {
     return overflow || out < -kMaxInt128 ? std::nullopt : std::optional(out);
 }
 
-/// The sum where a common scale, or the sum itself, does not fit 128 bits.
+/// The sum if a common scale, or the sum itself, exceeds 128 bits.
 std::optional<Decimal> add_wide(Decimal a, Decimal b, int scale) {
     const UInt256 x = multiply_wide(magnitude(a.mantissa), static_cast<UInt128>(power_of_ten(scale - a.scale)));
     const UInt256 y = multiply_wide(magnitude(b.mantissa), static_cast<UInt128>(power_of_ten(scale - b.scale)));
@@ -50,12 +50,12 @@ std::optional<Decimal> add_wide(Decimal a, Decimal b, int scale) {
                   x_larger ? a.mantissa < 0 : b.mantissa < 0);
 }
 
-/// A long division under way: dividend = (quotient × divisor + remainder) × 10^-scale.
+/// The state of a long division: dividend = (quotient × divisor + remainder) × 10^-scale.
 struct Division {
     UInt128 quotient, remainder, divisor;
     int scale;
 
-    /// Whether the quotient has all the digits it should have: kDivisionDigits in the fraction and as many in all.
+    /// Whether the quotient has enough digits: kDivisionDigits in the fraction and as many in all.
     bool complete() const {
         constexpr UInt128 kSignificant = 100'000'000'000'000'000;  // 10^(kDivisionDigits - 1)
         if (scale < 0) return false;
@@ -64,7 +64,7 @@ struct Division {
     }
     bool has_room(UInt128 power) const { return quotient < static_cast<UInt128>(kMaxInt128) / power - 1; }
 
-    /// Brings down that many digits at once.
+    /// Computes the given number of further digits at once.
     void extend(int digits) {
         const auto power = static_cast<UInt128>(power_of_ten(digits));
         UInt256 next = multiply_wide(remainder, power);
@@ -131,7 +131,7 @@ std::optional<Decimal> divide(Decimal a, Decimal b) {
 int compare(Decimal a, Decimal b) {
     const int scale = std::max(a.scale, b.scale);
     const auto x = mantissa_at(a, scale), y = mantissa_at(b, scale);
-    // At most one of them is scaled up; where that overflows, it is the one further from zero.
+    // At most one of the two is scaled up; if that overflows, it is the one further from zero.
     if (!x) return a.mantissa < 0 ? -1 : 1;
     if (!y) return b.mantissa < 0 ? 1 : -1;
     return (*x > *y) - (*x < *y);

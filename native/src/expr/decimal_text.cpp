@@ -1,4 +1,4 @@
-// Decimals as text and as doubles.
+// Conversion of decimals to and from text and doubles.
 #include <charconv>
 #include <cmath>
 
@@ -61,7 +61,7 @@ std::optional<Decimal> from_double(double value) {
     if (value == 0) return Decimal{};
     if (std::fabs(value) >= 0x1p127) return std::nullopt;
     if (std::trunc(value) == value) return Decimal{static_cast<Int128>(value), 0};
-    // Not whole, so below 2^53: 60 fraction digits are more than we keep.
+    // Not integral, hence below 2^53: 60 fraction digits are more than fit a Decimal.
     char text[128];
     const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 60);
     Decimal out;
@@ -73,7 +73,7 @@ int compare(Decimal a, double value) {
     if (std::isinf(value)) return value > 0 ? -1 : 1;
     const double rounded = to_double(a);
     if (rounded != value) return rounded < value ? -1 : 1;  // rounding is monotone
-    // A double next to a decimal of 38 digits ends within 200 fraction digits, so both spellings are exact.
+    // A double adjacent to a decimal of 38 digits ends within 200 fraction digits, so both spellings are exact.
     char text[640];
     const auto end = std::to_chars(text, text + sizeof text, std::fabs(value), std::chars_format::fixed, 200);
     const std::string_view digits(text, static_cast<std::size_t>(end.ptr - text));

@@ -9,12 +9,12 @@
 
 namespace penstock::expr {
 
-/// Rows of ids of one width, kept once each. The group number is part of a row.
+/// Distinct rows of ids, all of one width. The group number is part of a row.
 class RowSet {
 public:
     explicit RowSet(std::size_t width) : width_(width) {}
 
-    /// False where the row was there already.
+    /// False if the row is already present.
     bool insert(std::span<const TermId> row);
     std::size_t bytes() const { return rows_.capacity() * sizeof(TermId) + slots_.capacity() * sizeof(std::uint32_t); }
 

@@ -14,7 +14,7 @@ void ExactDecimalSum::accumulate(Wide& wide, Decimal value) {
         static_cast<std::uint64_t>(size.low), static_cast<std::uint64_t>(size.low >> 64),
         static_cast<std::uint64_t>(size.high), static_cast<std::uint64_t>(size.high >> 64), 0};
     const bool negative = value.mantissa < 0;
-    UInt128 carry = negative ? 1 : 0;  // two's complement: subtracting is adding the complement plus one
+    UInt128 carry = negative ? 1 : 0;  // two's complement: subtraction adds the complement plus one
     for (int i = 0; i < kLimbs; ++i) {
         const auto at = static_cast<std::size_t>(i);
         carry += UInt128{wide[at]} + (negative ? ~limbs[at] : limbs[at]);
@@ -32,7 +32,7 @@ void ExactDecimalSum::spill() {
 
 namespace {
 
-/// Room to spare: the sum of two such numbers is exact.
+/// Headroom: the sum of two numbers below it is exact.
 constexpr Int128 kRoom = kMaxInt128 / 4;
 bool has_room(Int128 value) { return value < kRoom && value > -kRoom; }
 
@@ -75,7 +75,7 @@ std::optional<Decimal> ExactDecimalSum::total() const {
             carry >>= 64;
         }
     }
-    // Divide by ten until the number fits: trailing zeros first, then digits of the fraction are rounded away.
+    // Divides by ten until the number fits: removes trailing zeros first, then rounds digits of the fraction.
     int scale = Decimal::kMaxScale;
     std::uint64_t last = 0;
     bool rest = false;
@@ -145,7 +145,7 @@ void ExactDoubleSum::add(double value) {
     }
 }
 
-/// Brings all limbs but the last into [0, 2^32).
+/// Normalises all limbs but the last to [0, 2^32).
 void ExactDoubleSum::carry(std::vector<std::int64_t>& limbs) {
     std::int64_t carry = 0;
     for (std::int64_t& limb : limbs) {
@@ -175,12 +175,12 @@ double ExactDoubleSum::total(bool to_float) const {
     while (!limbs.empty() && limbs.back() == 0) limbs.pop_back();
     if (limbs.empty()) return any_ && only_negative_zero_ ? -0.0 : 0.0;
 
-    // The bits above the rounding position, counted from the top bit down or from the type's smallest unit up.
+    // The bits above the rounding position: counted down from the top bit, or from the type's smallest unit up.
     const int top_limb = static_cast<int>(limbs.size()) - 1;
     const int top_bits = 64 - __builtin_clzll(static_cast<std::uint64_t>(limbs.back()));
     const int precision = to_float ? 24 : 53;
     const int smallest = to_float ? -149 : kLowestExponent;  // exponent of the type's smallest unit
-    const int base = kLimbBits * first_ + kLowestExponent;   // exponent of the lowest bit held
+    const int base = kLimbBits * first_ + kLowestExponent;   // exponent of the lowest bit stored
     const int top = base + kLimbBits * top_limb + top_bits;  // the value is below 2^top
     const int unit = std::max(top - precision, smallest);
     const auto bit = [&](int exponent) -> unsigned {

@@ -1,10 +1,10 @@
-// Sums that do not depend on the order of their terms: equal multisets give the same term id, whichever way the rows
-// came. ISTREAM and DSTREAM compare answers of evaluations whose row orders differ, and plain floating-point addition
-// would make unchanged sums look changed.
+// Sums that do not depend on the order of their terms: equal multisets give the same term id for every order of rows.
+// ISTREAM and DSTREAM compare answers of evaluations whose row orders differ; with plain floating-point addition,
+// unchanged sums would appear changed.
 //
-// Decimals add exactly in 320 bits. Doubles go into a superaccumulator: fixed-point limbs that cover the range of
-// exponents seen, so that every addition is exact and only the final rounding is not (Kulisch, Computer Arithmetic and
-// Validity, 2013, ch. 8; the small form of Neal, arXiv:1505.05571). Memory a group: 16 bytes for integers that fit,
+// Decimals are added exactly in 320 bits. Doubles are added in a superaccumulator: fixed-point limbs that cover the
+// range of exponents seen. Every addition is exact; only the final result is rounded (Kulisch, Computer Arithmetic and
+// Validity, 2013, ch. 8; the small form of Neal, arXiv:1505.05571). Memory per group: 16 bytes for integers that fit,
 // and 8 bytes for each 32 binary orders of magnitude that its doubles span.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace penstock::expr {
 class ExactDecimalSum {
 public:
     void add(Decimal value);
-    /// Empty where the sum does not fit a Decimal. Its scale is that of the widest term, where it fits.
+    /// Empty if the sum does not fit a Decimal. Has the scale of the widest term, if that fits.
     std::optional<Decimal> total() const;
 
 private:
@@ -30,7 +30,7 @@ private:
     static void accumulate(Wide& wide, Decimal value);
     void spill();
 
-    Int128 near_ = 0;  // the sum of what was added since the last spill, at near_scale_
+    Int128 near_ = 0;  // the sum of the additions since the last spill, at near_scale_
     std::uint8_t near_scale_ = 0;
     std::unique_ptr<Wide> far_;
 };
@@ -39,7 +39,7 @@ class ExactDoubleSum {
 public:
     void add(double value);
     std::size_t bytes() const { return limbs_.capacity() * sizeof(std::int64_t); }
-    /// The exact sum rounded once, to double or to float precision. +0.0 where nothing was added.
+    /// The exact sum, rounded once, to double or to float precision. +0.0 if nothing was added.
     double total(bool to_float = false) const;
 
 private:

@@ -1,4 +1,4 @@
-// SPARQL expressions over a binding table, column-wise. Specs are described in docs/plan-format.md.
+// SPARQL expressions over a binding table, column-wise. docs/plan-format.md describes their specs.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ namespace expr {
 struct Memory;
 }
 
-/// What an expression may ask of the evaluation it runs in.
+/// What an expression can use of the evaluation that it is part of.
 struct ExprContext {
     LocalTerms& terms;
     Budget& budget;
     std::int64_t now_ms = 0;                                             // NOW(): the instant t of a standing query
     std::span<const std::int64_t> window_starts = {}, window_ends = {};  // by window index of the plan
     std::uint64_t random_seed = 0;
-    /// EXISTS { subplan }: found[i] = 1 where the sub-plan has a solution compatible with row i. Set by the executor.
+    /// EXISTS { subplan }: found[i] = 1 if the sub-plan has a solution compatible with row i. Set by the executor.
     std::function<void(std::size_t subplan, const Table& rows, std::vector<std::uint8_t>& found)> exists = nullptr;
-    /// penstock:timestamp(s, p, o): latest event time in the query's windows, kNever where none. Set by the executor.
+    /// penstock:timestamp(s, p, o): latest event time in the query's windows, or kNever. Set by the executor.
     std::function<std::int64_t(TermId s, TermId p, TermId o)> timestamp = nullptr;
-    /// Functions left to Python (regex, replace, hashes, odd dates): name and argument terms -> result; a Kind::Unbound
-    /// result is an error of the expression. Called once per distinct argument list and remembered; the binding takes
-    /// the GIL.
+    /// Functions implemented in Python (regex, replace, hashes, unusual dates): name and argument terms -> result. A
+    /// result of Kind::Unbound is an error of the expression. Called once per distinct argument list; results are
+    /// memoized. The binding acquires the GIL.
     std::function<TermId(const std::string& name, std::span<const TermId> arguments, LocalTerms& terms)> foreign =
         nullptr;
-    /// What expressions remember between calls of one evaluation (expr/memory.hpp); made on first use.
+    /// What expressions cache between calls within one evaluation (expr/memory.hpp); created on first use.
     std::shared_ptr<expr::Memory> memory = nullptr;
 };
 
@@ -44,9 +44,9 @@ public:
     virtual ~Expression() = default;
     static std::unique_ptr<Expression> compile(const Spec& spec);
 
-    /// out[i] = value for row i; kUnbound where the expression errs. Resizes out to rows.rows.
+    /// out[i] = value for row i; kUnbound if the expression errs. Resizes out to rows.rows.
     virtual void evaluate(const Table& rows, ExprContext& context, Column& out) const = 0;
-    /// keep[i] = 1 where the effective boolean value is true (errors count as false). Resizes keep.
+    /// keep[i] = 1 if the effective boolean value is true (errors count as false). Resizes keep.
     virtual void test(const Table& rows, ExprContext& context, std::vector<std::uint8_t>& keep) const = 0;
 };
 
@@ -58,22 +58,23 @@ public:
     /// "separator": text}
     static std::unique_ptr<Aggregate> compile(const Spec& spec);
     virtual void reset(std::size_t groups) = 0;
-    /// Adds empty groups up to that many; what the others hold stays. Lets the executor aggregate its input as it
-    /// comes.
+    /// Adds empty groups up to `groups` in all; the state of existing groups stays. The executor can thus aggregate its
+    /// input incrementally.
     virtual void grow(std::size_t groups) = 0;
-    /// Row i of `rows` belongs to group_of[i]. `keys` are all columns (count_star with distinct compares whole rows but
-    /// the slots in `hidden`).
+    /// Adds rows; row i belongs to group_of[i]. count_star with distinct compares whole rows, without the slots in
+    /// `hidden`.
     virtual void add(const Table& rows, std::span<const std::uint32_t> group_of, std::span<const Slot> hidden,
                      ExprContext& context) = 0;
-    /// out[g] = result of group g, kUnbound where it errs (SPARQL 1.1 §18.5.1).
+    /// out[g] = result of group g; kUnbound if it errs (SPARQL 1.1 §18.5.1).
     virtual void finish(ExprContext& context, Column& out) = 0;
 };
 
-/// ORDER BY's order over terms by value (SPARQL 1.1 §15.1): 0 for equal values, whatever their spelling or datatype.
+/// ORDER BY's order of terms by value (SPARQL 1.1 §15.1): 0 for equal values, regardless of spelling or datatype.
 int value_compare(TermId a, TermId b, const LocalTerms& terms);
 
-/// ORDER BY's total order over terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal; literals by value where
-/// comparable, then by text, so that it is deterministic. Returns <0, 0, >0; 0 only for indistinguishable order.
+/// ORDER BY's total order of terms (SPARQL 1.1 §15.1): unbound < blank < IRI < literal. Literals compare by value if
+/// comparable, then by text, so that the order is deterministic. Returns <0, 0, >0; 0 only for terms that the order
+/// cannot distinguish.
 int order_compare(TermId a, TermId b, const LocalTerms& terms);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Functional forms: calls that look at whether their arguments err (SPARQL 1.1 §17.4.1).
+// Functional forms: calls that handle errors of their arguments themselves (SPARQL 1.1 §17.4.1).
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace penstock::expr {
 namespace {
 
-/// Rows of a selection picked out, with their places in it.
+/// A subset of a selection's rows, with their positions in the selection.
 struct Selection {
     std::array<std::uint32_t, kChunk> rows;
     std::array<std::uint32_t, kChunk> places;
@@ -21,7 +21,7 @@ struct Selection {
     Rows span() const { return {rows.data(), size}; }
 };
 
-/// Computes a node for the selection, into the places that its rows have.
+/// Computes a node for the subset and stores the values at the rows' positions in the selection.
 void scatter(Frame& frame, const Node& node, const Selection& selection, Value* out) {
     if (selection.size == 0) return;
     ValueColumn values(frame);
@@ -84,8 +84,8 @@ private:
     std::vector<NodePtr> operands_;
 };
 
-/// x IN (a, b, …) is x = a || x = b || … (§17.4.1.9). IRIs among the list's constants are looked up by id, so that long
-/// lists of them cost one search a row.
+/// x IN (a, b, …) is x = a || x = b || … (§17.4.1.9). IRIs among the list's constants are searched by id, so a long
+/// list of them costs one search per row.
 class InNode final : public LogicNode {
 public:
     InNode(bool negated, NodePtr needle, std::vector<NodePtr> list) : negated_(negated), needle_(std::move(needle)) {
@@ -99,7 +99,7 @@ public:
         std::sort(names_.begin(), names_.end());
     }
 
-    /// The first argument is evaluated even where the list is empty: its error is the result (§17.4.1.9, §17.4.1.10).
+    /// Evaluates the first argument even if the list is empty: its error is the result (§17.4.1.9, §17.4.1.10).
     void test(Frame& frame, Rows rows, Truth* out) const override {
         ValueColumn needles(frame);
         needle_->evaluate(frame, rows, needles.data());

@@ -10,7 +10,7 @@ Memory& memory_of(ExprContext& context) {
     return *context.memory;
 }
 
-/// Id of a decimal in its canonical spelling ("2.0", "1.5") where that is inline.
+/// Id of a decimal in its canonical spelling ("2.0", "1.5") if that can be inline.
 TermId inline_decimal(Decimal value) {
     value = without_trailing_zeros(value);
     if (value.scale == 0) {
@@ -139,7 +139,7 @@ Value Frame::foreign(std::string_view name, std::span<const Value> arguments) {
         foreign_key_.append(reinterpret_cast<const char*>(&ids.back()), sizeof(TermId));
     }
     if (const TermId* known = memory.foreign.find(foreign_key_)) return decode(*known);
-    context.budget.check();  // one call may take long: a chunk of them would outlast the deadline
+    context.budget.check();  // per call, because one call may be slow: a chunk of them would exceed the deadline
     const TermId result = context.foreign(std::string(name), ids, context.terms);
     memory.foreign.insert(foreign_key_, result);
     return decode(result);
@@ -171,7 +171,7 @@ void check_text(std::size_t bytes) {
 }
 
 void Frame::account(std::size_t bytes) {
-    check_text(bytes);  // before the sum, which could overflow
+    check_text(bytes);  // before the addition, which could overflow
     check_text(arena_.bytes() + bytes);
     context.budget.charge(static_cast<std::ptrdiff_t>(bytes));
     charged_texts_ += bytes;

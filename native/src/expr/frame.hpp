@@ -1,4 +1,4 @@
-// One call of an expression over a table: terms to values and back, texts, and what functions may ask for.
+// One call of an expression over a table: conversion between terms and values, texts, and access to the evaluation.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 
 namespace penstock::expr {
 
-/// Bytes of text that one chunk of an expression may compute, and that one text may have.
+/// The limit of the bytes of text that one chunk of an expression may compute, and of a single text.
 inline constexpr std::size_t kMaxText = std::size_t{1} << 28;
-/// Throws LimitError where a text has grown beyond kMaxText.
+/// Throws LimitError if a text exceeds kMaxText.
 void check_text(std::size_t bytes);
 
-/// Numbers of the table's rows that a node is asked for, at most kChunk.
+/// Row numbers of the table, at most kChunk: the rows that a node computes.
 using Rows = std::span<const std::uint32_t>;
 
 class Frame {
@@ -39,18 +39,18 @@ public:
     }
     void decode(TermId id, Value& out);
     TermId intern(const Value& value);
-    /// Sets the ids of values, as they are compared with other terms' ids by equality (LocalTerms::settle).
+    /// Sets the ids of values, for comparison with other terms' ids (LocalTerms::settle).
     void number(std::span<Value> values);
-    /// Over a partial dictionary: fetches what is missing of the terms in these columns, all at once.
+    /// Over a partial dictionary: fetches the missing terms of these columns in one request.
     void require(std::span<const Slot> slots) {
         if (context.terms.partial()) fetch(slots);
     }
-    /// The term's own text: the IRI or the lexical form as written (canonical for computed values).
+    /// The term's text: the IRI, or the lexical form as written (canonical for computed values).
     std::string_view text(const Value& value);
     std::string_view datatype(const Value& value) const { return datatype_iri(value); }
 
-    /// Room for a computed text until the chunk is over. LimitError where the chunk's texts exceed kMaxText or the
-    /// budget.
+    /// Allocates a computed text that is valid until the end of the chunk. LimitError if the chunk's texts exceed
+    /// kMaxText or the budget.
     char* allocate(std::size_t bytes) {
         if (bytes > arena_.left()) account(bytes);
         return arena_.allocate(bytes);
@@ -61,16 +61,16 @@ public:
         return {out, text.size()};
     }
 
-    /// A function that is left to Python; Error where it fails or no one answers for it.
+    /// Calls a function implemented in Python. Error if it fails or no implementation is set.
     Value foreign(std::string_view name, std::span<const Value> arguments);
 
-    /// The blank node of BNODE(text) in the solution of that row.
+    /// The blank node of BNODE(text) in the solution of the given row.
     TermId blank_of(std::uint32_t row, std::string_view text);
 
-    /// Where EXISTS holds, for every row of the table: the sub-plan runs once a call.
+    /// For every row of the table, whether EXISTS holds. The sub-plan runs once per call of the expression.
     const std::vector<std::uint8_t>& exists(std::size_t subplan);
 
-    /// Ends a chunk: computed texts go, the budget is checked and charged for what stays.
+    /// Ends a chunk: frees computed texts, checks the budget, and charges what remains.
     void end_chunk();
 
 private:
@@ -82,7 +82,7 @@ private:
     std::string scratch_;
     std::string foreign_key_;
     std::unordered_map<std::size_t, std::vector<std::uint8_t>> exists_;
-    std::unordered_map<std::uint64_t, TermId> row_blanks_;  // of this chunk, by row and number of the text
+    std::unordered_map<std::uint64_t, TermId> row_blanks_;  // of this chunk, by row and text number
 };
 
 /// A column of intermediate values, borrowed from the pool.

@@ -1,4 +1,4 @@
-// The built-in functions: name, arity, and what each does with the values of one row.
+// The built-in functions: name, arity, and implementation on the values of one row.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace penstock::expr {
 
-/// Members of a call's spec beside its arguments.
+/// Members of a call's spec besides its arguments.
 struct CallOptions {
     std::string base;        // iri
     std::size_t window = 0;  // window_start, window_end
@@ -21,7 +21,7 @@ struct Call {
     std::uint32_t row = 0;
 };
 
-/// Arguments are never errors; returns Error for arguments that the function does not take.
+/// Arguments are never errors. Returns Error for arguments outside of the function's domain.
 using Function = Value (*)(Call& call, std::span<const Value> arguments);
 
 struct FunctionEntry {

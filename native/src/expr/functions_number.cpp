@@ -1,4 +1,4 @@
-// Functions on numbers (SPARQL 1.1 §17.4.4). Results keep the operand's type; derived integers become xsd:integer.
+// Functions on numbers (SPARQL 1.1 §17.4.4). Results have the operand's type; derived integers become xsd:integer.
 #include <cmath>
 
 #include "expr/arithmetic.hpp"
@@ -7,9 +7,9 @@
 namespace penstock::expr {
 namespace {
 
-/// fn:round: ties towards positive infinity, the sign of zero kept.
+/// fn:round: ties towards positive infinity; preserves the sign of zero.
 double round_half_up(double value) {
-    if (!(std::fabs(value) < 0x1p52)) return value;  // whole already, infinite or NaN
+    if (!(std::fabs(value) < 0x1p52)) return value;  // integral already, infinite or NaN
     const double below = std::floor(value);
     return std::copysign(value - below >= 0.5 ? below + 1 : below, value);
 }

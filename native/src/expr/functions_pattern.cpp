@@ -5,7 +5,7 @@
 namespace penstock::expr {
 namespace {
 
-/// Flags of a call whose last argument may be them; false where they are not a string of known flags.
+/// Reads the optional last argument as flags; false if it is not a string of known flags.
 bool read_flags(std::span<const Value> args, std::size_t position, std::string_view& flags) {
     if (args.size() <= position) return true;
     flags = args[position].text;
@@ -19,7 +19,7 @@ Value regex(Call& call, std::span<const Value> args) {
     return call.frame.foreign("regex", args);
 }
 
-/// Every match of a text that is not empty, from left to right.
+/// Replaces every match of a non-empty text, from left to right.
 Value replace_plain(Call& call, const Value& subject, const PlainPattern& pattern, std::string_view replacement) {
     std::string out;
     std::size_t from = 0;

@@ -1,4 +1,4 @@
-// Functions on strings (SPARQL 1.1 §17.4.3). Positions count code points; language tags are carried over.
+// Functions on strings (SPARQL 1.1 §17.4.3). Positions count code points; results have the operand's language tag.
 #include <cmath>
 #include <cstring>
 
@@ -28,8 +28,8 @@ Value substr(Call&, std::span<const Value> args) {
     const std::string_view text = args[0].text;
     const double first = rounded(args[1]);
     const double end = args.size() > 2 ? first + rounded(args[2]) : HUGE_VAL;
-    if (!(end > 1) || !(first < end)) return Value::string_like(args[0], {});  // NaN too
-    const double limit = static_cast<double>(text.size()) + 1;                 // bytes bound the number of code points
+    if (!(end > 1) || !(first < end)) return Value::string_like(args[0], {});  // also true for NaN
+    const double limit = static_cast<double>(text.size()) + 1;  // the size in bytes bounds the number of code points
     const auto from = static_cast<std::size_t>(std::fmin(std::fmax(first, 1), limit)) - 1;
     const auto to = static_cast<std::size_t>(std::fmin(end, limit)) - 1;
     const std::size_t begin = code_point_offset(text, from);
@@ -37,7 +37,7 @@ Value substr(Call&, std::span<const Value> args) {
     return Value::string_like(args[0], text.substr(begin, size));
 }
 
-/// ASCII here, the rest of Unicode in Python.
+/// Converts ASCII text here; other text in Python.
 template <char (*convert)(char)>
 Value change_case(Call& call, std::span<const Value> args, std::string_view name) {
     if (!args[0].textual()) return {};
@@ -61,7 +61,7 @@ Value contains(Call&, std::span<const Value> args) {
     return Value::boolean(args[0].text.find(args[1].text) != std::string_view::npos);
 }
 
-/// Without a match the result is the plain empty string (§17.4.3.9).
+/// Without a match the result is the empty string without a tag (§17.4.3.9).
 Value strbefore(Call&, std::span<const Value> args) {
     if (!compatible(args[0], args[1])) return {};
     const std::size_t at = args[0].text.find(args[1].text);

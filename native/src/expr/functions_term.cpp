@@ -66,7 +66,7 @@ Value strdt(Call& call, std::span<const Value> args) {
     return out;
 }
 
-/// Well-formed by the grammar of Turtle and SPARQL: letters, then groups of letters and digits.
+/// Whether the tag is well-formed by the grammar of Turtle and SPARQL: letters, then groups of letters and digits.
 bool language_tag(std::string_view tag) {
     const auto alpha = [](char c) { return ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z'; };
     std::size_t group = 0;
@@ -95,7 +95,7 @@ Value strlang(Call& call, std::span<const Value> args) {
 
 constexpr std::string_view kUuidPrefix = "urn:uuid:";
 
-/// A version 4 UUID (RFC 4122 §4.4) after the prefix.
+/// A version 4 UUID (RFC 4122 §4.4), with a prefix.
 std::string_view uuid_text(Call& call) {
     constexpr std::size_t kDigits = 36;
     Random& random = call.frame.memory.random;

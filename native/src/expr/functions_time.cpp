@@ -1,4 +1,4 @@
-// Functions on dates and times (SPARQL 1.1 §17.4.5), and those of streams (docs/semantics.md §5).
+// Functions on dates and times (SPARQL 1.1 §17.4.5), and stream functions (docs/semantics.md §5).
 #include "expr/functions.hpp"
 #include "source.hpp"
 

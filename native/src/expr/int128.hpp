@@ -1,4 +1,4 @@
-// 128-bit integers: the compiler's own type, and what is needed around it.
+// 128-bit integers: the compiler's type, with supporting functions.
 #pragma once
 
 #include <array>

@@ -9,7 +9,7 @@ namespace {
 bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_scheme(char c) { return is_alpha(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.'; }
 
-using Part = std::optional<std::string_view>;  // absent and empty differ
+using Part = std::optional<std::string_view>;  // an absent and an empty part differ
 
 struct Components {
     Part scheme, authority, query, fragment;
@@ -22,7 +22,7 @@ std::size_t scheme_length(std::string_view text) {
     return end != text.end() && *end == ':' ? static_cast<std::size_t>(end - text.begin()) : std::string_view::npos;
 }
 
-/// Cuts what follows `mark` off the end of `text`.
+/// Removes the last part of `text`, from `mark` on, and returns what follows `mark`.
 Part cut(std::string_view& text, char mark) {
     const std::size_t at = text.find(mark);
     if (at == std::string_view::npos) return std::nullopt;
@@ -74,7 +74,7 @@ std::string without_dot_segments(std::string_view path) {
     return out;
 }
 
-/// The base's path up to its last slash, with the reference's after it (§5.2.3).
+/// The base's path up to its last slash, followed by the reference's path (§5.2.3).
 std::string merge(const Components& base, std::string_view path) {
     if (base.authority && base.path.empty()) return std::string("/").append(path);
     const std::size_t slash = base.path.rfind('/');

@@ -6,11 +6,11 @@
 
 namespace penstock::expr {
 
-/// No character that an IRI must not contain as such (space, controls, <>"{}|\^`).
+/// Whether the text contains only characters that an IRI may contain unescaped (no space, controls, <>"{}|\^`).
 bool iri_characters(std::string_view text);
-/// Has a scheme.
+/// Whether the IRI has a scheme.
 bool is_absolute(std::string_view iri);
-/// `reference` against an absolute `base`, dot segments removed.
+/// Resolves `reference` against an absolute `base` and removes dot segments.
 std::string resolve(std::string_view base, std::string_view reference);
 
 }  // namespace penstock::expr

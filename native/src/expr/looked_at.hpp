@@ -1,4 +1,4 @@
-// Which columns an expression looks at as terms, rather than as ids: what a partial dictionary must have before.
+// Which columns an expression decodes to terms: those that a partial dictionary must fetch in advance.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace penstock::expr {
 
-/// Slots whose terms an expression may decode. Left out are variables that are only asked whether they are bound, or
-/// compared with an IRI for equality, which ids decide.
+/// Slots whose terms an expression may decode. Excludes variables that are only tested for being bound, or compared
+/// with an IRI for equality, because ids decide both.
 std::vector<Slot> looked_at(const Spec& expression);
 
 }  // namespace penstock::expr

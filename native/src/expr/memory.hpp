@@ -1,5 +1,5 @@
-// What the expressions of one evaluation remember between calls. Owned by the ExprContext; every part is bounded or
-// charged to the evaluation's budget.
+// Caches of the expressions of one evaluation, shared between calls. The ExprContext owns them. Every part is bounded
+// or charged to the evaluation's budget.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace penstock::expr {
 
-/// Rows that an expression is computed for at a time: a column of values fits the first-level cache.
+/// The number of rows that an expression computes at a time: a column of values fits the first-level cache.
 inline constexpr std::size_t kChunk = 256;
 
-/// Parsed literals of the dictionary, by id: each is parsed once, not once per row. When full it starts afresh.
+/// Parsed literals of the dictionary, by id: each is parsed once, not once per row. A full cache is cleared.
 class ValueCache {
 public:
     const Value* find(TermId id) const;
@@ -35,7 +35,7 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Results of functions that were left to Python, by name and arguments. When full it starts afresh.
+/// Results of functions implemented in Python, by name and arguments. A full memo is cleared.
 class ForeignMemo {
 public:
     const TermId* find(std::string_view key) const;
@@ -61,11 +61,11 @@ private:
     std::uint64_t state_;
 };
 
-/// Which text each BNODE(text) was made from. A solution that already holds the node of a text gets it again, whatever
-/// operator asks (SPARQL 1.1 §17.4.2.9: one node per text and solution mapping).
+/// The texts that blank nodes of BNODE(text) were created for. All operators find the same node for a text within one
+/// solution (SPARQL 1.1 §17.4.2.9: one node per text and solution mapping).
 class BlankKeys {
 public:
-    /// A number for the text, the same for equal texts.
+    /// The number of the text; equal texts have equal numbers.
     std::uint32_t key(std::string_view text);
     void remember(TermId blank, std::uint32_t key) {
         keys_.emplace(blank, key);
@@ -78,13 +78,13 @@ public:
     std::size_t bytes() const { return bytes_; }
 
 private:
-    static constexpr std::size_t kEntryBytes = 48;  // of a hash map, about
+    static constexpr std::size_t kEntryBytes = 48;  // approximate size in a hash map
     std::size_t bytes_ = 0;
     std::unordered_map<std::string, std::uint32_t> numbers_;
     std::unordered_map<TermId, std::uint32_t> keys_;
 };
 
-/// Columns of kChunk values for intermediate results, used again and again.
+/// Columns of kChunk values for intermediate results, reused.
 class ColumnPool {
 public:
     using Values = std::unique_ptr<Value[]>;
@@ -102,7 +102,7 @@ struct Memory {
     Random random;
     BlankKeys blanks;
     ColumnPool columns;
-    std::size_t charged_bytes = 0;  // of the local terms, to the budget
+    std::size_t charged_bytes = 0;  // of the local terms, charged to the budget
 };
 
 }  // namespace penstock::expr

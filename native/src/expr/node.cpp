@@ -82,7 +82,7 @@ void LogicNode::evaluate(Frame& frame, Rows rows, Value* out) const {
 std::optional<IdColumn> IdColumn::of(const Node& node, const Frame& frame) {
     IdColumn out;
     if (const auto slot = node.variable())
-        out.column_ = frame.table.find(*slot);  // absent: unbound everywhere
+        out.column_ = frame.table.find(*slot);  // if the table has no such column, unbound in every row
     else if (const auto constant = node.constant())
         out.constant_ = *constant;
     else

@@ -19,20 +19,20 @@ public:
     /// out[k] = the effective boolean value for row rows[k].
     virtual void test(Frame& frame, Rows rows, Truth* out) const;
 
-    /// The slot of a variable, the id of a constant: lets operators work on ids where values are not needed.
+    /// The slot of a variable, or the id of a constant: operators can then compare ids without values.
     virtual std::optional<Slot> variable() const { return std::nullopt; }
     virtual std::optional<TermId> constant() const { return std::nullopt; }
 };
 using NodePtr = std::unique_ptr<Node>;
 
-/// A node that computes truth values first.
+/// A node that computes truth values; its values derive from them.
 class LogicNode : public Node {
 public:
     void evaluate(Frame& frame, Rows rows, Value* out) const final;
     void test(Frame& frame, Rows rows, Truth* out) const override = 0;
 };
 
-/// A column of ids read without decoding: a variable's or a constant's.
+/// A column of ids that is read without decoding: a variable's or a constant's.
 class IdColumn {
 public:
     static std::optional<IdColumn> of(const Node& node, const Frame& frame);
@@ -43,7 +43,7 @@ private:
     TermId constant_ = kUnbound;
 };
 
-/// An operand's values for a selection of rows; a constant is decoded once.
+/// An operand's values for a selection of rows. A constant is decoded once.
 class Operand {
 public:
     Operand(Frame& frame, const Node& node, Rows rows) {
@@ -62,14 +62,14 @@ private:
     Value constant_;
 };
 
-/// Throws Error where the spec is malformed, LimitError where it is nested too deeply.
+/// Throws Error if the spec is malformed, LimitError if it is nested too deeply.
 NodePtr compile_node(const Spec& spec, int depth = 0);
 
 NodePtr make_variable(Slot slot);
 NodePtr make_constant(TermId id);
 NodePtr make_exists(std::size_t subplan, bool negated);
 
-/// Nodes for the calls with their own evaluation rules (logic, comparison, arithmetic, forms); null for other names.
+/// Nodes for calls with their own evaluation rules (logic, comparison, arithmetic, forms); null for other names.
 NodePtr make_operator(const std::string& name, std::vector<NodePtr>& arguments);
 NodePtr make_form(const std::string& name, std::vector<NodePtr>& arguments);
 /// A function of functions.hpp.

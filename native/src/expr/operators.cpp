@@ -33,7 +33,7 @@ DecimalParts exact_parts(TermId id) {
     return tag_of(id) == Tag::Integer ? DecimalParts{integer_value(id), 0} : decimal_value(id);
 }
 
-/// Inline integers and decimals, exactly: mantissas have 55 bits, so scaling one by at most 10^18 fits 128.
+/// Compares inline integers and decimals exactly: mantissas have 55 bits, so scaling by at most 10^18 fits 128 bits.
 bool compare_exact(Comparison operation, DecimalParts a, DecimalParts b) {
     if (a.scale == b.scale) return apply(operation, a.mantissa, b.mantissa);
     Int128 x = a.mantissa, y = b.mantissa;
@@ -42,7 +42,7 @@ bool compare_exact(Comparison operation, DecimalParts a, DecimalParts b) {
     return apply(operation, x, y);
 }
 
-/// Compares two terms by their ids alone where that is enough; otherwise by value.
+/// Compares two terms by their ids if these decide, otherwise by value.
 Truth compare_ids(Frame& frame, Comparison operation, TermId a, TermId b) {
     if (a == kUnbound || b == kUnbound) return Truth::Error;
     if (is_exact(a) && is_exact(b)) return truth(compare_exact(operation, exact_parts(a), exact_parts(b)));
@@ -118,8 +118,8 @@ private:
     NodePtr operand_;
 };
 
-/// && and || of two or more operands (§17.2): one that decides (false for &&, true for ||) wins over errors. Later
-/// operands are computed only for the rows that are still undecided.
+/// && and || of two or more operands (§17.2): a deciding value (false for &&, true for ||) takes precedence over
+/// errors. Later operands are computed only for rows that are still undecided.
 class ConnectiveNode final : public LogicNode {
 public:
     ConnectiveNode(Truth decisive, std::vector<NodePtr> operands)

@@ -18,7 +18,7 @@ int sign(std::string_view a, std::string_view b) {
     return (order > 0) - (order < 0);
 }
 
-/// The classes that ORDER BY keeps apart, in their order.
+/// The classes of ORDER BY, in their order.
 int rank(ValueType type) {
     switch (type) {
         case ValueType::Error:
@@ -59,7 +59,7 @@ bool is_real(const Value& value) {
     return value.type == ValueType::Float || value.type == ValueType::Double || value.type == ValueType::Huge;
 }
 
-/// By exact value, without promotion (which is not transitive); NaN comes last.
+/// By exact value, without promotion, which is not transitive. NaN is last.
 int number_order(const Value& a, const Value& b) {
     const bool a_nan = is_real(a) && std::isnan(a.real), b_nan = is_real(b) && std::isnan(b.real);
     if (a_nan || b_nan) return sign(a_nan, b_nan);
@@ -67,13 +67,13 @@ int number_order(const Value& a, const Value& b) {
     return is_real(b) ? compare(a.decimal(), b.real) : compare(a.decimal(), b.decimal());
 }
 
-/// Local times stand at UTC; of two at one instant the one without timezone comes first.
+/// Local times are ordered as UTC; of two at the same instant, the one without timezone is first.
 int moment_order(const Value& a, const Value& b) {
     const int order = sign(a.moment().utc(), b.moment().utc());
     return order != 0 ? order : sign(a.moment().has_timezone(), b.moment().has_timezone());
 }
 
-/// Months count as a twelfth of 365.2425 days.
+/// A month counts as a twelfth of 365.2425 days.
 int duration_order(const Value& a, const Value& b) {
     constexpr Int128 kMonth = 2'629'746 * kSecond;
     return sign(a.months * kMonth + a.number, b.months * kMonth + b.number);
@@ -84,7 +84,7 @@ int text_order(const Value& a, const Value& b) {
     return order != 0 ? order : sign(a.tag, b.tag);
 }
 
-/// Blank nodes by number; those of this evaluation after the others.
+/// Blank nodes by number; those of this evaluation are last.
 int blank_order(const Value& a, const Value& b) { return sign(a.id, b.id); }
 
 }  // namespace
@@ -150,7 +150,7 @@ int value_compare(TermId a, TermId b, const LocalTerms& terms) {
     if (a == b) return 0;
     if (tag_of(a) == Tag::Integer && tag_of(b) == Tag::Integer)
         return (integer_value(a) > integer_value(b)) - (integer_value(a) < integer_value(b));
-    if (tag_of(a) == Tag::String && tag_of(b) == Tag::String) return a < b ? -1 : 1;  // ids sort as code points do
+    if (tag_of(a) == Tag::String && tag_of(b) == Tag::String) return a < b ? -1 : 1;  // ids sort by code points
     std::string a_scratch, b_scratch;
     return expr::value_order(expr::read(a, terms, a_scratch), expr::read(b, terms, b_scratch));
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kSpecial = "\\.?*+{}()[]|^$";
 
-/// The text of a pattern whose only special characters are escaped ones; empty where there are others.
+/// The text of a pattern in which all special characters are escaped; empty for other patterns.
 std::optional<std::string> unescape(std::string_view pattern) {
     const auto special = [](char c) { return kSpecial.find(c) != std::string_view::npos; };
     std::string out;
@@ -23,7 +23,7 @@ std::optional<std::string> unescape(std::string_view pattern) {
     return escaped ? std::nullopt : std::optional(std::move(out));
 }
 
-/// Letters with a partner of the same folded case outside ASCII: k (KELVIN SIGN) and s (LONG S).
+/// Whether the text has a letter whose case folding includes a letter outside ASCII: k (KELVIN SIGN), s (LONG S).
 bool folds_outside_ascii(std::string_view text) { return text.find_first_of("kKsS") != std::string_view::npos; }
 
 }  // namespace

@@ -8,10 +8,10 @@
 namespace penstock::expr {
 namespace {
 
-/// The exponent's magnitude as far as it matters: from_chars reports a range error without saying which way.
+/// The approximate magnitude of the exponent: from_chars reports a range error without its direction.
 template <class Real>
 Real out_of_range(std::string_view text, bool negative) {
-    // Past the largest or below the smallest: decided by the position of the first significant digit.
+    // Above the largest or below the smallest: the position of the first significant digit decides.
     long long exponent = 0;
     const std::size_t e = text.find_first_of("eE");
     if (e != std::string_view::npos) {
@@ -75,7 +75,7 @@ std::size_t put(std::string_view text, char* out) {
     return text.size();
 }
 
-/// to_chars gives "-1.5e+300", the canonical form is "-1.5E300", "1.0E1".
+/// Converts the output of to_chars, as "-1.5e+300", to the canonical form, as "-1.5E300", "1.0E1".
 template <class Real>
 std::size_t write(Real value, char* out) {
     if (std::isnan(value)) return put("NaN", out);

@@ -7,15 +7,15 @@
 
 namespace penstock::expr {
 
-/// Lexical forms of XSD 1.1 §3.3.5.1 (INF, +INF, -INF, NaN included), no surrounding space. Values out of range become
-/// infinite or zero, as the lexical mapping says. False where the text is malformed.
+/// Parses lexical forms of XSD 1.1 §3.3.5.1 (INF, +INF, -INF, NaN included), no surrounding space. Values out of range
+/// become infinite or zero, as the lexical mapping specifies. False if the text is malformed.
 bool parse_real(std::string_view text, double& out);
 bool parse_real(std::string_view text, float& out);
 
-/// Canonical: the shortest digits that give the value back, as "1.0E1", "-2.5E-3", "0.0E0", "INF", "NaN".
+/// Canonical form: the shortest digits that round-trip, as "1.0E1", "-2.5E-3", "0.0E0", "INF", "NaN".
 std::string real_text(double value);
 std::string real_text(float value);
-/// The same into a buffer of at least kRealText bytes; returns the length.
+/// The same, into a buffer of at least kRealText bytes; returns the length.
 inline constexpr std::size_t kRealText = 32;
 std::size_t write_real(double value, char* out);
 std::size_t write_real(float value, char* out);

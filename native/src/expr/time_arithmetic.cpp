@@ -16,7 +16,7 @@ bool is_duration(const Value& value) {
 }
 bool in_bounds(Int128 time) { return time <= kLongest && time >= -kLongest; }
 
-/// XML Schema part 2, appendix E: months first, the day cut to the month's last, then seconds.
+/// XML Schema part 2, appendix E: adds months first, limits the day to the month's last, then adds seconds.
 Value shift(const Value& moment, Int128 months, Int128 seconds) {
     Int128 local = moment.number;
     if (months != 0) {

@@ -1,5 +1,5 @@
-// + and - on dates, times and durations, as XPath has them (F&O §10.4, §10.6, §10.8). SPARQL 1.1 leaves them to
-// implementations (§17.3.1): NOW() - "PT10S"^^xsd:dayTimeDuration, ?end - ?start.
+// + and - on dates, times and durations, as in XPath (F&O §10.4, §10.6, §10.8). SPARQL 1.1 leaves them to
+// implementations (§17.3.1). Examples: NOW() - "PT10S"^^xsd:dayTimeDuration, ?end - ?start.
 #pragma once
 
 #include "expr/arithmetic.hpp"
@@ -7,7 +7,7 @@
 namespace penstock::expr {
 
 /// Moment ± duration, moment - moment of the same type (both with or both without timezone), duration ± duration of the
-/// same type. Error for anything else, and beyond nine digits of years.
+/// same type. Error for anything else, and for years of more than nine digits.
 Value compute_time(Arithmetic operation, const Value& a, const Value& b);
 
 }  // namespace penstock::expr

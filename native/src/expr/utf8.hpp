@@ -1,5 +1,5 @@
-// Positions in UTF-8 text counted in code points. Malformed bytes count as one character each or as part of the one
-// before; nothing is read out of bounds.
+// Positions in UTF-8 text, counted in code points. A malformed byte counts as one character or as part of the preceding
+// one; no read is out of bounds.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ inline std::size_t code_points(std::string_view text) {
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }
 
-/// Byte offset of the code point with that number (from 0), at most the text's size.
+/// Byte offset of the code point with the given number (from 0), at most the text's size.
 inline std::size_t code_point_offset(std::string_view text, std::size_t number) {
     std::size_t at = 0;
     for (; number > 0 && at < text.size(); --number)

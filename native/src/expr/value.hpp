@@ -1,4 +1,4 @@
-// A term as a value: what operators and functions compute with.
+// A term as a value: the operands and results of operators and functions.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,8 @@ enum class ValueType : std::uint8_t {
     YearMonthDuration,
     DayTimeDuration,
     Duration,
-    Malformed,  // a numeric or boolean datatype with a lexical form that it does not have: effective boolean value
-                // false
-    Huge,       // a valid number outside ±(2^127 - 1): known to be numeric, computed with by nothing
+    Malformed,  // a numeric or boolean datatype with an invalid lexical form; its effective boolean value is false
+    Huge,       // a valid number outside ±(2^127 - 1): known to be numeric, but no operation accepts it
     Opaque,     // any other literal: unknown datatypes, ill-typed or unrepresentable dates
 };
 
@@ -40,7 +39,7 @@ struct Value {
     std::uint8_t scale = 0;               // Decimal
     std::int16_t timezone = kNoTimezone;  // DateTime, Date, Time: minutes
     std::int32_t months = 0;              // durations
-    TermId id = kUnbound;                 // the term this was read from; kUnbound where computed
+    TermId id = kUnbound;                 // the term that the value was read from; kUnbound if computed
     union {
         Int128 number = 0;  // mantissa; attoseconds of times and durations; 0 or 1 of booleans
         double real;        // Float, Double, Huge (approximately)
@@ -107,15 +106,15 @@ enum class Truth : std::uint8_t { False = 0, True = 1, Error = 2 };
 inline Truth truth(bool value) { return value ? Truth::True : Truth::False; }
 inline Value to_value(Truth value) { return value == Truth::Error ? Value{} : Value::boolean(value == Truth::True); }
 
-/// The value of a term as text; the result points into `term`.
+/// The value of a term; the result's texts point into `term`.
 Value parse_value(const TermView& term);
 /// The value of an inline number, boolean, date or dateTime, without its text; Error for other ids.
 void inline_value(TermId id, Value& out);
 
-/// The datatype IRI of a literal. Derived integers read from a term give xsd:integer here: ask the term for theirs.
+/// The datatype IRI of a literal. Returns xsd:integer for derived integers read from a term; the term has their IRI.
 std::string_view datatype_iri(const Value& value);
 
-/// Canonical spelling of a computed literal, or its text (also of IRIs); `scratch` may hold it.
+/// The canonical spelling of a computed literal, or its text (also of IRIs). The result may point into `scratch`.
 std::string_view canonical_text(const Value& value, std::string& scratch);
 
 /// Effective boolean value (§17.2.2).

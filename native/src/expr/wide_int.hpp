@@ -1,4 +1,4 @@
-// Unsigned 256-bit integers: what products and scaled dividends of 128-bit mantissas need.
+// Unsigned 256-bit integers, for products and scaled dividends of 128-bit mantissas.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ inline UInt256 multiply_wide(UInt128 a, UInt128 b) {
     return {a1 * b1 + (middle >> 64) + (carry >> 64), (carry << 64) | (low & mask)};
 }
 
-/// Divides in place, returns the remainder. The short division runs limb by limb, so the divisor has at most 64 bits.
+/// Divides in place and returns the remainder. Divides limb by limb, so the divisor must fit 64 bits.
 inline std::uint64_t divide_short(UInt256& value, std::uint64_t divisor) {
     std::array<std::uint64_t, 4> limbs{
         static_cast<std::uint64_t>(value.high >> 64), static_cast<std::uint64_t>(value.high),
@@ -39,7 +39,7 @@ inline std::uint64_t divide_short(UInt256& value, std::uint64_t divisor) {
     return static_cast<std::uint64_t>(remainder);
 }
 
-/// Divides in place by any non-zero number of at most 127 bits, returns the remainder (restoring division, bit by bit).
+/// Divides in place by a non-zero number of at most 127 bits and returns the remainder (restoring division, bitwise).
 inline UInt128 divide_long(UInt256& value, UInt128 divisor) {
     UInt256 quotient;
     UInt128 remainder = 0;

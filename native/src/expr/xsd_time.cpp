@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kMaxYear = 999'999'999;
 constexpr int kFractionDigits = 18;
 
-/// Reads a lexical form from left to right; any failure sticks.
+/// Reads a lexical form from left to right. After a failure all further reads fail.
 class Scanner {
 public:
     explicit Scanner(std::string_view text) : text_(text) {}
@@ -26,7 +26,7 @@ public:
     void expect(char c) { ok_ = take(c) && ok_; }
     bool digit() const { return at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; }
 
-    /// Exactly two digits in [0, most].
+    /// Exactly two digits, with a value in [0, most].
     int pair(int most) {
         const std::int64_t value = number(2, 2);
         ok_ = ok_ && value <= most;
@@ -47,7 +47,7 @@ public:
         ok_ = ok_ && !(leading_zero && at_ - from > 4);
         return negative ? -value : value;
     }
-    /// What follows a point, in attoseconds.
+    /// The digits after a decimal point, in attoseconds.
     Int128 fraction() {
         Int128 value = 0;
         int digits = 0;
@@ -162,14 +162,14 @@ bool parse_time(std::string_view text, Moment& out) {
 }
 
 bool parse_duration(std::string_view text, DurationKind kind, Duration& out) {
-    constexpr std::size_t kDigits = 14;  // a field of more digits is left opaque; 10^14 days fit 128 bits
+    constexpr std::size_t kDigits = 14;  // a field with more digits remains opaque; 10^14 days fit 128 bits
     constexpr std::int64_t kMaxMonths = kMaxYear * 2;
     Scanner scan(text);
     const bool negative = scan.take('-');
     scan.expect('P');
     Int128 months = 0, seconds = 0;
     bool any = false, in_time = false;
-    int last = -1;  // fields come in order, each at most once
+    int last = -1;  // fields are in order, each at most once
     while (scan.ok() && !scan.done()) {
         if (!in_time && scan.take('T')) {
             in_time = true;

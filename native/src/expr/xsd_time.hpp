@@ -1,7 +1,7 @@
 // xsd:dateTime, date, time and the durations: parsing, spelling, comparison (XSD 1.1 part 2, §3.3 and §3.4).
 //
-// Times count attoseconds (10^-18 s) in 128 bits, so 18 fraction digits are exact. Years are limited to nine digits;
-// what lies beyond is not parsed, and so stays an opaque literal.
+// Times count attoseconds (10^-18 s) in 128 bits, so 18 fraction digits are exact. Years have at most nine digits; a
+// literal beyond that is not parsed and remains opaque.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ inline constexpr Int128 kHour = 60 * kMinute;
 inline constexpr Int128 kDay = 24 * kHour;
 inline constexpr std::int16_t kNoTimezone = INT16_MIN;
 
-/// A point of the seven-property model as a count on the local time line since 1970-01-01T00:00 (a time of day: since
+/// A point of the seven-property model: a count on the local time line since 1970-01-01T00:00 (a time of day: since
 /// midnight; a date: its first moment), with the offset of local time from UTC in minutes.
 struct Moment {
     Int128 local = 0;
@@ -42,10 +42,10 @@ bool parse_time(std::string_view text, Moment& out);
 enum class DurationKind : std::uint8_t { Any, YearMonth, DayTime };
 bool parse_duration(std::string_view text, DurationKind kind, Duration& out);
 
-/// XSD's partial order (§3.3.7.4): between one with and one without timezone only where 14 hours either way do not
-/// matter. Both must be of the same type.
+/// XSD's partial order (§3.3.7.4). A value with and one without timezone are comparable only if 14 hours either way do
+/// not matter. Both must be of the same type.
 std::partial_ordering compare(Moment a, Moment b);
-/// Durations are compared where months or seconds alone decide.
+/// Durations are comparable if months or seconds alone decide.
 std::partial_ordering compare(Duration a, Duration b);
 
 struct DateFields {
@@ -58,7 +58,7 @@ struct TimeFields {
 };
 DateFields date_fields(Moment moment);
 TimeFields time_fields(Moment moment);
-/// Since the local midnight.
+/// Attoseconds since the local midnight.
 Int128 time_of_day(Moment moment);
 
 std::string date_time_text(Moment moment);

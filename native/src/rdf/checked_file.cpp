@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;  // the checksum chains over blocks of this size
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;  // the checksum is chained over blocks of this size
 constexpr std::uint64_t kChecksumSeed = 0x70656e73746f636bULL;
 
 std::string reason(const std::string& path, const char* what) {
@@ -28,7 +28,7 @@ std::string reason(const std::string& path, const char* what) {
 void sync_folder(const std::string& path) {
     const std::filesystem::path parent = std::filesystem::path(path).parent_path();
     const int folder = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;  // some file systems have no folders to sync
+    if (folder < 0) return;  // not every file system supports it
     ::fsync(folder);
     ::close(folder);
 }

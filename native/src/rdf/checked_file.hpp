@@ -1,4 +1,4 @@
-// Files that are whole or not there: written beside their place, checksummed, synced, then renamed.
+// Files that exist completely or not at all: written under a temporary name, checksummed, synced, then renamed.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-/// Writes `path` by way of `path`.tmp. Every failure is a StorageError with the path and the system's reason; without
-/// commit() the destructor leaves nothing behind.
+/// Writes `path` through `path`.tmp. Every failure is a StorageError with the path and the system's reason. Without
+/// commit() the destructor removes the temporary file.
 class CheckedWriter {
 public:
     explicit CheckedWriter(std::string path);
@@ -22,7 +22,7 @@ public:
     void put(const T& value) {
         write(&value, sizeof value);
     }
-    /// Checksum, sync, rename, sync of the folder.
+    /// Appends the checksum, syncs, renames, and syncs the directory.
     void commit();
 
 private:
@@ -36,7 +36,7 @@ private:
     std::vector<char> buffer_;
 };
 
-/// Reads what CheckedWriter wrote. The constructor reads the file once to verify it: StorageError where it is damaged.
+/// Reads a file of CheckedWriter. The constructor verifies the whole file: StorageError if it is damaged.
 class CheckedReader {
 public:
     explicit CheckedReader(std::string path);
@@ -44,7 +44,7 @@ public:
     CheckedReader(const CheckedReader&) = delete;
     CheckedReader& operator=(const CheckedReader&) = delete;
 
-    /// StorageError where fewer bytes are left.
+    /// StorageError if fewer bytes are left.
     void read(void* data, std::size_t bytes);
     template <class T>
     T get() {

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSweepSegment = 4096;  // entries looked at before the lock is given back
+constexpr std::size_t kSweepSegment = 4096;  // entries examined per acquisition of the lock
 constexpr std::size_t kBatch = 32;           // terms whose cache misses overlap
 
 std::uint64_t random_seed() {
@@ -20,7 +20,7 @@ std::uint64_t random_seed() {
 
 [[noreturn]] void names_nothing(TermId id) { throw DataError("term id " + std::to_string(id) + " names nothing"); }
 
-/// Number in the label of a blank node of this dictionary, "b<number>", or -1.
+/// The number in the label of a blank node of this dictionary, "b<number>"; -1 for other labels.
 std::int64_t blank_number(std::string_view label) {
     std::int64_t number = -1;
     if (label.size() < 2 || label.size() > 18 || label[0] != 'b' || (label[1] == '0' && label.size() > 2)) return -1;
@@ -44,7 +44,7 @@ std::uint32_t Dictionary::Impl::take_slot() {
     if (!free_slots.empty()) {
         const std::uint32_t slot = free_slots.back();
         free_slots.pop_back();
-        return slot;  // used before, so its segment is there
+        return slot;  // used before, so its segment exists
     }
     entries.reach(next_slot);
     return static_cast<std::uint32_t>(next_slot++);
@@ -80,7 +80,7 @@ TermId Dictionary::Impl::intern(const TermKey& key, Lifetime lifetime) {
 void Dictionary::Impl::free(std::uint32_t slot) {
     Entry& entry = entries[slot];
     const TermRecord* dead = entry.record.load(std::memory_order_relaxed);
-    if (superseded.erase(slot) == 0) {  // else the index has its term's other slot
+    if (superseded.erase(slot) == 0) {  // otherwise the index has its term's other slot
         const TermKey key(dead->view(), seed);
         part(key.hash).erase(key.hash, slot);
     }
@@ -102,7 +102,7 @@ TermId Dictionary::intern(const TermView& term) {
 }
 
 void Dictionary::intern(std::span<const TermView> terms, TermId* out, Lifetime lifetime) {
-    // Four passes over a few terms at a time, each pass ending where the next would wait for memory: cell of the index,
+    // Four passes over a few terms at a time. Each pass ends where the next would wait for memory: cell of the index,
     // entry, record, comparison.
     std::array<TermKey, kBatch> keys;
     std::array<std::uint32_t, kBatch> places;
@@ -165,7 +165,7 @@ bool Dictionary::Impl::names_something(TermId id) const {
     if (id == kUnbound) return true;
     if (tag_of(id) == Tag::Blank) return payload_of(id) < blanks.load(std::memory_order_relaxed);
     if (!is_entry(id)) return is_valid_inline(id);
-    if (source && !is_private(id)) return true;  // its source's to know
+    if (source && !is_private(id)) return true;  // the source is responsible for it
     const Entry* entry = entries.find(payload_of(id));
     return entry != nullptr && entry->names(tag_of(id));
 }
@@ -179,7 +179,7 @@ void Dictionary::Impl::each_ahead(const TermId* ids, std::size_t n, Visit visit)
 }
 
 void Dictionary::check(const TermId* ids, std::size_t n) const {
-    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
+    const std::scoped_lock lock(impl_->mutex);  // excludes a sweep
     impl_->each_ahead(ids, n, [&](TermId id) {
         if (!impl_->names_something(id)) names_nothing(id);
     });
@@ -188,10 +188,10 @@ void Dictionary::check(const TermId* ids, std::size_t n) const {
 bool Dictionary::admit(const TermId* ids, std::size_t n) {
     const Tick now = tick();
     bool kept = !partial();
-    const std::scoped_lock lock(impl_->mutex);  // no sweep meanwhile
+    const std::scoped_lock lock(impl_->mutex);  // excludes a sweep
     impl_->each_ahead(ids, n, [&](TermId id) {
         Entry* const entry = is_entry(id) ? impl_->entries.find(payload_of(id)) : nullptr;
-        // What most ids are comes first; all others are a call.
+        // The most common case first; all others need a call.
         if ((entry == nullptr || !entry->names(tag_of(id))) && !impl_->names_something(id)) names_nothing(id);
         if (entry != nullptr) kept &= entry->touch(now);
     });
@@ -245,8 +245,8 @@ std::size_t Dictionary::sweep(Tick oldest_live) {
     return freed;
 }
 
-// `ages` files each transient entry under a tick that is not after its last use. An entry is looked at when that tick
-// falls behind the horizon, and then goes, or is filed under its last use: at most once per use and horizon's width.
+// `ages` stores each transient entry under a tick at or before its last use. When that tick falls behind the horizon,
+// the entry is freed, or stored under its last use: at most once per use and width of the horizon.
 bool Dictionary::Impl::sweep_some(Tick oldest_live, std::size_t steps, std::size_t& freed) {
     const Tick horizon = leases.empty() ? oldest_live : std::min(oldest_live, leases.begin()->first);
     while (!ages.empty() && ages.begin()->first < horizon) {
@@ -284,7 +284,7 @@ Dictionary::Lease::~Lease() {
 std::size_t Dictionary::size() const { return impl_->live.load(std::memory_order_relaxed); }
 
 std::size_t Dictionary::live_bytes() const {
-    constexpr std::size_t kIndexed = sizeof(Entry) + sizeof(std::uint64_t) * 2;  // a cell, at the usual load
+    constexpr std::size_t kIndexed = sizeof(Entry) + sizeof(std::uint64_t) * 2;  // one cell, at the usual load
     const std::scoped_lock lock(impl_->mutex);
     return impl_->heap.used() + size() * kIndexed;
 }

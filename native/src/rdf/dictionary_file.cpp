@@ -1,5 +1,6 @@
 // Saving and loading a dictionary. The file: a header, then for each live entry its slot, its use word and its record,
-// in ascending order of slots; numbers little-endian (this machine's own; the magic word shows a foreign one).
+// in ascending order of slots. Numbers are in the machine's byte order, little-endian; the magic word reveals another
+// one.
 #include <string>
 
 #include "errors.hpp"

@@ -1,4 +1,4 @@
-// The inside of Dictionary, shared by dictionary.cpp and dictionary_file.cpp.
+// The members of Dictionary, shared by dictionary.cpp and dictionary_file.cpp.
 #pragma once
 
 #include <array>
@@ -18,31 +18,31 @@
 namespace penstock {
 
 struct Dictionary::Impl {
-    /// The index is split, so that a table that grows stops the writer for 1/256 of the work.
+    /// The index is partitioned, so that growth blocks the writer only for 1/256 of the index.
     static constexpr std::size_t kIndexParts = 256;
     static constexpr std::size_t kFirstArenaBytes = std::size_t{64} << 10;
 
     Impl();
 
-    // ---- under the mutex
+    // ---- guarded by the mutex
     mutable std::mutex mutex;
     RecordHeap heap{kFirstArenaBytes};
     std::array<HashCells, kIndexParts> index;
     std::vector<std::uint32_t> free_slots;
     std::uint64_t next_slot = 1;
-    std::map<Tick, std::vector<std::uint32_t>> ages;       // transient entries by a tick not after their last use
-    std::map<Tick, std::size_t> leases;                    // how many began at each tick
-    std::unordered_map<std::uint32_t, TermId> superseded;  // private slots whose term came in under its own id
+    std::map<Tick, std::vector<std::uint32_t>> ages;       // transient entries, by a tick at or before their last use
+    std::map<Tick, std::size_t> leases;                    // number of leases that began at each tick
+    std::unordered_map<std::uint32_t, TermId> superseded;  // private slots whose term also has an id of the source
 
-    /// Where the other terms are, of a partial dictionary. Set before the first use, if at all.
+    /// The source of a partial dictionary. Set before the first use, or never.
     std::shared_ptr<TermSource> source;
 
-    // ---- read without it
+    // ---- read without the mutex
     EntryTable entries;
     std::atomic<Tick> now{0};
     std::atomic<std::uint64_t> blanks{0};
     std::atomic<std::uint64_t> live{0};
-    std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms that make blank nodes
+    std::atomic<std::uint64_t> evaluations{0};  // numbers the LocalTerms objects that create blank nodes
     const std::uint64_t seed;
 
     HashCells& part(std::uint64_t hash) { return index[(hash >> 32) % kIndexParts]; }
@@ -56,21 +56,21 @@ struct Dictionary::Impl {
         return part(key.hash).find(key.hash, [&](std::uint32_t slot) { return record(slot)->equals(key); });
     }
     bool names_something(TermId id) const;
-    /// Calls visit(id) for each, whose entries are asked for some time before.
+    /// Calls visit(id) for each id, with the entries prefetched.
     template <class Visit>
     void each_ahead(const TermId* ids, std::size_t n, Visit visit) const;
-    /// Id of the term, whose entry is touched, or made.
+    /// Id of the term; touches its entry or creates one.
     TermId intern(const TermKey& key, Lifetime lifetime);
     TermId add(const TermKey& key, Lifetime lifetime);
-    /// A record and its place in the index, for a slot that exists and is empty.
+    /// Creates a record and its index cell, for an empty slot that exists.
     void fill(std::uint32_t slot, const TermKey& key, std::uint64_t use);
-    /// The same under an id that was given elsewhere; of a partial dictionary.
+    /// Adds a term under an id of the source; for partial dictionaries.
     void take_in(TermId id, const TermKey& key);
-    /// Asks the source for the ids of terms, and takes in those that it knows. Not under the mutex.
+    /// Requests the ids of terms from the source, and adds the terms that it knows. The mutex must not be held.
     std::vector<TermId> ask(std::span<const TermView> terms);
     std::uint32_t take_slot();
     void free(std::uint32_t slot);
-    /// Looks at no more than `steps` transient entries; returns false when there is nothing left to look at.
+    /// Examines at most `steps` transient entries. Returns false if none are left.
     bool sweep_some(Tick oldest_live, std::size_t steps, std::size_t& freed);
 };
 

@@ -1,13 +1,13 @@
-// Slot -> entry of the dictionary, in segments that never move, so that readers go from an id to its text without a
-// lock.
+// Maps slots to entries of the dictionary. Segments never move, so readers find the text of an id without a lock.
 //
-// Memory ordering. A writer (under the dictionary's lock) fills a record, then publishes it by a release store of
-// Entry::record; a new segment is filled with empty entries, then published by a release store into the directory.
-// Readers load both with acquire, so whoever sees the pointer sees the text behind it. Ids travel between threads by
-// other means (queues, snapshots) that themselves order; a reader that holds an id made before hence finds its record.
-// A sweep clears the pointer and gives the memory to other terms: it does so only for entries that no lease covers, and
-// leases are taken and given back under the dictionary's lock, so every read of a leased reader happens before the
-// sweep that ends the entry. Entry::use is only a hint of age next to that lock's order: relaxed operations suffice.
+// Memory ordering. A writer holds the dictionary's lock. It fills a record, then publishes it by a release store to
+// Entry::record. It fills a new segment with empty entries, then publishes it by a release store into the directory.
+// Readers load both with acquire; a reader that sees the pointer therefore sees the text or the entries behind it. Ids
+// pass between threads through channels (queues, snapshots) that establish ordering themselves, so a reader that holds
+// an id finds its record. A sweep clears the pointer and reuses the memory, but only for entries that no lease covers.
+// Leases are acquired and released under the dictionary's lock, so every read under a lease happens before the sweep
+// that frees the entry. Entry::use is only a hint of age, and that lock provides all ordering; relaxed operations
+// suffice.
 #pragma once
 
 #include <sys/mman.h>
@@ -26,10 +26,10 @@ namespace penstock {
 
 struct Entry {
     std::atomic<const TermRecord*> record{nullptr};
-    std::atomic<std::uint64_t> use{0};  // a literal's (bit 63) | last tick | kept for ever (bit 0)
+    std::atomic<std::uint64_t> use{0};  // literal (bit 63) | last tick | permanent (bit 0)
 
     static constexpr std::uint64_t kKept = 1;
-    static constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;  // so that an id is checked without its record
+    static constexpr std::uint64_t kLiteral = std::uint64_t{1} << 63;  // allows checking an id without its record
     static constexpr Tick tick_of(std::uint64_t use) { return (use & ~kLiteral) >> 1; }
 
     bool names(Tag tag) const {
@@ -37,7 +37,7 @@ struct Entry {
         return record.load(std::memory_order_relaxed) != nullptr && literal == (tag == Tag::Literal);
     }
 
-    /// Last use = `now`, unless that is known already, or no longer counts: true where the entry is kept for ever.
+    /// Sets last use to `now`, unless it already is or the entry is permanent. Returns whether the entry is permanent.
     bool touch(Tick now) {
         std::uint64_t seen = use.load(std::memory_order_relaxed);
         while ((seen & kKept) == 0 && tick_of(seen) < now &&
@@ -68,7 +68,7 @@ public:
     EntryTable(const EntryTable&) = delete;
     EntryTable& operator=(const EntryTable&) = delete;
 
-    /// The entry of a slot, or nullptr where no such slot was ever made. Lock-free.
+    /// The entry of a slot; nullptr if the slot was never created. Lock-free.
     Entry* find(std::uint64_t slot) const {
         const std::uint64_t segment = slot / kSegmentEntries;
         if (segment >= kMaxSegments) return nullptr;
@@ -81,8 +81,8 @@ public:
     }
     void prefetch(std::uint64_t slot) const { __builtin_prefetch(find(slot), 1); }
 
-    /// Makes sure that `slot` exists, and with it its segment only: those of a partial dictionary lie anywhere. Under
-    /// the dictionary's lock. LimitError after 2^32 terms.
+    /// Ensures that `slot` exists. Creates its segment only, because slots of a partial dictionary are scattered. The
+    /// dictionary's lock must be held. LimitError after 2^32 terms.
     void reach(std::uint64_t slot) {
         const std::uint64_t segment = slot / kSegmentEntries;
         if (segment >= kMaxSegments) throw LimitError("the dictionary is full: 2^32 terms");
@@ -95,7 +95,7 @@ public:
 private:
     static constexpr std::size_t kDirectoryBytes = kMaxSegments * sizeof(std::atomic<Entry*>);
 
-    std::atomic<Entry*>* directory_;  // mapped: zeroed by the system, and only the pages in use are ever resident
+    std::atomic<Entry*>* directory_;  // mmap: zeroed by the system, and only pages in use are resident
     std::vector<std::size_t> made_;   // segments that exist
 };
 

@@ -1,6 +1,5 @@
-// 64-bit hash of byte strings for the tables of the dictionary: multiply and fold, after Wang Yi's wyhash (public
-// domain idea, own code). About 0.1 ns a byte for IRIs. Seeded per table, so that hostile terms cannot aim at one
-// chain.
+// 64-bit hash of byte strings for the dictionary's tables: multiply and fold, after Wang Yi's wyhash (public domain
+// idea, own code). About 0.1 ns per byte for IRIs. Seeded per table, so that a client cannot construct colliding terms.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +38,7 @@ inline std::uint64_t hash_bytes(const char* p, std::size_t n, std::uint64_t seed
     seed ^= kOdd0;
     if (n > 16) {
         const char* last = p + n - 16;
-        if (n > 48) {  // three lanes, so that multiplications overlap
+        if (n > 48) {  // three independent lanes: their multiplications overlap
             std::uint64_t lane1 = seed;
             std::uint64_t lane2 = seed;
             for (; last - p > 32; p += 48) {

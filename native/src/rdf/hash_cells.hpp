@@ -1,5 +1,5 @@
-// Open-addressing table from 64-bit hashes to 32-bit slots. A cell is (32 bits of the hash | slot), so that growing and
-// erasing never look at the terms themselves.
+// Open-addressing table from 64-bit hashes to 32-bit slots. A cell is (32 bits of the hash | slot), so growth and
+// erasure do not access the terms.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace penstock {
 /// Not thread-safe. Slot 0 means "empty".
 class HashCells {
 public:
-    /// The slot of that hash for which equals(slot) holds, or 0.
+    /// The slot with the given hash for which equals(slot) holds, or 0.
     template <class Equals>
     std::uint32_t find(std::uint64_t hash, Equals&& equals) const {
         if (cells_.empty()) return 0;
@@ -29,13 +29,13 @@ public:
     void prefetch(std::uint64_t hash) const {
         if (!cells_.empty()) __builtin_prefetch(&cells_[tag_of_hash(hash) & mask()]);
     }
-    /// Adds a pair that is not there yet.
+    /// Inserts a pair, which must be absent.
     void insert(std::uint64_t hash, std::uint32_t slot) {
         if ((count_ + 1) * 4 > cells_.size() * 3) grow();
         place(cell_of(hash, slot));
         ++count_;
     }
-    /// Takes a pair away; it must be there. Later cells of its run move back, so that no tombstones are left.
+    /// Erases a pair, which must be present. Later cells of its run move back, so there are no tombstones.
     void erase(std::uint64_t hash, std::uint32_t slot) {
         std::size_t hole = tag_of_hash(hash) & mask();
         while (cells_[hole] != cell_of(hash, slot)) hole = (hole + 1) & mask();
@@ -71,7 +71,7 @@ private:
             if (slot_of(cell) != 0) place(cell);
     }
 
-    std::vector<std::uint64_t> cells_;  // a power of two of them
+    std::vector<std::uint64_t> cells_;  // the size is a power of two
     std::size_t count_ = 0;
 };
 

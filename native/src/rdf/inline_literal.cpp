@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t low_bits(int n) { return (std::uint64_t{1} << n) - 1; }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads the spelling from left to right; every reader returns false, or stops, where it does not find what it wants.
+/// Reads the spelling from left to right. A reader that finds no match returns false, or stops.
 struct Cursor {
     const char* at;
     const char* end;
@@ -22,7 +22,7 @@ struct Cursor {
         ++at;
         return true;
     }
-    /// Exactly `n` digits.
+    /// Reads exactly `n` digits.
     bool number(int n, int& value) {
         value = 0;
         for (; n > 0; --n, ++at) {
@@ -31,7 +31,7 @@ struct Cursor {
         }
         return true;
     }
-    /// All digits that follow, at most 18 of them, appended to `value`; returns how many, or -1 for too many.
+    /// Reads all digits that follow, at most 18, and appends them to `value`. Returns their number, or -1 for too many.
     int digits(std::uint64_t& value) {
         const char* begin = at;
         for (; at != end && is_digit(*at); ++at) {
@@ -76,7 +76,8 @@ TermId encode_integer(std::string_view lexical, IntegerType type) {
     std::uint64_t magnitude = 0;
     const int digits = cursor.digits(magnitude);
     if (digits <= 0 || !cursor.done()) return kUnbound;
-    if (*first == '0' && (digits > 1 || minus)) return kUnbound;  // leading zeros; "-0" has no integer of its own
+    // Leading zeros; "-0" has no integer value of its own.
+    if (*first == '0' && (digits > 1 || minus)) return kUnbound;
     const auto value = minus ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
     const IntegerTypeInfo& info = kIntegerTypeInfo[static_cast<std::size_t>(type)];
     if (!fits_inline_integer(value) || value < info.min || value > info.max) return kUnbound;
@@ -89,7 +90,7 @@ void append_number(std::string& out, std::int64_t value) {
     out.append(buffer.data(), result.ptr);
 }
 
-/// `value` with at least `width` digits.
+/// Appends `value` with at least `width` digits.
 void append_padded(std::string& out, std::uint64_t value, int width) {
     std::array<char, 24> buffer;
     const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
@@ -98,14 +99,14 @@ void append_padded(std::string& out, std::uint64_t value, int width) {
     out.append(buffer.data(), result.ptr);
 }
 
-/// `digits` with a point before the last `fraction` of them; no point where that is 0.
+/// Appends `digits` with a point before the last `fraction` of them; without a point if `fraction` is 0.
 void append_fixed(std::string& out, std::uint64_t digits, int fraction) {
     append_padded(out, digits, fraction + 1);
     if (fraction > 0) out.insert(out.size() - static_cast<std::size_t>(fraction), 1, '.');
 }
 
 // ---------------------------------------------------------------- decimals, doubles, floats
-/// [-] digits [. digits], spelt so that (mantissa, fraction) rebuild it.
+/// [-] digits [. digits], if (mantissa, fraction) determine the spelling.
 struct Fixed {
     bool minus = false;
     std::uint64_t mantissa = 0;
@@ -149,7 +150,7 @@ bool read_exponent(Cursor& cursor, int& exponent, std::uint64_t& style) {
     const int digits = cursor.digits(magnitude);
     if (digits < 1 || digits > 2 || !cursor.done() || magnitude > 31) return false;
     const bool padded = digits == 2 && *first == '0';
-    // Two-digit exponents with a minus are spelt alike in both styles: they take the plain one.
+    // Two-digit exponents with a minus have the same spelling in both styles; they use the plain one.
     const bool c_style = plus || padded;
     if (c_style && (digits != 2 || !(plus || minus))) return false;
     if (magnitude == 0 && minus) return false;
@@ -179,7 +180,7 @@ TermId encode_floating(std::string_view lexical, Tag tag) {
                             ((static_cast<std::uint64_t>(exponent) & 63) << 46) | fixed.mantissa);
 }
 
-/// Going through double rounds twice; where that misses the nearest float the spelling is not inlined.
+/// Conversion through double rounds twice. A spelling for which that misses the nearest float is not inlined.
 TermId encode_float(std::string_view lexical) {
     const TermId id = encode_floating(lexical, Tag::Float);
     if (id == kUnbound || ((payload_of(id) >> 59) == 0 && ((id >> 53) & 31) >= inline_detail::kFirstSpecial)) return id;
@@ -224,7 +225,7 @@ using inline_detail::kZoneNone;
 using inline_detail::kZoneOffset;
 using inline_detail::kZoneZulu;
 
-/// The timezone field for the rest of the text, or -1.
+/// Reads the rest of the text as a timezone; returns the timezone field, or -1.
 int read_zone(Cursor& cursor) {
     if (cursor.done()) return kZoneNone;
     if (cursor.take('Z')) return cursor.done() ? kZoneZulu : -1;
@@ -234,11 +235,11 @@ int read_zone(Cursor& cursor) {
     int minutes = 0;
     if (!cursor.number(2, hours) || !cursor.take(':') || !cursor.number(2, minutes) || !cursor.done()) return -1;
     const int offset = hours * 60 + minutes;
-    if (minutes > 59 || offset > 840 || (minus && offset == 0)) return -1;  // "-00:00" is spelt like nothing else
+    if (minutes > 59 || offset > 840 || (minus && offset == 0)) return -1;  // "-00:00" has no canonical value
     return kZoneOffset + (minus ? -offset : offset);
 }
 
-/// Four-digit years only.
+/// Accepts four-digit years only.
 bool read_date(Cursor& cursor, CivilDate& date) {
     return cursor.number(4, date.year) && cursor.take('-') && cursor.number(2, date.month) && cursor.take('-') &&
            cursor.number(2, date.day) && date.month >= 1 && date.month <= 12 && date.day >= 1 &&
@@ -255,7 +256,7 @@ TermId encode_date(std::string_view lexical) {
     return make_id(Tag::Date, (days << 11) | static_cast<std::uint64_t>(zone));
 }
 
-/// The time of day in milliseconds, and how many digits its fraction of a second has.
+/// Reads the time of day in milliseconds, and the number of digits in its fraction of a second.
 bool read_time(Cursor& cursor, int& millis, int& fraction_digits) {
     int hour = 0;
     int minute = 0;
@@ -349,7 +350,7 @@ TermId encode_derived_integer(std::string_view lexical, std::string_view datatyp
     return kUnbound;
 }
 
-/// Longest spelling of any layout but Integer and String is that of a dateTime with milliseconds and an offset.
+/// The longest spelling of any layout except Integer and String: a dateTime with milliseconds and an offset.
 constexpr std::size_t kLongestSpelling = 29;
 
 }  // namespace

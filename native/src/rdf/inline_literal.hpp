@@ -1,23 +1,23 @@
-// Literals inside their ids: layouts of the 60-bit payloads and accessors to their values that touch no string.
+// Literals encoded in their ids: the layouts of the 60-bit payloads, and accessors to values that use no strings.
 //
-// Invariant (tested by property): decode_inline(encode_inline(x)) == x, byte for byte. A literal whose spelling does
-// not fit a layout is an entry of the dictionary, whatever its value; so equal terms have equal ids, but equal *values*
-// need not. Payloads, from the top bit down:
+// Invariant (property-tested): decode_inline(encode_inline(x)) == x, byte for byte. A literal whose spelling does not
+// fit a layout is an entry of the dictionary, regardless of its value. Equal terms therefore have equal ids, but equal
+// *values* need not. Payloads, from the top bit down:
 //
-//   Integer   type 4 | plus 1 | value 55 signed                     "5", "-5", "+5"; no leading zeros, in the type's
-//   range Decimal   scale 5 | mantissa 55 signed                          scale digits after the point: "5", "5.0",
-//   "-0.25" Double,   0 | minus 1 | fraction digits 5 | mantissa 53         "54", "54.0", "-0.0"; fraction
-//   digits 28..31: NaN, INF …
-//     Float   1 | minus 1 | style 2 | fraction digits 4 | exponent 6 signed | mantissa 46      "5.4E1", "5.4e1",
-//     "5.4e+01"
+//   Integer   type 4 | plus 1 | value 55 signed          "5", "-5", "+5"; no leading zeros, in the type's range
+//   Decimal   scale 5 | mantissa 55 signed               scale = digits after the point: "5", "5.0", "-0.25"
+//   Double, Float without exponent:  0 | minus 1 | fraction digits 5 | mantissa 53
+//                                                      "54", "54.0", "-0.0"; fraction digits 28..31: NaN, INF …
+//   Double, Float with exponent:     1 | minus 1 | style 2 | fraction digits 4 | exponent 6 signed | mantissa 46
+//                                                      "5.4E1", "5.4e1", "5.4e+01"
 //   Boolean   0 false, 1 true, 2 "0", 3 "1"
 //   DateTime  milliseconds 47 (biased) | fraction digits 2 | timezone 11
 //   Date      days 49 (biased) | timezone 11
 //   String    bytes 56, first byte on top | length 4 (at most 7)
 //
-// Doubles and floats: mantissa < 2^53 and powers of ten up to 22 are exact, so one IEEE operation gives the correctly
-// rounded value (Clinger, PLDI'90). DateTimes with a timezone hold UTC, others local time, and ids of either sort as
-// their instants do; ids of short strings sort as their code points do.
+// Doubles and floats: mantissas below 2^53 and powers of ten up to 22 are exact, so one IEEE operation gives the
+// correctly rounded value (Clinger, PLDI'90). DateTimes with a timezone store UTC, others local time; the ids of each
+// kind sort by instant. Ids of short strings sort by code points.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@
 
 namespace penstock {
 
-/// The inline id of a literal, or kUnbound where it needs a dictionary entry.
+/// The inline id of a literal; kUnbound if it needs a dictionary entry.
 TermId encode_inline(std::string_view lexical, std::string_view datatype, std::string_view lang);
-/// The exact spelling of an inline literal or blank node; `scratch` holds it. Must not be called for dictionary ids.
+/// The exact spelling of an inline literal or blank node, stored in `scratch`. Must not be called for dictionary ids.
 TermView decode_inline(TermId id, std::string& scratch);
 /// Datatype IRI of any inline literal.
 std::string_view inline_datatype(TermId id);
 
 constexpr bool is_inline_literal(TermId id) { return tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::String; }
-/// Whether encode_inline could have made this id. Ids from outside (push_columns, files) are checked with it: accessors
-/// are defined for such ids only.
+/// Whether encode_inline can return this id. Ids from outside (push_columns, files) must be checked with it, because
+/// the accessors are defined for such ids only.
 bool is_valid_inline(TermId id);
 /// Integer, Decimal, Double or Float.
 constexpr bool is_inline_numeric(TermId id) { return tag_of(id) >= Tag::Integer && tag_of(id) <= Tag::Float; }
@@ -71,7 +71,7 @@ constexpr std::int64_t integer_value(TermId id) { return static_cast<std::int64_
 constexpr bool fits_inline_integer(std::int64_t value) {
     return value >= kInlineIntegerMin && value <= kInlineIntegerMax;
 }
-/// Id of an integer in canonical spelling; the value must fit (fits_inline_integer) and lie in the type's range.
+/// Id of an integer in canonical spelling. The value must fit (fits_inline_integer) and be in the type's range.
 constexpr TermId make_integer(std::int64_t value, IntegerType type = IntegerType::Integer) {
     return make_id(Tag::Integer, (std::uint64_t{static_cast<std::uint8_t>(type)} << 56) |
                                      (static_cast<std::uint64_t>(value) << 9 >> 9));
@@ -87,7 +87,7 @@ inline constexpr int kMaxDecimalScale = 18;
 constexpr DecimalParts decimal_value(TermId id) {
     return {static_cast<std::int64_t>(id << 9) >> 9, static_cast<int>(payload_of(id) >> 55)};
 }
-/// Id of that decimal with exactly `scale` digits after the point; kUnbound where it does not fit.
+/// Id of the decimal with exactly `scale` digits after the point; kUnbound if it does not fit.
 constexpr TermId make_decimal(DecimalParts value) {
     if (!fits_inline_integer(value.mantissa) || value.scale < 0 || value.scale > kMaxDecimalScale) return kUnbound;
     return make_id(Tag::Decimal, (static_cast<std::uint64_t>(value.scale) << 55) |
@@ -96,7 +96,7 @@ constexpr TermId make_decimal(DecimalParts value) {
 
 // ---- xsd:double and xsd:float
 namespace inline_detail {
-/// Ids that encode_inline makes need powers up to 22; the rest keeps forged ids within the table.
+/// encode_inline uses powers up to 22; the further ones keep forged ids within the table.
 inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23,
                                           1e24, 1e25, 1e26, 1e27, 1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35,
@@ -123,8 +123,8 @@ inline double double_value(TermId id) {
     return (payload >> 58) & 1 ? -value : value;
 }
 
-/// Value of a Float id: the float nearest to the decimal text (encode_inline refuses spellings that double rounding
-/// would get wrong).
+/// Value of a Float id: the float nearest to the decimal text (encode_inline rejects spellings for which double
+/// rounding gives another value).
 inline float float_value(TermId id) { return static_cast<float>(double_value(id)); }
 
 // ---- xsd:boolean
@@ -200,7 +200,7 @@ constexpr int days_in_month(int year, int month) {
 
 // ---- short xsd:string
 inline constexpr std::size_t kInlineStringBytes = 7;
-/// Text of a String id, held by `buffer`. It may contain NUL bytes: use the view's length.
+/// Text of a String id, stored in `buffer`. It may contain NUL bytes: use the view's length.
 inline std::string_view short_string(TermId id, char (&buffer)[8]) {
     const std::uint64_t big_endian = __builtin_bswap64((id & kPayloadMask) << 4);
     std::memcpy(buffer, &big_endian, 8);

@@ -58,7 +58,7 @@ const char* part_fault(std::string_view text, Part part) {
     return nullptr;
 }
 
-/// What stands between the brackets of `[…]`: an IPv6 address, or an address of a later version.
+/// The content of brackets `[…]`: an IPv6 address, or an address of a later version.
 bool is_ip_literal(std::string_view address) {
     if (!address.empty() && (address[0] == 'v' || address[0] == 'V')) {
         const std::size_t dot = address.find('.');

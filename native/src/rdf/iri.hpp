@@ -1,12 +1,12 @@
-// Well-formedness of IRIs (RFC 3987 §2.2), for all that enters: a term that is in must come out in every serialisation.
+// Well-formedness of IRIs (RFC 3987 §2.2). All input is checked, so every term can be written in every serialisation.
 #pragma once
 
 #include <string_view>
 
 namespace penstock {
 
-/// What keeps the text from being an absolute IRI (with or without a fragment), or nullptr where it is one. The text
-/// must be valid UTF-8.
+/// The reason why the text is not an absolute IRI (with or without a fragment); nullptr if it is one. The text must be
+/// valid UTF-8.
 const char* iri_fault(std::string_view iri);
 
 }  // namespace penstock

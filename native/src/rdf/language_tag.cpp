@@ -15,7 +15,7 @@ bool equal_without_case(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// One subtag after another.
+/// Iterates over subtags.
 class Subtags {
 public:
     explicit Subtags(std::string_view tag) : rest_(tag) { step(); }
@@ -89,7 +89,7 @@ constexpr std::array<std::string_view, 17> kIrregular = {
 }  // namespace
 
 bool is_language_tag(std::string_view tag) {
-    if (tag.size() == 2 && is_letter(tag[0]) && is_letter(tag[1])) return true;  // nearly all of them
+    if (tag.size() == 2 && is_letter(tag[0]) && is_letter(tag[1])) return true;  // the vast majority
     return is_regular(tag) || std::any_of(kIrregular.begin(), kIrregular.end(),
                                           [&](std::string_view known) { return equal_without_case(tag, known); });
 }

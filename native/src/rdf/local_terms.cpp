@@ -10,8 +10,8 @@ TermId LocalTerms::intern(const TermView& term) {
         const TermId id = encode_inline(term.lexical, term.datatype.empty() ? kXsdString : term.datatype, term.lang);
         if (id != kUnbound) return id;
     }
-    // Own terms come first: one that the dictionary learned only after it was made here keeps its local id, so that it
-    // has one id throughout the evaluation.
+    // Local terms first: a term that the dictionary learns only after its creation here retains its local id, so it has
+    // one id throughout the evaluation.
     Impl& impl = *impl_;
     const bool blank = term.kind == Kind::Blank;
     const TermKey key = blank ? TermKey() : TermKey(term, impl.dictionary.impl_->seed);
@@ -20,7 +20,7 @@ TermId LocalTerms::intern(const TermView& term) {
             impl.cells.find(key.hash, [&](std::uint32_t s) { return impl.records[s - 1]->equals(key); });
         if (slot != 0) return impl.settled_id(make_id(Tag::Local, slot - 1));
     }
-    // A private id says nothing of what the source knows by now: the term is made here, and asked for (settle).
+    // A private id does not show whether the source has the term by now. The term becomes local; see settle().
     if (const TermId id = impl.dictionary.find(term); id != kUnbound && !is_private(id)) return id;
     if (blank) throw DataError("no blank node is labelled '" + std::string(term.lexical) + "' here");
     return impl.add(key);

@@ -1,4 +1,4 @@
-// The inside of LocalTerms, shared by local_terms.cpp and partial_dictionary.cpp.
+// The members of LocalTerms, shared by local_terms.cpp and partial_dictionary.cpp.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ struct LocalTerms::Impl {
 
     const Dictionary& dictionary;
     std::vector<const TermRecord*> records;  // by index; nullptr = a blank node
-    std::vector<TermId> settled;             // by index, of a partial dictionary: kUnbound = nobody asked yet
+    std::vector<TermId> settled;             // by index, of a partial dictionary: kUnbound = not requested yet
     HashCells cells;                         // slot = index + 1
     RecordHeap heap{kFirstArenaBytes};
-    std::string blank_prefix;  // "e<number of the evaluation>n", once a blank node was made
+    std::string blank_prefix;  // "e<number of the evaluation>n", set with the first blank node
     std::map<TermId, TermId> published_blanks;
 
     const TermRecord* record(TermId id) const {
@@ -33,7 +33,7 @@ struct LocalTerms::Impl {
         cells.insert(key.hash, static_cast<std::uint32_t>(records.size()));
         return make_id(Tag::Local, records.size() - 1);
     }
-    /// What stands for a local id: itself, or the source's id as settle() learnt it.
+    /// The id that represents a local id: itself, or the source's id that settle() found.
     TermId settled_id(TermId id) const {
         const std::uint64_t index = payload_of(id);
         return index < settled.size() && settled[index] != kUnbound ? settled[index] : id;

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBatchTerms = 4096;  // new spellings that are interned together
-constexpr std::size_t kBytesPerLine = 96;  // guesses, to reserve memory
+constexpr std::size_t kBatchTerms = 4096;  // number of new spellings that are interned together
+constexpr std::size_t kBytesPerLine = 96;  // an estimate, to reserve memory
 constexpr std::size_t kBytesPerTerm = 24;
 
 class Reader {
@@ -192,7 +192,7 @@ private:
     BlankScope& scope_;
     QuadColumns out_;
     RecentIris recent_;
-    std::vector<TermView> pending_;  // terms of this batch without an id
+    std::vector<TermView> pending_;  // terms of this batch that have no id yet
     std::vector<TermId> ids_;
     std::vector<Fixup> fixups_;
 };

@@ -1,4 +1,4 @@
-// N-Triples and N-Quads (W3C Recommendations of RDF 1.1) straight to columns of term ids.
+// Parses N-Triples and N-Quads (W3C Recommendations of RDF 1.1) into columns of term ids.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace penstock {
 
-/// Blank nodes by label, for one document or message. Labels of other scopes name other nodes.
+/// Blank nodes by label, for one document or message. The same label in another scope names another node.
 class BlankScope {
 public:
-    /// The node of that label; a fresh one where it is new.
+    /// The node with the given label; a fresh one if the label is new.
     TermId node(std::string_view label, Dictionary& dictionary) {
         const auto it = nodes_.find(label);
         if (it != nodes_.end()) return it->second;
@@ -35,35 +35,35 @@ private:
 
 struct ParseOptions {
     bool quads = true;                                   // a fourth term is allowed
-    bool timestamps = false;                             // each line begins with an integer
+    bool timestamps = false;                             // each line starts with an integer
     bool strict = true;                                  // the first bad line is a DataError
-    std::size_t max_bad = 1000;                          // bad lines that are kept; more are counted
+    std::size_t max_bad = 1000;                          // bad lines that are stored; further ones are counted only
     std::size_t max_term_bytes = std::size_t{16} << 20;  // longest IRI, label or string, escapes included
-    std::uint64_t first_line = 1;                        // its number, for errors in a later part of a document
+    std::uint64_t first_line = 1;                        // its number, for error messages in a later part of a document
     Lifetime lifetime = Lifetime::Transient;             // of new dictionary entries
 };
 
 struct BadLine {
     std::uint64_t line;    // from options.first_line
     std::uint64_t column;  // from 1, in characters
-    std::string bytes;     // the whole line, without its end
+    std::string bytes;     // the whole line, without its line end
     std::string reason;
 };
 
-/// One row per good line.
+/// One row per valid line.
 struct QuadColumns {
     std::vector<TermId> subjects;
     std::vector<TermId> predicates;
     std::vector<TermId> objects;
     std::vector<TermId> graphs;            // kUnbound = default graph
-    std::vector<std::int64_t> timestamps;  // only where they were asked for
+    std::vector<std::int64_t> timestamps;  // only if options.timestamps
     std::vector<BadLine> bad;
-    std::uint64_t bad_count = 0;  // also those beyond max_bad
-    std::uint64_t lines = 0;      // read, blank ones included
+    std::uint64_t bad_count = 0;  // includes those beyond max_bad
+    std::uint64_t lines = 0;      // read, including blank ones
 };
 
 /// Parses a document, or a part of one that ends with a line end. DataError (strict): "line L, column C: reason".
-/// New terms are entries of the dictionary at its current tick; a lease is held meanwhile.
+/// Creates dictionary entries for new terms at the current tick and holds a lease meanwhile.
 QuadColumns parse_nquads(Dictionary& dictionary, std::string_view document, const ParseOptions& options,
                          BlankScope& scope);
 

@@ -1,4 +1,4 @@
-// A dictionary that holds some of its source's terms, beside private entries of its own (ADR 0037).
+// A dictionary that caches some of its source's terms, with private entries of its own (ADR 0037).
 #include <algorithm>
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAsked = 8192;  // ids or terms that the source is asked about at once
+constexpr std::size_t kAsked = 8192;  // the maximum number of ids or terms per request to the source
 
 /// Calls ask(part) for a span in parts of at most kAsked.
 template <class T, class Ask>
@@ -70,7 +70,7 @@ std::size_t Dictionary::require(const TermId* ids, std::size_t n) const {
     if (!partial()) return 0;
     std::vector<TermId> missing;
     {
-        // Under the lock, so that no sweep takes what was seen to be here.
+        // Under the lock, so that no sweep frees an entry that was found present.
         const std::scoped_lock lock(impl_->mutex);
         const Tick now = tick();
         for (std::size_t i = 0; i < n; ++i) {
@@ -85,7 +85,7 @@ std::size_t Dictionary::require(const TermId* ids, std::size_t n) const {
     if (missing.empty()) return 0;
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-    // To its users a partial dictionary has all terms, and fetching changes nothing.
+    // Logically const: to its users a partial dictionary contains all terms, and fetching does not change that.
     auto& into = const_cast<Dictionary&>(*this);
     in_parts<TermId>(missing, [&](std::size_t, std::span<const TermId> part) { impl_->source->fetch(part, into); });
     std::size_t bytes = 0;
@@ -134,7 +134,7 @@ void LocalTerms::settle(TermId* ids, std::size_t n) {
         if (tag_of(ids[i]) != Tag::Local) continue;
         TermId& known = impl.settled[payload_of(ids[i])];
         if (known != kUnbound) continue;
-        known = ids[i];  // so that it is asked for once; blank nodes of an evaluation are in no data
+        known = ids[i];  // so that it is requested once; no data contains blank nodes of an evaluation
         const TermRecord* record = impl.records[payload_of(ids[i])];
         if (record == nullptr) continue;
         asked.push_back(payload_of(ids[i]));

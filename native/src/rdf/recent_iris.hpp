@@ -1,6 +1,5 @@
-// A small cache from the spelling of an IRI to what the reader knows about it: in RDF documents most predicates, types
-// and graphs, and many subjects, were seen a few lines before. Saves the dictionary's hash and two or three cache
-// misses.
+// A small cache from the spelling of an IRI to the reader's state for it: in RDF documents most predicates, types and
+// graphs, and many subjects, recur within a few lines. A hit saves the dictionary's hash and two or three cache misses.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +15,14 @@
 
 namespace penstock {
 
-/// A term of the batch at hand: its id, or, until the batch is interned, its place among the batch's new terms.
+/// A term of the current batch: its id, or, until the batch is interned, its index among the batch's new terms.
 struct PendingTerm {
     static constexpr std::uint32_t kKnown = 0xFFFFFFFF;
     TermId id = kUnbound;
     std::uint32_t place = kKnown;
 };
 
-/// Direct-mapped; texts must stay where they are while it is used.
+/// Direct-mapped. Texts must not move while the cache is used.
 class RecentIris {
 public:
     struct Cell {
@@ -33,23 +32,23 @@ public:
         bool holds(std::string_view wanted) const { return text == wanted && !text.empty(); }
     };
 
-    /// Small for small documents: a message of two triples must not pay for a table that it cannot use.
+    /// Small documents get a small cache: a message of two triples must not pay for a large table.
     explicit RecentIris(std::size_t document_bytes)
         : cells_(std::bit_ceil(std::clamp<std::size_t>(document_bytes / 64, 8, kMaxCells))) {}
 
-    /// The cell for that text: where it holds(text), cell.term is what is known of it; else the caller may fill it.
+    /// The cell for a text. If cell.holds(text), cell.term is valid; otherwise the caller may fill the cell.
     Cell& cell(std::string_view text) { return cells_[hash_bytes(text.data(), text.size(), 0) & (cells_.size() - 1)]; }
     void fill(Cell& cell, std::string_view text, PendingTerm term) {
         cell = {text, term};
         if (term.place != PendingTerm::kKnown) filled_.push_back(&cell);
     }
-    /// The batch was interned: ids[place] is the id of each term.
+    /// Called after the batch is interned: ids[place] is the id of each term.
     void resolve(const TermId* ids) {
         for (Cell* cell : filled_)
             if (cell->term.place != PendingTerm::kKnown) cell->term = {ids[cell->term.place], PendingTerm::kKnown};
         filled_.clear();
     }
-    /// Terms from `place` on were taken back.
+    /// Called after the terms from `place` on were removed from the batch.
     void forget_from(std::uint32_t place) {
         for (Cell* cell : filled_)
             if (cell->term.place != PendingTerm::kKnown && cell->term.place >= place) *cell = {};
@@ -58,8 +57,8 @@ public:
 private:
     static constexpr std::size_t kMaxCells = 1024;
 
-    std::vector<Cell> cells_;    // a power of two of them
-    std::vector<Cell*> filled_;  // cells that hold a place
+    std::vector<Cell> cells_;    // the size is a power of two
+    std::vector<Cell*> filled_;  // cells that refer to a place
 };
 
 }  // namespace penstock

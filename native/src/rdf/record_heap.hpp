@@ -1,6 +1,6 @@
-// Memory for term records: arenas cut into blocks, with a free list for each size, so that a permanent record costs no
-// header and a transient one can go alone. Memory of small records goes back to the heap, not to the system: a stream
-// of ever-new terms reuses it.
+// Memory for term records: arenas divided into blocks, with a free list per size. A permanent record costs no header,
+// and a transient one can be freed on its own. Freed small records return to the heap, not to the system; a stream with
+// an unbounded number of terms reuses them.
 #pragma once
 
 #include <array>
@@ -54,19 +54,19 @@ public:
         free_[size / kGrain] = new (memory) Block{free_[size / kGrain]};
     }
     std::size_t bytes() const { return arena_bytes_ + large_bytes_; }
-    /// What of that is allocated now.
+    /// The bytes of it that are currently allocated.
     std::size_t used() const { return used_; }
 
 private:
     struct Block {
         Block* next;
     };
-    struct Large {  // head of an allocation, in a ring with its anchor
+    struct Large {  // header of a separate allocation, in a ring with its anchor
         Large* next;
         Large* previous;
     };
     static constexpr std::size_t kGrain = 8;
-    static constexpr std::size_t kLargestBlock = 512;  // larger records are allocations of their own
+    static constexpr std::size_t kLargestBlock = 512;  // larger records are separate allocations
     static constexpr std::size_t kLargestArena = std::size_t{1} << 20;
 
     static std::size_t rounded(std::size_t bytes) { return (bytes + kGrain - 1) & ~(kGrain - 1); }
@@ -87,7 +87,7 @@ private:
         ::operator delete(block);
     }
     void open_arena() {
-        // What is left of the old arena becomes a block of its size.
+        // The rest of the old arena becomes a block of its size.
         if (left_ >= kGrain) {
             used_ += rounded(left_);
             release(at_, left_);

@@ -1,5 +1,5 @@
-// The inner loops of the N-Triples reader: how far plain text goes. "Plain" is ASCII that needs no second look;
-// whatever stops a run is judged by the caller, byte by byte.
+// The inner loops of the N-Triples reader: the length of a run of plain text. "Plain" is ASCII that needs no further
+// check. The caller examines the byte that ends a run.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ constexpr bool is_plain_text(unsigned char c) { return c >= 0x0E && c < 0x80 && 
 
 }  // namespace scan_detail
 
-/// First byte of [at, end) that cannot stand unescaped in an IRI, or is not ASCII.
+/// First byte of [at, end) that must be escaped in an IRI, or is not ASCII.
 inline const char* end_of_plain_iri(const char* at, const char* end) {
 #ifdef __SSE2__
-    // Signed comparison: bytes from 0x80 are negative, so one "less than" finds them and the controls.
+    // Signed comparison: bytes from 0x80 are negative, so one "less than" finds them and the control characters.
     const auto fill = [](int c) { return _mm_set1_epi8(static_cast<char>(c)); };
     for (; end - at >= 16; at += 16) {
         const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
@@ -45,7 +45,7 @@ inline const char* end_of_plain_iri(const char* at, const char* end) {
     return at;
 }
 
-/// First byte of [at, end) that ends a quoted string, escapes, is a control character or is not ASCII.
+/// First byte of [at, end) that ends a quoted string, starts an escape, is a control character or is not ASCII.
 inline const char* end_of_plain_text(const char* at, const char* end) {
 #ifdef __SSE2__
     for (; end - at >= 16; at += 16) {

@@ -1,8 +1,8 @@
-// Term ids: 64 bits, a 4-bit tag on top, 60 bits of payload.
+// Term ids: 64 bits, with a 4-bit tag on top and 60 bits of payload.
 //
-// A term is *inline* wherever its exact spelling can be rebuilt from the id, so that filters, aggregates and ORDER BY
-// never touch strings; everything else is an entry of the Dictionary. One term has exactly one id (canonical): joins,
-// DISTINCT and sameTerm compare ids, comparisons by value go through expr/value.hpp.
+// A term is *inline* if its exact spelling can be rebuilt from the id; filters, aggregates and ORDER BY then use no
+// strings. Every other term is an entry of the Dictionary. One term has exactly one id (canonical): joins, DISTINCT and
+// sameTerm compare ids; comparisons by value use expr/value.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace penstock {
 
 using TermId = std::uint64_t;
 
-/// Not a term: an unbound cell of a binding table; also the key of index vertices (Wukong §4.1).
+/// Not a term: an unbound cell of a binding table. Also the key of index vertices (Wukong §4.1).
 inline constexpr TermId kUnbound = 0;
 
 enum class Tag : std::uint8_t {
     Iri = 0,      // payload: dictionary slot, from 1
-    Blank = 1,    // payload: number; its label is "b<number>", no string is kept
+    Blank = 1,    // payload: number; its label is "b<number>", no string is stored
     Literal = 2,  // payload: dictionary slot
     Integer = 3,  // xsd:integer and its derived types
     Decimal = 4,
@@ -43,13 +43,13 @@ constexpr TermId make_id(Tag tag, std::uint64_t payload) {
 
 enum class Kind : std::uint8_t { Unbound, Iri, Blank, Literal };
 
-/// A term as text. Views point into the dictionary, into the caller's scratch buffer, or into parsed input.
-/// Literals always carry their datatype IRI (xsd:string for simple ones, rdf:langString with a language tag).
+/// A term as text. Views point into the dictionary, into the caller's scratch buffer, or into parsed input. Literals
+/// always have a datatype IRI (xsd:string for simple ones, rdf:langString with a language tag).
 struct TermView {
     Kind kind = Kind::Unbound;
     std::string_view lexical;   // the IRI, the blank node's label, or the literal's lexical form
     std::string_view datatype;  // literals only
-    std::string_view lang;      // literals only; in lower case once it is an entry
+    std::string_view lang;      // literals only; in lower case in dictionary entries
 };
 
 inline constexpr std::string_view kXsd = "http://www.w3.org/2001/XMLSchema#";

@@ -1,4 +1,4 @@
-// Terms in columns, laid out as Arrow's arrays are: what Spark's tasks and Parquet files hold of a dictionary.
+// Terms in columns with the layout of Arrow's arrays: the parts of a dictionary in Spark's tasks and Parquet files.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-/// Texts one after the other; text i is bytes[offsets[i], offsets[i + 1]).
+/// Concatenated texts; text i is bytes[offsets[i], offsets[i + 1]).
 struct TextColumn {
     std::vector<std::int32_t> offsets{0};
     std::vector<char> bytes;
@@ -22,17 +22,17 @@ struct TextColumn {
     }
 };
 
-/// A part of a dictionary, in ascending order of ids' payloads.
+/// A part of a dictionary, in ascending order of the ids' payloads.
 struct TermColumns {
     std::vector<TermId> ids;
     std::vector<std::uint8_t> kinds;
     TextColumn lexicals, datatypes, langs;
-    std::uint64_t next = 0;  // slot to go on from
+    std::uint64_t next = 0;  // slot at which the next part starts
 
     std::size_t bytes() const { return lexicals.bytes.size() + datatypes.bytes.size() + langs.bytes.size(); }
 };
 
-/// Texts that somebody else holds, checked: DataError where the offsets do not ascend within the bytes.
+/// A checked view of texts that the caller owns: DataError unless the offsets ascend within the bytes.
 class TextColumnView {
 public:
     TextColumnView(std::span<const std::int32_t> offsets, std::span<const std::uint8_t> bytes);
@@ -46,7 +46,7 @@ private:
     const char* bytes_;
 };
 
-/// IRIs and literals of columns of equal length. DataError for other kinds and unequal lengths.
+/// IRIs and literals from columns of equal length. DataError for other kinds and unequal lengths.
 std::vector<TermView> term_views(std::span<const std::uint8_t> kinds, const TextColumnView& lexicals,
                                  const TextColumnView& datatypes, const TextColumnView& langs);
 

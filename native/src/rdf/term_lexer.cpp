@@ -24,7 +24,7 @@ bool in_ranges(char32_t c, const std::array<Range, N>& ranges) {
     return std::any_of(ranges.begin(), ranges.end(), [c](Range r) { return c >= r.first && c <= r.last; });
 }
 
-/// PN_CHARS_U or a digit: how a blank node's label begins.
+/// PN_CHARS_U or a digit: the first character of a blank node's label.
 bool begins_label(char32_t c) {
     constexpr std::array<Range, 12> kBase = {{{0xC0, 0xD6},
                                               {0xD8, 0xF6},
@@ -135,7 +135,7 @@ void TermLexer::string_escape(std::string& out) {
     }
 }
 
-/// Moves over one character beyond ASCII.
+/// Advances over one character beyond ASCII.
 void TermLexer::code_point() {
     if (next_code_point(at_, end_) == kInvalidCodePoint) fail(at_, "bytes that are no UTF-8");
 }
@@ -200,7 +200,7 @@ std::string_view TermLexer::blank_label() {
     return {from, static_cast<std::size_t>(label_end - from)};
 }
 
-/// At the opening quote; returns the text and stops behind the closing one.
+/// At the opening quote: returns the text and advances past the closing one.
 std::string_view TermLexer::text() {
     const char* open = at_++;
     const char* from = at_;
@@ -218,7 +218,7 @@ std::string_view TermLexer::text() {
             continue;
         }
         const char* character = at_;
-        code_point();  // or a control character, which may stand in a string
+        code_point();  // or a control character, which a string may contain
         if (resolved != nullptr) resolved->append(character, at_);
     }
     const char* close = at_++;
@@ -226,7 +226,7 @@ std::string_view TermLexer::text() {
                                : std::string_view(from, static_cast<std::size_t>(close - from));
 }
 
-/// Behind the '@'. The grammar's LANGTAG first, then BCP 47.
+/// After the '@'. Checks the grammar's LANGTAG first, then BCP 47.
 std::string_view TermLexer::language_tag() {
     const char* from = at_;
     while (at_ != end_ && (is_letter(*at_) || (at_ != from && (is_digit(*at_) || *at_ == '-')))) ++at_;
@@ -240,7 +240,7 @@ std::string_view TermLexer::language_tag() {
 
 TermView TermLexer::literal() {
     TermView term{Kind::Literal, text(), kXsdString, {}};
-    skip_blanks();  // terminals may have blanks between them
+    skip_blanks();  // blanks are permitted between terminals
     if (peek() == '@') {
         ++at_;
         term.datatype = kRdfLangString;

@@ -1,4 +1,4 @@
-// Reads the terms of N-Triples and N-Quads (W3C RDF 1.1 N-Triples §7, N-Quads §6), with all the checks of the grammar.
+// Reads the terms of N-Triples and N-Quads (W3C RDF 1.1 N-Triples §7, N-Quads §6), with all checks of the grammar.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace penstock {
 
-/// What is wrong, and at which byte.
+/// The fault, and the byte at which it is.
 struct SyntaxError {
     const char* at;
     std::string reason;
 };
 
-/// A cursor over a document. Every reader throws SyntaxError where the text is not what it should be. Texts point into
-/// the document, or, where they had escapes, into the lexer until forget().
+/// A cursor over a document. Every reader throws SyntaxError if the text does not match. Texts point into the document,
+/// or, if they had escapes, into the lexer until forget().
 class TermLexer {
 public:
     TermLexer(std::string_view document, std::size_t max_term_bytes)
@@ -37,19 +37,19 @@ public:
     void skip_blanks() {
         while (at_ != end_ && (*at_ == ' ' || *at_ == '\t')) ++at_;
     }
-    /// To the next line's first byte; \r\n is one line end.
+    /// Advances to the next line's first byte; \r\n is one line end.
     void skip_line_end();
-    /// To the end of the line.
+    /// Advances to the end of the line.
     void skip_rest_of_line();
     void skip_comment() {
         if (peek() == '#') skip_rest_of_line();
     }
     void expect(char c, const char* what);
 
-    /// `<…>` as the production IRIREF has it, escapes resolved. Whether it is an IRI is for check() to say: callers
-    /// that saw the text before can do without.
+    /// `<…>` as in the production IRIREF, escapes resolved. Does not validate the IRI: the caller calls check(), unless
+    /// it has seen the text before.
     std::string_view iri();
-    /// RFC 3987; `from` is where the error would be.
+    /// Validates by RFC 3987; `from` is the position that an error reports.
     void check(std::string_view iri, const char* from) const;
     /// `_:label`; returns the label.
     std::string_view blank_label();
@@ -57,15 +57,15 @@ public:
     TermView literal();
     std::int64_t integer();
 
-    /// Whether a text that was read had no escapes, and so points into the document.
+    /// Whether a text had no escapes, and therefore points into the document.
     bool in_document(std::string_view text) const {
         return std::less_equal<>{}(begin_, text.data()) && std::less<>{}(text.data(), end_);
     }
-    /// Drops the texts that had escapes.
+    /// Frees the texts that had escapes.
     void forget() { resolved_.clear(); }
 
     [[noreturn]] void fail(const char* at, std::string reason) const { throw SyntaxError{at, std::move(reason)}; }
-    /// For something that is not what was expected; knows the syntax of RDF 1.2 and says so.
+    /// Reports unexpected input; recognises the syntax of RDF 1.2 and names it in the message.
     [[noreturn]] void fail_expected(const char* what) const;
 
 private:
@@ -81,7 +81,7 @@ private:
     const char* at_;
     const char* end_;
     std::size_t max_term_bytes_;
-    std::string_view checked_datatype_ = kXsdString;  // the last one: it repeats
+    std::string_view checked_datatype_ = kXsdString;  // the last datatype checked: it usually repeats
     std::deque<std::string> resolved_;
 };
 

@@ -1,5 +1,5 @@
-// How a dictionary entry looks in memory: a word that says what it is, then its text. Records never move and never
-// change between their publication and their end.
+// The memory layout of a dictionary entry: a word that describes it, then its text. A record never moves, and does not
+// change between publication and release.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,35 @@
 
 namespace penstock {
 
-/// What a record is: an IRI, a literal whose language tag or datatype IRI follows its lexical form, or a literal of a
-/// well-known datatype (first_known + its number), which takes no room.
+/// The kind of a record: an IRI, a literal whose language tag or datatype IRI follows its lexical form, or a literal of
+/// a well-known datatype (first_known + its number), which takes no space.
 struct RecordType {
     static constexpr std::uint8_t kIri = 0;
     static constexpr std::uint8_t kLang = 1;
     static constexpr std::uint8_t kOther = 2;
     static constexpr std::uint8_t kFirstKnown = 3;
 };
-/// The record type of literals of that datatype: kFirstKnown or more, or kOther.
+/// The record type of literals of the datatype: kFirstKnown or more, or kOther.
 std::uint8_t record_type_of(std::string_view datatype);
-/// Datatype IRI of a record type from kFirstKnown; empty where there is none such.
+/// Datatype IRI of a record type from kFirstKnown; empty if there is no such type.
 std::string_view known_datatype(std::uint8_t type);
 
-/// Longest text of one term, and longest datatype IRI or language tag of one literal.
+/// The limit of the text of one term, and of the datatype IRI or language tag of one literal.
 inline constexpr std::size_t kMaxTermBytes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxExtraBytes = (std::size_t{1} << 24) - 1;
 
-/// A term made ready for the tables: normalised, its record type known, hashed.
+/// A term prepared for the tables: normalised, hashed, and with its record type.
 struct TermKey {
     std::string_view lexical;
-    std::string_view extra;  // language tag or datatype IRI, where the record keeps it
+    std::string_view extra;  // language tag or datatype IRI, if the record stores it
     std::uint8_t type = RecordType::kIri;
-    bool lower = false;  // `extra` is a language tag with upper case, which counts and is written in lower case
+    // `extra` is a language tag with upper case letters; it is hashed, compared and written in lower case
+    bool lower = false;
     std::uint64_t hash = 0;
 
     TermKey() = default;
-    /// An IRI or literal; an empty datatype means xsd:string, or rdf:langString with a language tag. Throws DataError
-    /// for other kinds and LimitError for terms that are too long.
+    /// For IRIs and literals; an empty datatype means xsd:string, or rdf:langString with a language tag. Throws
+    /// DataError for other kinds and LimitError for terms that are too long.
     TermKey(const TermView& term, std::uint64_t seed);
 
     std::size_t record_bytes() const;

@@ -1,4 +1,4 @@
-// Strict UTF-8 (RFC 3629): no overlong forms, no surrogates, nothing after U+10FFFF.
+// Strict UTF-8 (RFC 3629): rejects overlong forms, surrogates and code points above U+10FFFF.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace penstock {
 
 inline constexpr char32_t kInvalidCodePoint = 0xFFFFFFFF;
 
-/// Reads one code point and moves `at` behind it; kInvalidCodePoint (and `at` unmoved) where the bytes are no UTF-8.
+/// Reads one code point and advances `at`. Returns kInvalidCodePoint, with `at` unchanged, if the bytes are not UTF-8.
 inline char32_t next_code_point(const char*& at, const char* end) {
     const auto byte = [&](int i) { return static_cast<unsigned char>(at[i]); };
     const unsigned char lead = byte(0);
@@ -29,7 +29,7 @@ inline char32_t next_code_point(const char*& at, const char* end) {
     return code;
 }
 
-/// Appends a code point that is valid.
+/// Appends a code point, which must be valid.
 inline void append_utf8(std::string& out, char32_t code) {
     const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };
     if (code < 0x80) return put(code);

@@ -42,7 +42,7 @@ void Copies::want(std::uint64_t key, dataplane::RegionId region, std::uint64_t o
     if (range.key == 0) {
         range.key = key;
         ++used_;
-    } else if (range.bytes == 0) {  // several keys of one operation may lead to one record
+    } else if (range.bytes == 0) {  // several keys of one operation may refer to one record
         Wanted& before = wanted_[range.wanted];
         before.bytes = std::max(before.bytes, bytes);
         return;

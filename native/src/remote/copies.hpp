@@ -1,5 +1,6 @@
-// What one operation has copied from regions on other nodes, and what it found missing: the operation walks as far as
-// what it has leads, all that it misses is then read at once, and it walks again (Wukong §5: batched one-sided READs).
+// The data that one operation has copied from regions on other nodes, and the ranges that it found missing. An
+// operation traverses the copies as far as they reach, fetches all missing ranges in one batch, and traverses again
+// (Wukong §5: batched one-sided READs).
 #pragma once
 
 #include <cstddef>
@@ -13,20 +14,20 @@
 
 namespace penstock::remote {
 
-/// Does a batch of reads; waits for all.
+/// Performs a batch of reads and returns when all are complete.
 using Reader = std::function<void(std::span<const dataplane::Read>)>;
 
-/// One thread. Copies stay where they are until the object goes.
+/// Not thread-safe. Copies do not move until the object is destroyed.
 class Copies {
 public:
-    /// More than this is not copied in one operation: LimitError.
+    /// The limit of bytes copied in one operation; LimitError beyond.
     static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32;
 
     struct Range {
-        std::uint64_t key = 0;  // shard and offset; 0 = none: a region begins with its header
+        std::uint64_t key = 0;  // shard and offset; 0 = none, since the header is at offset 0
         std::uint64_t bytes = 0;
         const std::byte* data = nullptr;
-        std::size_t wanted = 0;  // while bytes = 0: its place among what is wanted
+        std::size_t wanted = 0;  // while bytes = 0: index in the list of missing ranges
     };
     static constexpr std::uint64_t key_of(std::uint32_t shard, std::uint64_t offset) {
         return std::uint64_t{shard} << 44 | offset;
@@ -34,13 +35,13 @@ public:
 
     explicit Copies(const Reader& reader) : reader_(reader) {}
 
-    /// The copy that begins there, nullptr where there is none.
+    /// The copy that begins at `key`; nullptr if there is none.
     const Range* find(std::uint64_t key) const;
-    /// Asks for a range with the next fetch(). A longer one takes the place of a shorter one.
+    /// Requests a range for the next fetch(). A longer request replaces a shorter one.
     void want(std::uint64_t key, dataplane::RegionId region, std::uint64_t offset, std::uint64_t bytes);
-    /// Reads to the caller's own memory with the next fetch().
+    /// Adds a read into the caller's own memory to the next fetch().
     void also(const dataplane::Read& read) { reads_.push_back(read); }
-    /// Reads everything that was asked for since the last time. dataplane::Error.
+    /// Reads all ranges requested since the last fetch. dataplane::Error.
     void fetch();
     std::uint64_t rounds() const { return rounds_; }
 
@@ -55,10 +56,10 @@ private:
     std::byte* allocate(std::uint64_t bytes);
 
     const Reader& reader_;
-    std::vector<Range> table_;  // open addressing; bytes = 0: wanted, not there yet
+    std::vector<Range> table_;  // open addressing; bytes = 0: requested, not fetched yet
     std::size_t used_ = 0;
     std::vector<Wanted> wanted_;
-    std::vector<dataplane::Read> reads_;  // of the next fetch(): the caller's own, until then
+    std::vector<dataplane::Read> reads_;  // of the next fetch(); until then only the caller's own
     std::vector<std::unique_ptr<std::byte[]>> arena_;
     std::uint64_t arena_left_ = 0, copied_ = 0, rounds_ = 0;
     std::byte* arena_at_ = nullptr;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kFirstSlots = 256;
 constexpr std::size_t kBlock = 64 << 10;
-constexpr std::size_t kLargest = 8;  // a list may take one part of so many
-constexpr std::size_t kGroup = 32;   // keys whose misses overlap
+constexpr std::size_t kLargest = 8;  // a list may take at most this fraction of a generation
+constexpr std::size_t kGroup = 32;   // keys whose cache misses overlap
 
 std::uint64_t hash_of(const ListKey& key) {
     return mix(mix(key.vertex ^ key.epoch) + (std::uint64_t{key.label} << 1 | static_cast<std::uint64_t>(key.dir)));
@@ -45,7 +45,7 @@ std::uint32_t KnownList::find(TermId value) const {
 
 // ---- one generation
 
-/// Lists in an arena, found by a hash; nothing in it goes before all of it.
+/// Lists in an arena, found by hash. All are freed together.
 class KnownLists::Generation {
 public:
     Generation() : slots_(kFirstSlots) {}
@@ -57,7 +57,7 @@ public:
             if (slots_[at].hash == hash && slots_[at].list->key == key) return slots_[at].list;
         return nullptr;
     }
-    /// Takes the place of what was known of that key; that stays for those who have it.
+    /// Replaces the cached list of the key. Readers that hold the previous one may still use it.
     const KnownList* put(const Reading& reading, std::uint64_t hash) {
         reserve();
         std::size_t at = first(hash);
@@ -142,12 +142,12 @@ void KnownLists::find(std::span<const ListKey> keys, std::span<const KnownList*>
             const KnownList*& list = found[begin + i] = young_->find(keys[begin + i], hashes[i]);
             if (list == nullptr && old_) {
                 list = old_->find(keys[begin + i], hashes[i]);
-                if (list != nullptr)  // it was used lately, now
+                if (list != nullptr)  // now recently used
                     list = put({list->key, list->entry, list->state, list->as_of.load(std::memory_order_relaxed),
                                 list->values, list->extents},
                                hashes[i]);
             }
-            // As many as generations begin meanwhile, one in all but a few calls.
+            // One for each generation that started meanwhile: a single one in all but a few calls.
             if (list != nullptr && (hold.empty() || hold.back() != young_)) hold.push_back(young_);
         }
     }
@@ -159,13 +159,13 @@ void KnownLists::put(std::span<const Reading> readings) {
         if (Generation::bytes_of(reading) > half_bytes_ / kLargest) continue;
         const std::uint64_t hash = hash_of(reading.key);
         const KnownList* const known = young_ ? young_->find(reading.key, hash) : nullptr;
-        // Another thread may have read a longer one meanwhile.
+        // Another thread may have read a longer list meanwhile.
         if (known == nullptr || known->as_of.load(std::memory_order_relaxed) <= reading.as_of) put(reading, hash);
     }
 }
 
 const KnownList* KnownLists::put(const Reading& reading, std::uint64_t hash) {
-    std::shared_ptr<Generation> forgotten;  // `reading` may be a copy of something in it
+    std::shared_ptr<Generation> forgotten;  // `reading` may refer to data in it
     if (!young_ || young_->bytes() + Generation::bytes_of(reading) > half_bytes_) {
         forgotten = std::exchange(old_, std::exchange(young_, std::make_shared<Generation>()));
     }

@@ -1,6 +1,6 @@
-// Lists that an engine has read from other nodes, kept. Nothing of them is ever out of date: positions that a list had
-// at some snapshot keep their values for ever, so what is kept is short of what came later at most (ADR 3: "a
-// published byte never changes").
+// A cache of lists that an engine has read from other nodes. An entry never becomes invalid: the positions that a list
+// had at some snapshot retain their values, so an entry can only lack values appended later (ADR 3: "a published byte
+// never changes").
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace penstock::remote {
 
-/// Names a list: regions of two incarnations, or of two shards, have different epochs. Vertex 0: the shard's list of
+/// Identifies a list. Regions of different shards or incarnations have different epochs. Vertex 0: the shard's list of
 /// the vertices that have the label.
 struct ListKey {
     std::uint64_t epoch = 0;
@@ -25,44 +25,44 @@ struct ListKey {
     bool operator==(const ListKey&) const = default;
 };
 
-/// An extent of a list, and the position of its first value there.
+/// An extent of a list, and the list position of its first value.
 struct KnownExtent {
     layout::Offset offset;
     std::uint32_t first, capacity, sorted;
 };
 
-/// A list as it was read once. All but `as_of` is immutable.
+/// A list as read once. Immutable except for `as_of`.
 struct KnownList {
     ListKey key;
     std::uint64_t hash = 0;
-    layout::Offset entry = 0;  // 0: there was no such list
+    layout::Offset entry = 0;  // 0: the list did not exist
     std::uint64_t state = 0;   // layout::Entry
     std::span<const TermId> values;
-    std::span<const KnownExtent> extents;  // ascending; none where the value lay in the entry
-    // It had this state at all snapshots from the one in its state up to this one, which only grows. Relaxed: who
-    // misses the newest one reads the state anew.
+    std::span<const KnownExtent> extents;  // ascending; empty if the value was in the entry itself
+    // The list had this state at all snapshots from the one in `state` up to `as_of`, which only grows. Relaxed: a
+    // reader that loads an older value only reads the state again.
     mutable std::atomic<Snapshot> as_of{0};
 
     std::uint32_t length() const { return static_cast<std::uint32_t>(values.size()); }
     void confirm(Snapshot snapshot) const;
-    /// Position of a value in it; lookup::kAbsent where it is not.
+    /// Position of a value in the list; lookup::kAbsent if it is not there.
     std::uint32_t find(TermId value) const;
 };
 
-/// Bounded: what was used longest ago is forgotten. Any thread.
+/// Bounded: evicts the least recently used lists. Thread-safe.
 class KnownLists {
 public:
-    /// Half of the bytes are for what was used lately; when they are taken, they become the other half, and what was in
-    /// that is forgotten. Longer lists than an eighth of it are not kept.
+    /// Two generations of half the bytes each. Recently used lists are in the young one. When that is full it becomes
+    /// the old one, and the previous old one is discarded. Lists longer than an eighth of a generation are not cached.
     explicit KnownLists(std::size_t max_bytes) : half_bytes_(max_bytes / 2) {}
 
     class Generation;
-    /// Keeps what find() gave while it lives.
+    /// Owns the lists that find() returned for as long as it lives.
     using Hold = std::vector<std::shared_ptr<const Generation>>;
-    /// found[i] is what is known of keys[i], or nullptr.
+    /// found[i] is the cached list of keys[i], or nullptr.
     void find(std::span<const ListKey> keys, std::span<const KnownList*> found, Hold& hold);
 
-    /// What was read of a list; the rest of it follows from the key.
+    /// The result of reading a list; its other properties follow from the key.
     struct Reading {
         ListKey key;
         layout::Offset entry = 0;
@@ -79,7 +79,7 @@ private:
     const KnownList* put(const Reading& reading, std::uint64_t hash);
 
     const std::size_t half_bytes_;
-    mutable std::mutex mutex_;  // the rest; held for look-ups alone, never while something is read
+    mutable std::mutex mutex_;  // guards the members below; held for look-ups only, never during reads
     std::shared_ptr<Generation> young_, old_;
 };
 

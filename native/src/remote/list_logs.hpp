@@ -1,4 +1,4 @@
-// One list's part of the append logs that its shard publishes (store/log_ring.hpp).
+// The entries for one list in the append logs that its shard publishes (store/log_ring.hpp).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace penstock::remote {
 
-/// For visible_ranges(). What is missing reads as "no commit before".
+/// `Logs` of visible_ranges(). A missing entry reads as "no earlier commit".
 class ListLogs {
 public:
     ListLogs(const ShardMemory& memory, layout::Offset entry) : memory_(memory), entry_(entry) {}
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t kProbed = 8;  // places of a log that are read together
+    static constexpr std::uint64_t kProbed = 8;  // slots of a log that are read together
 
     layout::CommitEntry commit(Snapshot snapshot) const {
         using layout::CommitEntry;
@@ -52,7 +52,7 @@ private:
             const auto& entry = memory_.at<CommitEntry>(CommitRing::entry_at(known, snapshot));
             if (memory_.missing() || entry.snapshot == snapshot) return entry;
         }
-        // The ring has grown since the view began.
+        // The ring has grown since the view was created.
         const std::uint64_t now = memory_.word_now(offsetof(layout::Header, commits));
         if (memory_.missing() || now == 0) return {};
         const auto& entry = memory_.at<CommitEntry>(CommitRing::entry_at(now, snapshot));

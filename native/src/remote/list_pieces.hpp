@@ -1,4 +1,4 @@
-// How a remote view walks along the values of a list: what is known of it, then extents.
+// Traversal of a list's values by a remote view: first the cached values, then extents.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,7 @@
 
 namespace penstock::remote {
 
-/// Calls visit(extent, values, position, n) for the pieces of positions [begin, end) that are not known, which lie in
-/// extents.
+/// Calls visit(extent, values, position, n) for the pieces of positions [begin, end) that are in extents, not cached.
 template <class Visit>
 void RemoteView::for_each_unknown(const ShardMemory& memory, const List& list, std::uint32_t begin, std::uint32_t end,
                                   Visit visit) const {
@@ -54,7 +53,7 @@ void RemoteView::for_each_position(const ShardMemory& memory, const List& list, 
                      [&](const KnownExtent&, const TermId* values, std::uint32_t, std::size_t n) { visit(values, n); });
 }
 
-/// Calls visit(values, n) for each piece of what this view sees of the list.
+/// Calls visit(values, n) for each piece of the list that is visible to this view.
 template <class Visit>
 void RemoteView::for_each_visible(Operation& operation, const List& list, Visit visit) const {
     if (list.entry == 0) return;

@@ -1,4 +1,4 @@
-// One call of a remote view: what it has copied, the walk that it is on, and its rounds of reads.
+// One call of a remote view: its copies, the current traversal, and its rounds of reads.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@ namespace penstock::remote {
 
 class Operation {
 public:
-    static constexpr int kMaxRounds = 1 << 12;  // a chain of commits that touched one list takes two each
+    // A chain of commits that changed one list takes two rounds per commit.
+    static constexpr int kMaxRounds = 1 << 12;
 
     explicit Operation(const Reader& reader) : copies(reader) {}
 
-    /// Does step(i) for each i, again and again until none of them misses anything; between rounds all that was missing
-    /// is read. step() stores what it found, so that the last time counts.
+    /// Runs step(i) for each i repeatedly until no step misses data. Between rounds it fetches everything that was
+    /// missing. step() overwrites its result, so the last round counts.
     template <class Step>
     void in_rounds(std::size_t count, Step step) {
         std::vector<std::uint32_t> left(count);
@@ -39,7 +40,7 @@ public:
 
     Copies copies;
     Walk walk;
-    KnownLists::Hold hold;  // of what is used of them
+    KnownLists::Hold hold;  // of the cached lists in use
 };
 
 }  // namespace penstock::remote

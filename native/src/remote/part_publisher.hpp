@@ -1,5 +1,5 @@
-// A node's part of a stream: of each closed batch the tuples whose subjects lie in its shards, published as slices
-// (Wukong+S §4.1; ADR 16).
+// A node's part of a stream: the tuples of each closed batch whose subjects belong to the node's shards, published as
+// slices (Wukong+S §4.1; ADR 16).
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace penstock::remote {
 /// One writer.
 class PartPublisher {
 public:
-    /// `own` are numbers of shards, of `shards` in all. The file is there at once. LimitError where slices would take
-    /// more than `memory_bytes` (0: no limit). StorageError.
+    /// `own` are the numbers of the node's shards, of `shards` in all. Creates the file. LimitError if slices would
+    /// take more than `memory_bytes` (0: no limit). StorageError.
     PartPublisher(const std::string& path, std::uint32_t stream, std::int64_t batch_ms, std::size_t shards,
                   std::span<const std::uint32_t> own, std::size_t memory_bytes);
 
-    /// A batch's tuples in the order (event time, arrival), of which those that belong here are published. Batches come
-    /// in ascending order.
+    /// Publishes those of a batch's tuples that belong to the node's shards. The tuples are in the order (event time,
+    /// arrival). Batches ascend from call to call.
     void publish(std::int64_t batch, std::span<const std::int64_t> ts, std::span<const TermId> s,
                  std::span<const TermId> o, std::span<const Label> label);
-    /// Slices of batches up to and including this one are recycled.
+    /// Recycles the slices of batches up to and including `batch`.
     void release(std::int64_t batch);
 
     std::size_t live() const { return live_.size(); }

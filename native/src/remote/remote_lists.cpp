@@ -1,4 +1,4 @@
-// How a remote view finds lists and reads them: from what is known, and from copies.
+// How a remote view finds and reads lists: from the cache of known lists, and from copies.
 #include <algorithm>
 #include <cstddef>
 
@@ -47,8 +47,8 @@ Offset RemoteView::find_entry(Operation& operation, TermId vertex, Label label, 
 RemoteView::List RemoteView::load(Operation& operation, std::uint32_t shard, Offset offset) const {
     if (offset == 0) return {};
     const auto& entry = memory(operation, shard).at<Entry>(offset);
-    // In place: state before head, see layout::Entry. Copied: what commits up to the snapshot stored is whole; of a
-    // later one only `last` counts, and the length before it comes from its log.
+    // In place: state before head, see layout::Entry. Copied: the changes by commits up to the snapshot are complete.
+    // Of a later commit only `last` is valid; the length before it is in its log.
     const std::uint64_t state = layout::load_acquire(entry.state);
     const TermId head = layout::load_acquire(entry.head);
     return {shard, offset, head, state};
@@ -79,7 +79,7 @@ std::vector<RemoteView::Sought> RemoteView::index_lists(Label label, Dir dir) co
     return all;
 }
 
-/// What is known of those lists.
+/// The cached versions of the lists.
 std::vector<const KnownList*> RemoteView::known_lists(Operation& operation, std::span<const Sought> sought,
                                                       std::span<const std::uint32_t> of, Label label, Dir dir) const {
     std::vector<ListKey> keys;
@@ -91,8 +91,8 @@ std::vector<const KnownList*> RemoteView::known_lists(Operation& operation, std:
     return found;
 }
 
-// Found once for each key: a look-up that is done again may take another way (what is known changes meanwhile), and
-// what lies there was not copied.
+// Each key is searched in the cache once. A repeated search may give another result, because the cache changes
+// meanwhile, and the data that it leads to was not copied.
 std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::span<const Sought> sought, Label label,
                                                      Dir dir) const {
     std::vector<List> lists(sought.size());
@@ -106,8 +106,8 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
         }
     }
     const std::vector<const KnownList*> known = known_lists(operation, sought, elsewhere, label, dir);
-    std::vector<Entry> now(elsewhere.size());  // of the known ones that may have grown
-    std::vector<std::uint32_t> left;           // of `elsewhere`: those that need reads
+    std::vector<Entry> now(elsewhere.size());  // of the known lists that may have grown
+    std::vector<std::uint32_t> left;           // those of `elsewhere` that require reads
     for (std::uint32_t k = 0; k < elsewhere.size(); ++k) {
         const auto& [shard, vertex, entry] = sought[elsewhere[k]];
         const KnownList* const list = known[k];
@@ -134,7 +134,7 @@ std::vector<RemoteView::List> RemoteView::find_lists(Operation& operation, std::
         } else {
             list = walk_to(operation, sought[elsewhere[k]], label, dir);
             if (before == nullptr || list.entry != 0 || operation.walk.missing) return;
-            list.known = before;  // still none
+            list.known = before;  // the list still does not exist
             before->confirm(snapshot_);
         }
     });
@@ -146,7 +146,7 @@ RemoteView::List RemoteView::walk_to(Operation& operation, const Sought& sought,
     return load(operation, sought.shard, entry);
 }
 
-/// An entry that is read now shows all that the shard had published when the view began.
+/// An entry that is read now shows everything that the shard had published when the view was created.
 Snapshot RemoteView::as_of(std::uint32_t shard) const { return static_cast<Snapshot>(images_[shard].header.published); }
 
 // ---- reading lists
@@ -170,7 +170,7 @@ std::uint64_t RemoteView::visible_length(Operation& operation, const List& list)
     return total;
 }
 
-/// Copies what this view sees of them.
+/// Copies the values that are visible to this view.
 void RemoteView::read_values(Operation& operation, std::span<const List> lists) const {
     std::vector<const List*> left;
     for (const List& list : lists)
@@ -184,7 +184,7 @@ std::uint32_t RemoteView::find_value(const ShardMemory& memory, const List& list
     if (list.known == nullptr) return lookup::find_value(memory, list.head, list.length(), value);
     std::uint32_t found = list.known->find(value);
     if (found != lookup::kAbsent) return found;
-    // What it has grown by is short.
+    // The growth is short.
     std::uint32_t position = list.known->length();
     for_each_position(memory, list, position, list.length(), [&](const TermId* values, std::size_t n) {
         const std::size_t at = lookup::scan(values, n, value);
@@ -194,7 +194,7 @@ std::uint32_t RemoteView::find_value(const ShardMemory& memory, const List& list
     return found;
 }
 
-/// `seen`: what this view sees of the list, once it was copied; kept from row to row.
+/// `seen`: the values visible to this view, filled when the list was copied; shared by all rows.
 bool RemoteView::list_contains(Operation& operation, const List& list, std::optional<Ranges>& seen,
                                TermId value) const {
     if (list.length() == 0) return false;
@@ -202,21 +202,21 @@ bool RemoteView::list_contains(Operation& operation, const List& list, std::opti
     if (!seen) {
         Ranges ranges;
         if (!whole(list)) ranges_of(operation, list, ranges);
-        // What is copied is copied whole, so that it can be remembered.
+        // Copies the whole list, so that it can be cached.
         if (!at_hand(list)) for_each_visible(operation, list, [](const TermId*, std::size_t) {});
         if (memory.missing()) return false;
         seen = std::move(ranges);
     }
     const std::uint32_t position = find_value(memory, list, value);
-    if (position >= list.length()) return false;  // absent, or of a commit that this state does not know
+    if (position >= list.length()) return false;  // absent, or from a commit after this state
     return whole(list) || std::any_of(seen->begin(), seen->end(), [&](const PositionRange& range) {
                return range.begin <= position && position < range.end;
            });
 }
 
-// ---- remembering lists
+// ---- caching lists
 
-/// Keeps what was read of lists that this view sees whole.
+/// Adds the lists that this view sees completely to the cache.
 void RemoteView::remember(Operation& operation, std::span<const Sought> sought, std::span<const List> lists,
                           Label label, Dir dir) const {
     std::vector<KnownLists::Reading> readings;
@@ -231,12 +231,12 @@ void RemoteView::remember(Operation& operation, std::span<const Sought> sought, 
         const std::size_t first_value = values.size(), first_extent = extents.size();
         operation.walk = {};
         if (list.entry != 0) append_all(operation, list, values, extents);
-        if (operation.walk.missing) {  // nobody has asked for its values
+        if (operation.walk.missing) {  // its values were not requested
             values.resize(first_value);
             extents.resize(first_extent);
             continue;
         }
-        // That there is none was found by a header that is no newer than the snapshot, for sure.
+        // Its absence is certain: the header that shows it is no newer than the snapshot.
         readings.push_back({{image.header.epoch, sought[i].vertex, label, dir},
                             list.entry,
                             list.state,
@@ -255,11 +255,11 @@ void RemoteView::remember(Operation& operation, std::span<const Sought> sought, 
     if (!readings.empty()) store_.known_.put(readings);
 }
 
-/// All values of a list and its extents, known ones included.
+/// Appends all values of a list and its extents, including cached ones.
 void RemoteView::append_all(Operation& operation, const List& list, std::vector<TermId>& values,
                             std::vector<KnownExtent>& extents) const {
     const KnownList* known = list.known;
-    // A value that lay in the entry then lies in the first extent now.
+    // The value that was in the entry has moved to the first extent.
     if (known != nullptr && known->extents.empty() && layout::is_extent(list.head)) known = nullptr;
     if (known != nullptr) {
         values.insert(values.end(), known->values.begin(), known->values.end());

@@ -19,14 +19,14 @@ constexpr std::uint64_t kEntriesOffset = SliceIndex::kOffset + offsetof(SliceInd
 
 }  // namespace
 
-/// One node's part of one batch.
+/// One node's part of a batch.
 struct RemoteSlices::Part {
     dataplane::RegionId region;
     SliceIndex::Entry entry;
     std::unique_ptr<std::byte[]> bytes;
 };
 
-/// The entries of all nodes' slices up to that batch that the cursors have not passed; moves them there.
+/// The entries of all nodes' slices up to the batch that are at or after the cursors; advances the cursors.
 std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Node, Cursor>& cursors,
                                                          std::int64_t batch) {
     std::vector<std::uint64_t> counts(cursors.size());
@@ -42,11 +42,11 @@ std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Nod
     for (auto& [node, cursor] : cursors) {
         SliceIndex::Entry* entries = &page[at * SliceIndex::kSlices];
         const std::uint64_t count = counts[at++];
-        if (count - cursor.count > SliceIndex::kSlices) {  // the index has only the last ones
+        if (count - cursor.count > SliceIndex::kSlices) {  // the index has only the last kSlices entries
             cursor.count = count - SliceIndex::kSlices;
             cut.push_back(at - 1);
         }
-        for (std::uint64_t n = cursor.count; n < count;) {  // up to where the index begins anew
+        for (std::uint64_t n = cursor.count; n < count;) {  // up to the index's wrap-around
             const std::uint64_t place = n % SliceIndex::kSlices;
             const std::uint64_t run = std::min(count - n, SliceIndex::kSlices - place);
             reads.push_back({cursor.region.id, kEntriesOffset + place * sizeof(SliceIndex::Entry),
@@ -73,8 +73,8 @@ std::vector<RemoteSlices::Part> RemoteSlices::find_parts(std::map<dataplane::Nod
     return parts;
 }
 
-// The sequence of a slice's segment is read after the copy: it is the one that the index names, or the segment was
-// recycled (slice_ring.hpp has the argument). Then the index entry may be of another slice, too.
+// The sequence of a slice's segment is read after the copy. If it differs from the one in the index, the segment was
+// recycled (slice_ring.hpp gives the argument), and the index entry may belong to another slice, too.
 void RemoteSlices::copy_parts(std::vector<Part>& parts) {
     std::vector<Read> reads;
     std::size_t total = bytes();
@@ -138,7 +138,7 @@ void RemoteSlices::take(std::int64_t batch) {
     auto cursors = cursors_;
     for (const auto& [node, region] : store_.slice_regions(stream_)) {
         Cursor& cursor = cursors[node];
-        if (cursor.region != region) cursor = {region, 0};  // a node that came back publishes anew
+        if (cursor.region != region) cursor = {region, 0};  // a restarted node publishes from the beginning
     }
     std::vector<Part> parts = find_parts(cursors, batch);
     copy_parts(parts);

@@ -1,5 +1,6 @@
-// A stream's closed batches, copied from the nodes that publish them: each slice once per engine, kept until nothing
-// here needs it (the paper's locality-aware replication of the stream index, by pull: Wukong+S §4.2; ADR 16).
+// A stream's closed batches, copied from the nodes that publish them. Each slice is copied once per engine and retained
+// until no window of the engine needs it (the paper's locality-aware replication of the stream index, by pull: Wukong+S
+// §4.2; ADR 16).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,18 @@
 
 namespace penstock::remote {
 
-/// One thread. The store outlives it.
+/// Not thread-safe. The store must outlive it.
 class RemoteSlices final : public SliceSource {
 public:
-    /// LimitError where copies would take more than `memory_bytes` (0: no limit).
+    /// LimitError if copies would take more than `memory_bytes` (0: no limit).
     RemoteSlices(RemoteStore& store, std::uint32_t stream, std::int64_t batch_ms, std::size_t memory_bytes)
         : store_(store), stream_(stream), batch_ms_(batch_ms), memory_bytes_(memory_bytes) {}
 
-    /// Copies what it does not have of batches up to this one, which every node has closed (RemoteStore::stable_vts).
-    /// dataplane::Error, or StorageError where a slice was recycled before it was copied; then nothing has changed.
+    /// Copies the slices that are missing here, of batches up to `batch`, which every node must have closed
+    /// (RemoteStore::stable_vts). dataplane::Error, or StorageError if a slice was recycled before it was copied; both
+    /// leave the object unchanged.
     void take(std::int64_t batch);
-    /// Copies of batches up to and including this one are needed no more, nor are those that were not made yet.
+    /// Discards copies of batches up to and including `batch`, and never copies them from now on.
     void release(std::int64_t batch);
 
     void slices(std::int64_t first, std::int64_t last, const std::function<void(const SliceView&)>& f) const override;
@@ -43,7 +45,7 @@ private:
     struct Part;
     struct Cursor {
         RemoteStore::SliceRegion region;
-        std::uint64_t count = 0;  // slices of that region that were taken or passed over
+        std::uint64_t count = 0;  // slices of that region that were copied or skipped
     };
 
     std::vector<Part> find_parts(std::map<dataplane::Node, Cursor>& cursors, std::int64_t batch);

@@ -58,7 +58,7 @@ RemoteStore::RemoteStore(std::size_t shards, std::size_t known_bytes)
 }
 RemoteStore::~RemoteStore() = default;
 
-/// Takes over the node's directory, from the plane that leads to it. Holds plane_mutex_.
+/// Adopts the node's directory, from its plane. plane_mutex_ must be held.
 void RemoteStore::place(dataplane::Node node, const Attached& attached) {
     const auto& [plane, shards] = attached;
     const std::vector<RegionEntry> entries = plane->directory(node);
@@ -117,8 +117,8 @@ Snapshot RemoteStore::oldest_needed(std::optional<Snapshot> otherwise) const {
     return open_.empty() ? otherwise.value_or(newest_) : *open_.begin();
 }
 
-// Nodes drop what a lease kept only once it has run out by their clock, and they began to count later than we did:
-// while ours says that it holds, nothing that was read before this moment can have been used anew.
+// A node discards what a lease protects only after the lease has expired by the node's clock, which started later than
+// ours. While the lease is valid by our clock, no memory read before this moment can have been reused.
 void RemoteStore::check_lease(Snapshot snapshot) const {
     std::scoped_lock lock(mutex_);
     if (!leased_until_ || Clock::now() >= *leased_until_)
@@ -169,7 +169,7 @@ std::optional<std::uint64_t> RemoteStore::edges_lately(Label label) const {
 void RemoteStore::read(std::span<const Read> reads) {
     std::scoped_lock lock(plane_mutex_);
     router_.read(reads);
-    rounds_.fetch_add(1, std::memory_order_relaxed);  // a figure, orders nothing
+    rounds_.fetch_add(1, std::memory_order_relaxed);  // a statistic; orders nothing
 }
 
 void RemoteStore::check_alive(const Place& place, std::uint32_t shard, const Header& header) const {
@@ -208,9 +208,9 @@ void RemoteStore::know_published(const std::shared_ptr<const Places>& places, Sn
 
 void RemoteStore::published(Snapshot snapshot) { know_published(places(), snapshot); }
 
-/// The headers as a view of the latest snapshot, or of that one, needs them. No order holds between the words of one
-/// read, and all that is reached from here has to be as new as the snapshot: so it was known to be published before the
-/// read was posted, or else they are read once more.
+/// The headers for a view of the latest snapshot, or of `at`. There is no order between the words of one read, and
+/// everything reached from the headers must be as new as the snapshot. The snapshot must therefore be known to be
+/// published before the read was posted; otherwise the headers are read again.
 RemoteStore::Headers RemoteStore::headers_of(const std::shared_ptr<const Places>& places, std::optional<Snapshot> at) {
     Snapshot known = 0;
     {
@@ -238,7 +238,7 @@ std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t>
     std::vector<std::int64_t> stable(streams.size(), std::numeric_limits<std::int64_t>::max());
     const auto places = this->places();
     const Headers headers = read_headers(places);
-    // The array's capacity comes first; one that was outgrown meanwhile stays while the lease holds, and lags at most.
+    // The array's capacity comes first. An array that was replaced meanwhile is protected by the lease; it only lags.
     const std::uint32_t last = streams.empty() ? 0 : *std::max_element(streams.begin(), streams.end());
     const std::uint64_t bytes = VtsArray::bytes(std::uint64_t{last} + 1);
     std::vector<std::uint64_t> arrays(shards_ * bytes / 8);
@@ -246,7 +246,8 @@ std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t>
     for (std::uint32_t i = 0; i < shards_; ++i) {
         const layout::Offset array = headers.at[i].vts;
         if (array == 0) return std::vector<std::int64_t>(streams.size(), kNever);
-        if (array >= headers.at[i].mapped) return std::vector<std::int64_t>(streams.size(), kNever);  // read meanwhile
+        // The array was replaced during the read.
+        if (array >= headers.at[i].mapped) return std::vector<std::int64_t>(streams.size(), kNever);
         const std::uint64_t there = std::min(bytes, headers.at[i].mapped - array);
         reads.push_back(read_of((*places)[i].region, array, there, &arrays[i * bytes / 8]));
     }
@@ -265,7 +266,7 @@ std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t>
 
 // ---- views
 
-// Every shard has every commit in its ring, so one shard's will do.
+// Every shard has every commit in its ring, so one shard's ring suffices.
 void RemoteStore::learn_commits(const Place& place, const Header& header, Snapshot until) {
     std::erase_if(commits_, [&](const Commit& commit) { return commit.snapshot < header.oldest_readable; });
     const Snapshot first = std::max(static_cast<Snapshot>(header.oldest_readable), learned_ + 1);
@@ -274,7 +275,7 @@ void RemoteStore::learn_commits(const Place& place, const Header& header, Snapsh
     std::vector<CommitEntry> entries(until - first + 1);
     std::vector<Read> reads;
     const std::uint64_t capacity = CommitRing::capacity(header.commits);
-    for (Snapshot at = first; at <= until;) {  // up to where the ring begins anew
+    for (Snapshot at = first; at <= until;) {  // up to the ring's wrap-around
         const auto n = std::min<std::uint64_t>(until - at + 1, capacity - (at & (capacity - 1)));
         reads.push_back(read_of(place.region, CommitRing::entry_at(header.commits, at), n * sizeof(CommitEntry),
                                 &entries[at - first]));
@@ -283,7 +284,7 @@ void RemoteStore::learn_commits(const Place& place, const Header& header, Snapsh
     read(reads);
     for (const CommitEntry& entry : entries) {
         const auto at = static_cast<Snapshot>(first + (&entry - entries.data()));
-        // A log that nobody asks for may go between the two reads: whoever begins again does not look for it.
+        // A log that no view needs may be discarded between the two reads; a new view does not look for it.
         if (entry.snapshot != at)
             throw dataplane::Error(Fault::Retired, "commit " + std::to_string(at) + " has no log any more");
         if (entry.stream != 0) commits_.push_back({at, {entry.stream, entry.batch}});
@@ -324,7 +325,7 @@ std::unique_ptr<Source> RemoteStore::view(std::span<const StreamBound> bounds, s
         newest_ = snapshot;
         open_.insert(snapshot);
     }
-    auto view = std::make_unique<RemoteView>(*this, places, snapshot);  // which closes the snapshot when it goes
+    auto view = std::make_unique<RemoteView>(*this, places, snapshot);  // its destructor closes the snapshot
     for (std::uint32_t i = 0; i < shards_; ++i) view->add({i, (*places)[i].region, (*places)[i].base, headers.at[i]});
     view->see(visibility(places->front(), headers.at[0], snapshot, bounds));
     check_lease(snapshot);

@@ -1,5 +1,6 @@
-// The stored graph as an engine reads it from nodes: every shard one-sidedly, through the data plane (ADR 16, ADR 18;
-// docs/adr/0016). Nobody on the other side takes part, so what a view needs must stay by leases: a lease says how long.
+// The stored graph as an engine reads it from nodes: one-sidedly from every shard, through the data plane (ADR 16, ADR
+// 18; docs/adr/0016). The nodes do not take part in reads. A lease therefore protects what a view needs, until the
+// lease's expiry time.
 #pragma once
 
 #include <atomic>
@@ -25,88 +26,91 @@
 
 namespace penstock::remote {
 
-/// Where records of hot vertices lie: they do not move while the shard's epoch lasts. Lossy, bounded, any thread.
+/// A cache of record offsets of hot vertices; records do not move within a shard's epoch. Lossy, bounded, thread-safe.
 class LocationCache {
 public:
     static constexpr std::size_t kPlaces = std::size_t{1} << 17;
     LocationCache() : places_(kPlaces) {}
-    layout::Offset find(std::uint64_t epoch, TermId vertex, Dir dir) const;  // 0 where unknown
+    layout::Offset find(std::uint64_t epoch, TermId vertex, Dir dir) const;  // 0 if unknown
     void remember(std::uint64_t epoch, TermId vertex, Dir dir, layout::Offset record);
 
 private:
-    // A racing pair of stores leaves words of two records: then their exclusive or is no key that anybody asks for.
+    // Two racing stores may leave words of two records. Their exclusive or then matches no valid key.
     struct Place {
-        std::atomic<std::uint64_t> mixed{0};  // key ^ record; relaxed: checked by its own content
+        std::atomic<std::uint64_t> mixed{0};  // key ^ record; relaxed, because its own content validates it
         std::atomic<std::uint64_t> record{0};
     };
     static std::uint64_t key_of(std::uint64_t epoch, TermId vertex, Dir dir);
     mutable std::vector<Place> places_;
 };
 
-/// Any thread; reads by one plane go one batch after the other. Outlives its views.
+/// Thread-safe; batches of reads on one plane run one after the other. Must outlive its views.
 class RemoteStore final : public Labelled {
 public:
     using Clock = std::chrono::steady_clock;
-    static constexpr std::size_t kKnownBytes = std::size_t{128} << 20;  // of lists that lie on other machines
+    static constexpr std::size_t kKnownBytes = std::size_t{128} << 20;  // for lists on other machines
     static constexpr auto kCountsAge = std::chrono::seconds(1);
 
     explicit RemoteStore(std::size_t shards, std::size_t known_bytes = kKnownBytes);
     ~RemoteStore() override;
 
-    /// Numbers of labels must be those that the nodes know: whoever numbers commits numbers labels too.
+    /// Label numbers must be those of the nodes: the component that numbers commits also numbers labels.
     LabelTable& labels() override { return labels_; }
     std::size_t shard_count() const { return shards_; }
 
-    /// The shards in the node's directory, or those of them that are named, lie there from now on, and are read by this
-    /// plane, which nobody else uses. Views that are open go on with where they lay. dataplane::Error.
+    /// From now on the shards in the node's directory, or the named ones among them, are read from this node through
+    /// `plane`, which must have no other user. Open views continue with the previous locations. dataplane::Error.
     using Numbers = std::optional<std::vector<std::uint32_t>>;
     void attach(dataplane::Node node, std::shared_ptr<dataplane::Plane> plane, const Numbers& shards = {});
 
-    /// Forgets a node whose shards were attached elsewhere, or are read no more.
+    /// Removes a node whose shards are attached elsewhere or no longer read.
     void detach(dataplane::Node node);
 
-    /// Asks the nodes' directories again: a stream's slices are there once it was declared.
+    /// Reads the nodes' directories again. Required after a stream is declared, because its slices appear then.
     void refresh();
-    /// A region with slices. A node that comes back may give the same number again, but not the same epoch.
+    /// A region with slices. A restarted node may reuse the region number, but not the epoch.
     struct SliceRegion {
         dataplane::RegionId id;
         std::uint64_t epoch = 0;
         bool operator==(const SliceRegion&) const = default;
     };
-    /// Of each node the region with its slices of that stream.
+    /// For each node the region with its slices of the stream.
     std::vector<std::pair<dataplane::Node, SliceRegion>> slice_regions(std::uint32_t stream) const;
-    /// Does a batch of reads. dataplane::Error.
+    /// Performs a batch of reads. dataplane::Error.
     void read(std::span<const dataplane::Read> reads);
 
-    /// All nodes keep what readers of `snapshot` or later need until then, by this machine's clock.
+    /// Records a lease that all nodes have granted: until the given time, by this machine's clock, they retain what
+    /// readers of `snapshot` or later need.
     void lease(Snapshot snapshot, Clock::time_point until);
-    /// What the next lease has to begin at, so that every open view keeps its logs, those of commits that it excludes
-    /// included; where none is open, `otherwise`, or the latest snapshot that one began on. A stream's bounds may be
-    /// released once a lease of that snapshot is granted.
+    /// The snapshot at which the next lease must begin so that every open view retains its logs, including those of
+    /// commits that it excludes. Without open views: `otherwise`, or the latest snapshot that a view began on. Bounds
+    /// on streams may be released once a lease of that snapshot is granted.
     Snapshot oldest_needed(std::optional<Snapshot> otherwise = {}) const;
 
-    /// Nobody will ask for a bound of this stream below `batch` any more. Nodes are told with the next lease.
+    /// Promises that no view will bound this stream below `batch`. The nodes learn it with the next lease: see
+    /// releases().
     void release(std::uint32_t stream, std::int64_t batch);
-    /// (stream, batch) of all releases so far: take them before oldest_needed(), and send both.
+    /// (stream, batch) of all releases so far. Call it before oldest_needed() and send both results.
     std::vector<StreamBound> releases() const;
 
-    /// The latest snapshot that every shard has published. Each shard's header is read.
+    /// The latest snapshot that every shard has published. Reads each shard's header.
     Snapshot latest();
-    /// Every node has said that it has published this snapshot: views of it or an older one begin by one read of the
-    /// headers in place of two.
+    /// Records that every node has published this snapshot. A view of it or an older one then begins with one read of
+    /// the headers instead of two.
     void published(Snapshot snapshot);
-    /// Stable_VTS (Wukong+S §4.3): of each stream the last batch that every shard has closed, kNever where one has
-    /// none.
+    /// Stable_VTS (Wukong+S §4.3): for each stream the last batch that every shard has closed; kNever if a shard has
+    /// closed none.
     std::vector<std::int64_t> stable_vts(std::span<const std::uint32_t> streams);
 
-    /// The graph at the latest stable snapshot, less what the bounded streams committed after their bounds. Fails with
-    /// dataplane::Error: a node is gone, a shard was replaced (attach it and try again), the lease has run out. So do
-    /// the view's reads; StorageError is for what cannot be a shard's. `at`: that snapshot in place of the latest, for
-    /// a reader who must not see what nodes are ahead of it; where a node has not come to it, the fault is Behind.
+    /// The graph at the latest stable snapshot, without what the bounded streams committed after their bounds. Throws
+    /// dataplane::Error if a node is unreachable, a shard was replaced (attach it and retry) or the lease has expired;
+    /// so do the view's reads. StorageError if the data cannot be that of a shard. `at` replaces the latest snapshot,
+    /// for a reader that must not see later commits of nodes that are ahead; if a node has not reached it, the fault is
+    /// Behind.
     std::unique_ptr<Source> view(std::span<const StreamBound> bounds = {}, std::optional<Snapshot> at = {});
 
     std::uint64_t edge_count();
-    std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }  // of reads so far
+    std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }  // of reads
 
 private:
     friend class RemoteView;
@@ -114,12 +118,12 @@ private:
         dataplane::RegionId region;
         std::uint64_t epoch = 0;
         const std::byte* base = nullptr;
-        std::shared_ptr<dataplane::Plane> plane;  // keeps what is mapped
+        std::shared_ptr<dataplane::Plane> plane;  // owns the mappings
     };
     using Places = std::vector<Place>;
     struct Headers {
         std::vector<layout::Header> at;
-        Snapshot published;  // by all
+        Snapshot published;  // by all shards
     };
     struct Commit {
         Snapshot snapshot;
@@ -132,7 +136,7 @@ private:
 
     struct Attached {
         std::shared_ptr<dataplane::Plane> plane;
-        Numbers shards;  // of which others may lie there too
+        Numbers shards;  // if set, only these shards are read from the node
     };
 
     std::shared_ptr<const Places> places() const;
@@ -141,7 +145,7 @@ private:
     void know_published(const std::shared_ptr<const Places>& places, Snapshot snapshot);
     Headers headers_of(const std::shared_ptr<const Places>& places, std::optional<Snapshot> at);
     void check_alive(const Place& place, std::uint32_t shard, const layout::Header& header) const;
-    /// Throws where what the lease kept may be gone by now.
+    /// Throws if data that the lease protected may be gone.
     void check_lease(Snapshot snapshot) const;
     void learn_commits(const Place& place, const layout::Header& header, Snapshot until);
     Visibility visibility(const Place& place, const layout::Header& header, Snapshot snapshot,
@@ -161,19 +165,19 @@ private:
     std::mutex plane_mutex_;
     dataplane::Router router_;
     std::map<dataplane::Node, Attached> planes_;
-    mutable std::mutex mutex_;  // all below
+    mutable std::mutex mutex_;  // guards all members below
     std::shared_ptr<const Places> places_;
-    std::shared_ptr<const Places> published_places_;  // whose shards have all published ...
-    Snapshot published_ = 0;                          // ... this, as somebody knew before now
+    std::shared_ptr<const Places> published_places_;  // all shards at these places have published ...
+    Snapshot published_ = 0;                          // ... this snapshot, according to an earlier read
     std::unordered_map<Label, Count> counts_;
     std::map<std::pair<std::uint32_t, dataplane::Node>, SliceRegion> slices_;  // by stream and node
-    std::multiset<Snapshot> open_;  // of each view the snapshot that its lease must begin at
+    std::multiset<Snapshot> open_;  // for each view, the snapshot at which its lease must begin
     Snapshot newest_ = 0, leased_ = 0;
     std::optional<Clock::time_point> leased_until_;
     std::map<std::uint32_t, std::int64_t> released_;
 
-    std::mutex commits_mutex_;     // the rest
-    std::vector<Commit> commits_;  // of streams, ascending, as far as they were read: what bounds may exclude
+    std::mutex commits_mutex_;     // guards the members below
+    std::vector<Commit> commits_;  // of streams, ascending, as far as read: candidates for exclusion by bounds
     Snapshot learned_ = 0;
 };
 

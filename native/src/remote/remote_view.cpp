@@ -32,7 +32,7 @@ void RemoteView::expand(std::span<const TermId> keys, Label label, Dir dir, Matc
 
 namespace {
 
-/// Numbers runs of equal values: of[i] is the number of the run that values[i] is in. The first value of each.
+/// Numbers runs of equal values: of[i] is the number of the run of values[i]. Returns the first value of each run.
 std::vector<TermId> runs_of(std::span<const TermId> values, std::vector<std::uint32_t>& of) {
     std::vector<TermId> firsts;
     of.resize(values.size());
@@ -51,7 +51,7 @@ void RemoteView::contains(std::span<const TermId> subjects, Label label, std::sp
     std::vector<std::uint32_t> run;
     const std::vector<Sought> sought = this->sought(runs_of(subjects, run));
     const std::vector<List> lists = find_lists(operation, sought, label, Dir::Out);
-    // Every edge lies in two lists: of a long and a short one, ask the short one.
+    // Every edge is in two lists: search the shorter one.
     std::vector<TermId> ends;
     std::vector<std::uint32_t> end_of(subjects.size());
     for (std::size_t i = 0; i < subjects.size(); ++i) {
@@ -75,7 +75,7 @@ void RemoteView::contains(std::span<const TermId> subjects, Label label, std::sp
     store_.check_lease(snapshot_);
 }
 
-// A vertex that got the label by an excluded commit may have more edges of that label by others.
+// A vertex whose label is new by an excluded commit may have more edges of that label by other commits.
 void RemoteView::hidden_vertices(Operation& operation, const List& index, Label label, Dir dir,
                                  std::vector<TermId>& out) const {
     std::vector<TermId> hidden;
@@ -83,7 +83,7 @@ void RemoteView::hidden_vertices(Operation& operation, const List& index, Label 
         hidden.clear();
         Ranges ranges;
         const std::uint32_t length = ranges_of(operation, index, ranges);
-        ranges.push_back({length, length});  // what lies behind the last visible range
+        ranges.push_back({length, length});  // the positions after the last visible range
         const ShardMemory memory = this->memory(operation, index.shard);
         std::uint32_t position = 0;
         for (const PositionRange& range : ranges) {
@@ -141,7 +141,7 @@ void RemoteView::edges(Label label, std::vector<TermId>& subjects, std::vector<T
     edges_by_block(*this, label, subjects, objects);
 }
 
-// A superset is allowed: every label with an edge at the latest snapshot.
+// A superset is permitted: every label with an edge at the latest snapshot.
 void RemoteView::labels(std::vector<Label>& out) const {
     Operation operation(store_.reader_);
     std::vector<std::uint8_t> some;

@@ -1,4 +1,4 @@
-// The stored graph at one snapshot over shards that lie on other nodes, or in other processes of this machine.
+// The stored graph at one snapshot, over shards on other nodes or in other processes of this machine.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@
 
 namespace penstock::remote {
 
-/// Each call reads in rounds, all keys and shards of a round together: buckets, then records, then lists; of lists that
-/// are known, whether they have grown, and by what. One thread at a time. Errors: see RemoteStore::view.
+/// Each call reads in rounds that cover all keys and shards: buckets, then records, then lists. Of cached lists it
+/// reads only whether they have grown, and the new values. Not thread-safe. Errors: see RemoteStore::view.
 class RemoteView final : public Source {
 public:
     RemoteView(RemoteStore& store, std::shared_ptr<const RemoteStore::Places> places, Snapshot snapshot)
@@ -44,21 +44,21 @@ public:
                    std::vector<Label>& labels) const override;
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
     void labels(std::vector<Label>& out) const override;
-    LabelStats stats(Label label) const override;          // of the latest snapshot: for the planner
+    LabelStats stats(Label label) const override;          // of the latest snapshot; for the planner
     std::uint64_t edge_count(Label label) const override;  // may be RemoteStore::kCountsAge old
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
 
 private:
     using ExtentAt = lookup::ExtentAt;
-    /// A list to be found: of a vertex, or (kUnbound) the shard's list of vertices, which lies in that entry.
+    /// A list to be found: of a vertex, or (kUnbound) the shard's list of vertices, in the given entry.
     struct Sought {
         std::uint32_t shard;
         TermId vertex;
         layout::Offset entry;
         bool is_nothing() const { return vertex == kUnbound && entry == 0; }
     };
-    /// One list as this view found it; absent: no entry, length 0. As StoreView::List. `known`: its first values, and
-    /// where they lie; `head` need not be right where they are all that there is.
+    /// One list as found by this view, as StoreView::List; if absent: no entry, length 0. `known`: the cached first
+    /// values and their extents; `head` is meaningful only if there are further values.
     struct List {
         std::uint32_t shard = 0;
         layout::Offset entry = 0;

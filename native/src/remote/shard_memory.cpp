@@ -9,7 +9,7 @@ using layout::Offset;
 
 namespace {
 
-// As long as the longest thing that a walk looks at: a directory whose capacity it knows already.
+// As long as the longest structure that a traversal reads: a directory whose capacity it already knows.
 alignas(16) const std::byte kZeros[96 << 10] = {};
 static_assert(layout::Directory::bytes(0xFFF) <= sizeof kZeros);
 
@@ -34,7 +34,7 @@ const std::byte* ShardMemory::find(Offset offset, std::uint64_t bytes, std::uint
         walk_.last = *range;
         return range->data;
     }
-    // A guess must not lead beyond the file. What later commits brought may lie beyond what the view knew of it.
+    // The guess must not exceed the file. Data of later commits may be beyond the size that the view knows.
     bytes = (bytes + 7) / 8 * 8;
     const std::uint64_t mapped = image_.header.mapped;
     wanted = offset < mapped ? std::min((wanted + 7) / 8 * 8, mapped - offset) : 0;
@@ -47,7 +47,7 @@ const ListExtent* ShardMemory::extent(Offset offset, std::uint32_t values) const
     const auto guess = ListExtent::bytes(std::min<std::uint64_t>(values, kListValues));
     const auto* extent = reinterpret_cast<const ListExtent*>(find(offset, sizeof(ListExtent), guess));
     if (walk_.missing) return nullptr;
-    // A search looks at all of the sorted values, also where a newer extent was met than the state that was read knows.
+    // A search reads all sorted values, also if it meets an extent newer than the state that was read.
     const std::uint64_t needed = ListExtent::bytes(std::min(std::max(values, extent->sorted), extent->capacity));
     extent = reinterpret_cast<const ListExtent*>(find(offset, needed, needed));
     return walk_.missing ? nullptr : extent;

@@ -1,6 +1,6 @@
-// A shard's region as the walks of store/lookup.hpp read it when it lies elsewhere: in place where it is mapped into
-// this process, otherwise from copies. What is not copied yet reads as zeros, which end every walk, and is noted as
-// missing.
+// A shard's region as seen by the traversals of store/lookup.hpp, for a shard in another process: in place if it is
+// mapped into this process, otherwise from copies. Data that is not copied yet reads as zeros, which end every
+// traversal, and is recorded as missing.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +14,27 @@
 
 namespace penstock::remote {
 
-/// A shard as a view began on it.
+/// A shard as of the creation of a view.
 struct ShardImage {
     std::uint32_t number = 0;
     dataplane::RegionId region;
-    const std::byte* base = nullptr;  // where it is mapped; nullptr: on another node
-    layout::Header header{};          // as of a moment after the view's snapshot was published
+    const std::byte* base = nullptr;  // its mapping; nullptr: on another node
+    layout::Header header{};          // read after the view's snapshot was published
 };
 
-/// One walk: whether it met something missing, and how far it went.
+/// One traversal: whether it met missing data, and its length.
 struct Walk {
-    static constexpr int kMaxSteps = 1 << 17;  // beyond the labels of any record: what was read makes no sense
+    static constexpr int kMaxSteps = 1 << 17;  // more than any valid record has; beyond it the data is corrupt
     bool missing = false;
     int steps = 0;
-    Copies::Range last;  // the range met last: most reads lie within it
+    Copies::Range last;  // the last range used: most reads lie within it
 };
 
 class ShardMemory {
 public:
     ShardMemory(const ShardImage& image, Copies& copies, Walk& walk) : image_(image), copies_(copies), walk_(walk) {}
 
-    /// The region's header is as of the view's beginning: whatever began to be used later, the view does not need.
+    /// The region's header is that of the view's creation. Tables and rows that came into use later are not needed.
     template <class T>
     const T& at(layout::Offset offset, std::uint64_t bytes = sizeof(T)) const {
         if constexpr (std::is_same_v<T, layout::Header>)
@@ -42,19 +42,19 @@ public:
         else
             return *reinterpret_cast<const T*>(find(offset, bytes, wanted<T>(bytes)));
     }
-    /// The header word as it is now.
+    /// The current value of a header word.
     std::uint64_t word_now(layout::Offset offset) const {
         return layout::load_acquire(*reinterpret_cast<const std::uint64_t*>(find(offset, 8, 8)));
     }
-    /// Several values behind one another, of which the first is needed for sure.
+    /// An array of values of which at least the first will be used.
     template <class T>
     const T& first_of(layout::Offset offset, std::uint64_t count) const {
         return *reinterpret_cast<const T*>(find(offset, sizeof(T), count * sizeof(T)));
     }
     const layout::ListExtent* extent(layout::Offset offset, std::uint32_t values) const;
-    /// Values within an extent; nullptr where they are missing.
+    /// Values within an extent; nullptr if they are missing.
     const TermId* values(layout::Offset offset, std::uint64_t count) const;
-    /// Reads a word with whatever is read next: the walk is going to come there.
+    /// Adds a word to the next round of reads, because the traversal will need it.
     void expect_word(layout::Offset offset) const;
     bool missing() const { return walk_.missing; }
 

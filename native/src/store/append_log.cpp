@@ -16,7 +16,7 @@ std::size_t AppendLog::bytes() const {
 }
 
 std::vector<Append> AppendLog::make_slots() const {
-    std::vector<Append> slots(slots_for(appends_.size()));  // load 2/3
+    std::vector<Append> slots(slots_for(appends_.size()));  // load factor 2/3
     for (const Append& append : appends_) {
         auto slot = first_slot(append.entry, slots.size());
         while (slots[slot].entry != 0) slot = slot + 1 == slots.size() ? 0 : slot + 1;

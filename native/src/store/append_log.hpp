@@ -1,6 +1,6 @@
-// What one commit appended to one shard, per list: the "offset at which the first newer slice appended to that key"
-// from which a reader of an older snapshot finds the length it may see (ADR 3, bounded scalarization; Wukong+S §4.3
-// keeps two snapshots in every key instead).
+// What one commit appended to one shard, per list. A reader of an older snapshot finds here "the offset at which the
+// first newer slice appended to that key", and with it the list length that is visible to it (ADR 3, bounded
+// scalarization). Wukong+S §4.3 instead stores two snapshots in every key.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@ namespace penstock {
 using layout::Append;
 using layout::Reassertion;
 
-/// Immutable, but for a hash by entry that is made when the first reader looks for one: most logs are given up before,
-/// as no reader was behind.
+/// Immutable, except for a hash by entry that is built on the first look-up. Most logs are discarded without a look-up,
+/// because no reader needs an older snapshot.
 class AppendLog {
 public:
     AppendLog() = default;
-    /// Each entry at most once in `appends`; every entry of `reasserted` must be among them (with count 0 if need be).
+    /// Each entry occurs at most once in `appends`. Every entry of `reasserted` also occurs there, if need be with
+    /// count 0.
     AppendLog(std::vector<Append> appends, std::vector<Reassertion> reasserted);
 
-    // Any thread.
+    // Thread-safe.
     const Append* find(layout::Offset entry) const;
-    /// Where the search for an entry begins among that many slots.
+    /// The slot at which the search for an entry starts, in a hash of `slots` slots.
     static std::uint64_t first_slot(layout::Offset entry, std::uint64_t slots) {
         return layout::reduce(mix(entry), slots);
     }
     std::span<const Reassertion> reasserted(layout::Offset entry) const;
 
-    /// With the hash, whether or not it was made.
+    /// Includes the hash, whether or not it is built.
     std::size_t bytes() const;
     const std::vector<Append>& appends() const { return appends_; }
     /// The hash: open addressing, linear probing; entry 0 = empty.
@@ -40,7 +41,7 @@ public:
     const std::vector<Reassertion>& reassertions() const { return reasserted_; }
 
 private:
-    /// Whoever needs it first makes it; the flag orders that before what others read of it.
+    /// Built by the first thread that needs it. The once-flag orders the construction before every later read.
     struct Hash {
         std::once_flag made;
         std::vector<Append> slots;

@@ -55,7 +55,7 @@ void BulkLoad::append(std::size_t bin, Dir dir, std::vector<Keyed>& ends) {
     sort_ends(ends);
     try {
         for (auto& shard : store_.impl_->shards) {
-            if (options_.shards == store_.shard_count()) {  // then all of a bin is of one shard
+            if (options_.shards == store_.shard_count()) {  // then the whole bin belongs to one shard
                 if (ends.empty() || shard->header().shard != store_.shard_of(ends[0].vertex)) continue;
                 append(*shard, dir, ends);
             } else {
@@ -66,12 +66,12 @@ void BulkLoad::append(std::size_t bin, Dir dir, std::vector<Keyed>& ends) {
             }
         }
     } catch (...) {
-        close();  // a part of the bin is in: the rest cannot follow
+        close();  // a part of the bin is added: the rest cannot follow
         throw;
     }
 }
 
-/// Each end is looked for in its own list: an edge is in both of its lists or in none. (The other may be elsewhere.)
+/// Searches each end in its own list: an edge is in both of its lists or in neither. (The other may not be local.)
 void BulkLoad::append(Shard& shard, Dir dir, std::vector<Keyed>& ends) {
     fresh_.clear();
     repeated_.clear();

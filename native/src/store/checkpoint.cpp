@@ -1,5 +1,5 @@
 // Store::capture, Store::save and Store::open. A saved store is a chain of part files per shard (saved_region.hpp) and
-// a manifest, which names them with their checksums and holds what lies outside the regions (manifest.hpp).
+// a manifest, which lists them with their checksums and contains the state outside of the regions (manifest.hpp).
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kMagic = "PENSTOCK-STORE-3";
 constexpr const char* kManifest = "manifest";
-constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // what has changed beyond is written, not copied
+constexpr std::uint64_t kMaxCopied = std::uint64_t{256} << 20;  // more changed bytes are written, not copied
 
 std::string random_name() {
     std::random_device device;
@@ -51,7 +51,7 @@ SavedRegion get_region(ByteReader& in, std::uint64_t& root) {
     return saved;
 }
 
-// Links what the manifest before named into a new directory; copies where the file system has no links.
+// Links a saved region's files into a new directory; copies them if the file system does not support links.
 void bring(const SavedRegion& saved, const std::string& from, const std::string& to) {
     if (from == to) return;
     for (const SavedPart& part : saved.parts) {
@@ -62,7 +62,7 @@ void bring(const SavedRegion& saved, const std::string& from, const std::string&
     }
 }
 
-// Files of earlier saves, which the new manifest does not name, and of saves that never got to theirs.
+// Removes files of earlier saves that the new manifest does not list, and of saves that did not complete.
 void remove_others(const std::string& directory, const std::vector<SavedRegion>& named) {
     const auto counts = [&](const std::string& name) {
         return std::any_of(named.begin(), named.end(), [&](const SavedRegion& region) {
@@ -70,7 +70,7 @@ void remove_others(const std::string& directory, const std::vector<SavedRegion>&
                                [&](const SavedPart& part) { return part.name == name; });
         });
     };
-    std::error_code ignored;  // they are only in the way
+    std::error_code ignored;  // a failure leaves a superfluous file only
     for (const auto& file : std::filesystem::directory_iterator(directory, ignored)) {
         const std::string name = file.path().filename();
         if (name.starts_with("shard-") && !counts(name)) std::filesystem::remove(file.path(), ignored);
@@ -79,12 +79,12 @@ void remove_others(const std::string& directory, const std::vector<SavedRegion>&
 
 }  // namespace
 
-// One thread captures, another may write: `writing` hands the rest over.
+// One thread captures, another may write: `writing` passes the other members between them.
 struct SavedStore {
-    std::string generation;            // of the manifest that says this
+    std::string generation;            // of the manifest that describes this state
     std::vector<SavedRegion> regions;  // as Impl::shards
-    // A capture is there. Release when it ends, after its write() has changed what is above; acquire by who makes the
-    // next one and reads it.
+    // True while a capture exists. Stored with release when the capture ends, after its write() has changed the members
+    // above. Acquired by the thread that creates the next capture and reads them.
     std::atomic<bool> writing = false;
 };
 
@@ -103,7 +103,7 @@ struct StoreCapture::Impl {
     std::string generation = random_name();
     std::uint64_t all_shards = 0;
     std::vector<OfShard> shards;
-    std::vector<SavedRegion> written;  // of the first shards, where they are not copied
+    std::vector<SavedRegion> written;  // of the first shards, if they are not copied
     ByteWriter outside{""};            // labels, history
     std::uint64_t changed = 0;
 
@@ -143,7 +143,7 @@ void StoreCapture::write() {
     for (std::size_t i = impl->written.size(); i < impl->shards.size(); ++i) impl->write_part(impl->shards[i]);
     const std::string& directory = impl->directory;
     files::flush_directory(directory);
-    files::write(directory + "/" + kManifest, impl->manifest());  // from here on the new save is the one that counts
+    files::write(directory + "/" + kManifest, impl->manifest());  // from here on the new save is the valid one
     files::flush_directory(directory);
     remove_others(directory, impl->written);
     impl->known->generation = impl->generation;
@@ -152,7 +152,7 @@ void StoreCapture::write() {
 
 namespace {
 
-// The generation of the store that was saved there; empty where none was, or it cannot be read.
+// The generation of the store saved there; empty if there is none or it cannot be read.
 std::string generation_of(const std::string& directory) {
     try {
         const std::string bytes = files::read(directory + "/" + kManifest);

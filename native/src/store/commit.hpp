@@ -1,5 +1,5 @@
-// A commit is one atomic addition to the stored graph: a batch's absorbed tuples, one INSERT DATA, one load. It has one
-// snapshot number (SN) across all shards.
+// A commit is one atomic addition to the stored graph: a batch's absorbed tuples, one INSERT DATA, or one load. It has
+// one snapshot number (SN) across all shards.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct Edge {
     TermId object;
 };
 
-/// Who made a commit. Standing queries bound the streams that they name to exact batches (docs/semantics.md §3).
+/// The origin of a commit. Standing queries bound the streams that they name to exact batches (docs/semantics.md §3).
 struct CommitSource {
     std::uint32_t stream = 0;  // stream number from 1; 0 = update or load
     std::int64_t batch = 0;
 };
 
-/// "Of that stream, see batches up to this one and none later."
+/// Restricts a view: of this stream, only batches up to and including this one are visible.
 struct StreamBound {
     std::uint32_t stream;
     std::int64_t batch;

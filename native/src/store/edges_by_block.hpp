@@ -1,4 +1,4 @@
-// A label's edges by the look-ups that a view of the stored graph has anyway.
+// Enumerates a label's edges with the look-ups that every view of the stored graph offers.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-/// Appends each edge of the label: its subjects, expanded some thousand at once.
+/// Appends each edge of the label: expands its subjects in blocks of some thousand.
 inline void edges_by_block(const Source& view, Label label, std::vector<TermId>& subjects,
                            std::vector<TermId>& objects) {
     constexpr std::size_t kBlock = 4096;

@@ -19,7 +19,7 @@ void fail(const std::string& do_what, const std::string& path) {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 30;  // read and write move at most 2 GiB at once
+constexpr std::size_t kPiece = std::size_t{1} << 30;  // read(2) and write(2) transfer at most 2 GiB at once
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Whole files, written so that they last: what a checkpoint is made of.
+// Durable writing of whole files, for checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace penstock::files {
 
-// All throw StorageError with the path and the reason.
+// All functions throw StorageError with the path and the reason.
 
-/// "cannot `do_what` `path`: " and what errno means.
+/// Throws "cannot `do_what` `path`: " followed by the description of errno.
 [[noreturn]] void fail(const std::string& do_what, const std::string& path);
 
-/// An open file. What is moved may be larger than one call of the system takes.
+/// An open file. Reads and writes may be larger than the system accepts in one call.
 class File {
 public:
     File(const std::string& path, int flags);
@@ -23,7 +23,7 @@ public:
 
     void write(std::string_view content) const;
     void write_at(std::uint64_t offset, std::string_view content) const;
-    /// Exactly so many bytes, from where the last read ended.
+    /// Reads exactly content.size() bytes, from the end of the previous read.
     void read(std::span<char> content) const;
     std::uint64_t size() const;
     void flush() const;
@@ -33,11 +33,11 @@ private:
     int fd_;
 };
 
-/// A file that appears under its name whole and flushed, or not at all. Its name lasts after flush_directory().
+/// A file that appears under its name complete and flushed, or not at all. Its name is durable after flush_directory().
 class NewFile {
 public:
     explicit NewFile(const std::string& path);
-    ~NewFile();  // without publish(): nothing remains
+    ~NewFile();  // without publish(), removes the file
     const File& file() const { return file_; }
     void publish();
 
@@ -47,7 +47,7 @@ private:
     File file_;
 };
 
-/// A NewFile of that content.
+/// Writes a NewFile with the given content.
 void write(const std::string& path, std::string_view content);
 std::string read(const std::string& path);
 void make_directory(const std::string& path);

@@ -28,9 +28,9 @@ CommitHistory::~CommitHistory() {
 }
 
 const CommitRecord* CommitHistory::find(Snapshot snapshot) const {
-    // The reader met `snapshot` in a word that was stored after the record was put into the ring, by release; having
-    // loaded the word with acquire, it gets a ring at least as new. The slot's acquire makes the record's content
-    // visible.
+    // The reader met `snapshot` in a word that was stored after the release store that put the record into the ring. It
+    // loaded the word with acquire, so this load returns a ring at least as new. The slot's acquire makes the record's
+    // content visible.
     const Ring* ring = ring_.load(std::memory_order_acquire);
     return ring->slots[snapshot & (ring->slots.size() - 1)].load(std::memory_order_acquire);
 }
@@ -62,7 +62,7 @@ bool CommitHistory::can_be_excluded(const CommitSource& source) const {
 
 bool CommitHistory::may_hide(std::size_t shard, layout::Offset entry, Snapshot last, std::uint32_t position,
                              const CommitSource& reader) const {
-    std::scoped_lock lock(mutex_);  // keeps the records on the way
+    std::scoped_lock lock(mutex_);  // protects the records during the visit
     const Snapshot floor = floor_.load(std::memory_order_relaxed);
     for (Snapshot s = last; s >= floor;) {
         const CommitRecord* record = find(s);
@@ -78,7 +78,7 @@ void CommitHistory::add(std::unique_ptr<CommitRecord> record) {
     std::scoped_lock lock(mutex_);
     const Snapshot snapshot = record->snapshot;
     reserve(snapshot);
-    bytes_.fetch_add(record->bytes(), std::memory_order_relaxed);  // a figure, orders nothing
+    bytes_.fetch_add(record->bytes(), std::memory_order_relaxed);  // a statistic; orders nothing
     Ring* ring = ring_.load(std::memory_order_relaxed);
     ring->slots[snapshot & (ring->slots.size() - 1)].store(record.release(), std::memory_order_release);
     end_ = snapshot + 1;
@@ -167,7 +167,7 @@ void CommitHistory::release(std::uint32_t stream, std::int64_t batch) {
     std::scoped_lock lock(mutex_);
     StreamCommits& commits = streams_[stream];
     commits.released = std::max(commits.released, batch);
-    // A bound at `batch` itself still sees that batch, so its commit can be excluded no more.
+    // A bound at `batch` itself still includes that batch, so its commit can no longer be excluded.
     while (!commits.held.empty() && commits.held.front().first <= batch) {
         held_.erase(commits.held.front().second);
         commits.held.pop_front();

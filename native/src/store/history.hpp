@@ -1,5 +1,5 @@
-// The commits that some reader may still have to tell apart: their append logs, who reads at which snapshot (leases),
-// and which streams may still be bounded below their newest batch (holds).
+// The commits that some reader may still have to distinguish: their append logs, the snapshots in use (leases), and the
+// streams that a view may still bound below their newest batch (holds).
 #pragma once
 
 #include <atomic>
@@ -24,33 +24,32 @@ struct CommitRecord {
     std::size_t bytes() const;
 };
 
-/// All commits from the floor on have records, all older ones are seen by everybody: so a chain of Append::previous
-/// never breaks above the floor. The floor is the first commit that a live view excludes, or that a stream's bound may
-/// exclude.
+/// Invariant: every commit from the floor on has a record, and every older commit is visible to all readers. A chain of
+/// Append::previous therefore never breaks above the floor. The floor is the first commit that a live view excludes or
+/// that a bound on a stream may still exclude.
 class CommitHistory {
 public:
     CommitHistory();
     ~CommitHistory();
 
-    /// The record of a commit at or above the reader's first excluded one. Any thread, no lock.
+    /// The record of a commit at or above the reader's first excluded one. Thread-safe; takes no lock.
     const CommitRecord* find(Snapshot snapshot) const;
 
     Snapshot latest() const { return latest_.load(std::memory_order_acquire); }
 
     // -- the writer
     Snapshot floor() const { return floor_.load(std::memory_order_relaxed); }
-    /// Whether a bound that may still be asked for could exclude a commit of this source.
+    /// Whether a bound that a future view may request could exclude a commit of this source.
     bool can_be_excluded(const CommitSource& source) const;
-    /// Whether such a bound, while it lets `reader` through, could exclude the commit that stored this position of a
-    /// list.
+    /// Whether such a bound, while it admits `reader`, could exclude the commit that stored this position of a list.
     bool may_hide(std::size_t shard, layout::Offset entry, Snapshot last, std::uint32_t position,
                   const CommitSource& reader) const;
-    /// Before the first word of the commit is stored, so that whoever meets such a word finds the record.
+    /// Called before the commit's first word is stored, so that a reader that meets such a word finds the record.
     void add(std::unique_ptr<CommitRecord> record);
-    /// After the last word of the commit is stored: makes it the latest.
+    /// Called after the commit's last word is stored. Makes the commit the latest.
     void publish(Snapshot snapshot, CommitSource source);
-    /// Runs store_words and publishes without any record, if nobody could need one; views wait meanwhile. Says if it
-    /// did.
+    /// If no reader can need a record of this commit, runs store_words, publishes without a record and returns true.
+    /// Otherwise does nothing and returns false. Creation of views waits meanwhile.
     template <class StoreWords>
     bool publish_unlogged(Snapshot snapshot, StoreWords store_words) {
         std::scoped_lock lock(mutex_);
@@ -60,17 +59,17 @@ public:
         collect();
         return true;
     }
-    /// Oldest snapshot that a live view reads, or the latest.
+    /// The oldest snapshot that a live view reads, or the latest snapshot if there is no view.
     Snapshot oldest_reader() const;
 
-    // -- any thread
+    // -- thread-safe
     Visibility lease(std::span<const StreamBound> bounds);
-    /// The same for a view whose snapshot and excluded commits (ascending) were chosen elsewhere. StorageError where
-    /// the snapshot is not here yet, or cannot be read any more.
+    /// Leases a snapshot and excluded commits (ascending) that the caller chooses. StorageError if the snapshot is not
+    /// yet published, or is no longer readable.
     Visibility lease_at(Snapshot snapshot, std::vector<Snapshot> excluded);
     void unlease(const Visibility& visibility);
-    /// For a reader elsewhere that may come to read `snapshot` or any later one. Returns the snapshot leased: that one,
-    /// or the latest where that is older. StorageError where a later commit has no log any more.
+    /// Leases `snapshot` and all later ones for a reader in another process. Returns the snapshot leased: `snapshot`,
+    /// or the latest one if that is older. StorageError if the log of a later commit is already discarded.
     Snapshot lease_from(Snapshot snapshot);
     void unlease_from(Snapshot snapshot);
     void release(std::uint32_t stream, std::int64_t batch);
@@ -82,8 +81,8 @@ public:
         std::int64_t released = kNever;
     };
     std::vector<Hold> holds() const;
-    /// The commits that a later incarnation may still have to tell apart: from the first that a bound may exclude, in
-    /// order. Not while another thread releases.
+    /// Visits, in order, the commits that a later incarnation may still have to distinguish: all from the first one
+    /// that a bound may exclude. Must not run concurrently with release().
     template <class Visit>
     void for_each_held(Visit visit) const {
         std::scoped_lock lock(mutex_);
@@ -93,38 +92,39 @@ public:
     void restore(Snapshot latest, std::span<const Hold> holds, std::vector<std::unique_ptr<CommitRecord>> records);
 
 private:
-    // Records by snapshot modulo capacity. A reader may hold the pointer to a ring that has been outgrown: old rings
-    // stay until the end (together smaller than the newest), and what they hold for live snapshots stays right.
+    // Records by snapshot modulo capacity. A reader may hold a pointer to a ring that has been replaced. Old rings
+    // therefore live as long as the history (together they are smaller than the newest), and their records of live
+    // snapshots stay valid.
     struct Ring {
         explicit Ring(std::size_t capacity) : slots(capacity) {}
         // Capacity is a power of two. A slot is stored with release once its record is complete, and loaded with
-        // acquire: the record's content is visible. It is cleared, relaxed, only below the floor, where no reader
-        // looks.
+        // acquire; the load therefore makes the record's content visible. A slot is cleared with a relaxed store, and
+        // only below the floor, where no reader looks.
         std::vector<std::atomic<CommitRecord*>> slots;
     };
     struct StreamCommits {
         std::int64_t released = kNever;
-        std::deque<std::pair<std::int64_t, Snapshot>> held;  // (batch, snapshot), ascending: not yet released
+        std::deque<std::pair<std::int64_t, Snapshot>> held;  // (batch, snapshot), ascending; not yet released
     };
     bool excludable(const CommitSource& source) const;
     void reserve(Snapshot snapshot);
     void collect();
 
     // Readers load these without the mutex; every store happens under it.
-    // latest_: release after the last word of a commit is stored, acquire in latest(). A reader that sees the number
-    // sees the words.
+    // latest_: stored with release after the last word of a commit, loaded with acquire in latest(). A reader that
+    // loads a snapshot number sees all words of that commit.
     std::atomic<Snapshot> latest_{0};
-    // floor_: relaxed. It only rises, and it guards nothing: a writer that reads an older value keeps records and tests
-    // positions that it need not. The records themselves are removed under the mutex, below every lease.
+    // floor_: relaxed. It only rises and guards no other data: a writer that reads an older value only retains records
+    // and tests positions unnecessarily. Records are removed under the mutex, below every lease.
     std::atomic<Snapshot> floor_{1};
-    // ring_: release once the slots are copied, acquire in find(). A reader that meets snapshot s in a word has loaded
-    // the word with acquire, and the word was stored after s's record entered the ring: it finds that ring or a newer
-    // one.
+    // ring_: stored with release after the slots are copied, loaded with acquire in find(). A reader that meets
+    // snapshot s in a word has loaded that word with acquire. The writer stored the word after it added s's record to
+    // the ring. The reader therefore loads that ring or a newer one.
     std::atomic<Ring*> ring_;
-    // bytes_: relaxed. A figure for statistics; it orders nothing.
+    // bytes_: relaxed. A statistic; it orders nothing.
     std::atomic<std::size_t> bytes_{0};
 
-    mutable std::mutex mutex_;  // all below; also taken by every change of the above
+    mutable std::mutex mutex_;  // guards all members below; every store to the atomics above holds it
     std::vector<std::unique_ptr<Ring>> rings_;
     Snapshot end_ = 1;                                     // records exist for floor_ .. end_ - 1
     std::multiset<std::pair<Snapshot, Snapshot>> leases_;  // (first excluded, snapshot)

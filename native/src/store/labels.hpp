@@ -13,16 +13,16 @@
 
 namespace penstock {
 
-/// Thread-safe. Label numbers are dense from 1 and never reused; there are at most `limit` of them (LimitError beyond).
+/// Thread-safe. Label numbers are dense from 1 and never reused. LimitError beyond `limit` labels.
 class LabelTable {
 public:
     explicit LabelTable(std::size_t limit = std::size_t{1} << 22) : limit_(limit) {}
 
-    /// Tells this table from every other of the process, also from later ones at its address.
+    /// Distinguishes this table from every other table of the process, including later ones at the same address.
     std::uint64_t identity() const { return identity_; }
 
     Label intern(TermId graph, TermId predicate);
-    Label find(TermId graph, TermId predicate) const;   // 0 where unknown
+    Label find(TermId graph, TermId predicate) const;   // 0 if unknown
     std::pair<TermId, TermId> pair(Label label) const;  // (graph, predicate)
     TermId graph(Label label) const { return pair(label).first; }
     TermId predicate(Label label) const { return pair(label).second; }
@@ -34,7 +34,7 @@ public:
 private:
     static std::uint64_t next_identity() {
         static std::atomic<std::uint64_t> last{0};
-        return last.fetch_add(1, std::memory_order_relaxed) + 1;  // a number only: it orders nothing
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;  // unique only; orders nothing
     }
 
     const std::uint64_t identity_ = next_identity();
@@ -51,7 +51,7 @@ private:
     std::vector<TermId> graphs_;
 };
 
-/// A stored graph as far as plans need to know it: its labels.
+/// The part of a stored graph that plans depend on: its labels.
 class Labelled {
 public:
     virtual ~Labelled() = default;

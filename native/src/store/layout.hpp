@@ -1,9 +1,9 @@
-// The bytes of a shard's region, as the writer lays them down and as readers in this process, in other processes and,
-// later, on other nodes find them (docs/store-layout.md draws it). Only offsets, no pointers: every process
-// maps the region where it likes.
+// The bytes of a shard's region (docs/store-layout.md has a diagram). The writer lays them out; readers in this
+// process, in other processes and on other nodes use the same layout. It contains offsets and no pointers, so each
+// process may map the region at any address.
 //
-// Rule for all structures here: a published byte never changes, except the 8-byte words marked [word], which are stored
-// with release order. Whoever loads such a word with acquire order sees everything that was written before it.
+// Rule for all structures here: a published byte never changes, except in the 8-byte words marked [word]. The writer
+// stores a [word] with release order. A reader that loads it with acquire order sees all writes before that store.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@ using Offset = std::uint64_t;  // in bytes from the region's start; 0 = none
 inline constexpr std::uint64_t kMagic = 0x314B434F54534E50ull;
 inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::uint64_t kHeaderBytes = 4096;
-inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // what a Directory's link can address
+inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << 43;  // the limit of a Directory's link
 
 // ---- words
 
-// The pairings below hold for every use of these two; each caller says which write its word publishes.
+// All [word] accesses use these two functions; each caller states which writes its word publishes.
 inline std::uint64_t load_acquire(const std::uint64_t& word) {
     return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
@@ -36,10 +36,11 @@ inline void store_release(std::uint64_t& word, std::uint64_t value) {
 
 // ---- lists
 
-/// One neighbour list. `state` [word]: last snapshot that changed it (high 32) | length (low 32). `head` [word]: the
-/// value itself where the list has one, or else Tag::Extent | offset of the first ListExtent, which then holds *all*
-/// values from index 0. A reader loads state first, then head: since the writer stores head first, head is at least as
-/// new as state, and both readings of a racing reader (state says one value, head says extent) are right.
+/// One neighbour list. `state` [word]: the last snapshot that changed it (high 32 bits) | length (low 32 bits). `head`
+/// [word]: the value itself if the list has one value; otherwise Tag::Extent | offset of the first ListExtent, which
+/// then holds *all* values from index 0. The writer stores head before state, and a reader loads state before head;
+/// head is therefore at least as new as state. If they differ (state: one value, head: extent), both readings
+/// give the same value.
 struct Entry {
     std::uint64_t state = 0;
     TermId head = 0;
@@ -52,8 +53,8 @@ constexpr std::uint32_t length_of(std::uint64_t state) { return static_cast<std:
 constexpr bool is_extent(TermId head) { return tag_of(head) == Tag::Extent; }
 constexpr TermId extent_head(Offset extent) { return make_id(Tag::Extent, extent); }
 
-/// A piece of a list; `capacity` values follow. Its first `sorted` values ascend (base extents of bulk loads: all of
-/// them). `next` [word] is set before any value beyond this extent is published by the entry's state.
+/// A piece of a list, followed by `capacity` values. Its first `sorted` values ascend (in base extents of bulk loads:
+/// all of them). `next` [word] is set before the entry's state publishes any value beyond this extent.
 struct ListExtent {
     std::uint32_t capacity;
     std::uint32_t sorted;
@@ -66,12 +67,12 @@ struct ListExtent {
 
 // ---- records
 
-/// A record is the directory of the labels that a vertex has in one direction: a chain of these. `state` [word] holds
-/// the next piece's offset, the capacity, and the number of labels in use, so that one store publishes new labels and a
-/// new piece together. `capacity` labels (u32, padded to 8 bytes) follow, then as many entries.
+/// The directory of the labels that a vertex has in one direction; a record is a chain of these. `state` [word] holds
+/// the next piece's offset, the capacity, and the number of labels in use: one store publishes new labels and a new
+/// piece together. `capacity` labels (u32, padded to 8 bytes) follow, then as many entries.
 ///
-/// Labels at positions up to about kScannedLabels are found by scanning; a piece that begins beyond has a slot in the
-/// table for each label, keyed by (vertex, label, direction), so that a directory with very many labels costs no more.
+/// A reader scans the labels at positions up to about kScannedLabels. For a piece that begins beyond, the table has one
+/// slot per label, keyed by (vertex, label, direction); a directory with very many labels is therefore not slower.
 struct Directory {
     std::uint64_t state;
 
@@ -100,8 +101,8 @@ struct Directory {
 
 // ---- table
 
-/// What a slot refers to: offset (bits 3..47) of a record or of the Directory piece with a label, direction (bit 0),
-/// which of both (bit 1), and for labels the index in the piece (top 16 bits).
+/// The target of a slot: the offset (bits 3..47) of a record or of the Directory piece that contains a label, the
+/// direction (bit 0), which of the two (bit 1), and for labels the index in the piece (top 16 bits).
 struct Ref {
     static constexpr std::uint64_t kKindMask = 3;
     static constexpr std::uint64_t make(Offset offset, Dir dir) { return offset | static_cast<std::uint64_t>(dir); }
@@ -116,15 +117,15 @@ struct Ref {
     static constexpr bool is_label(std::uint64_t ref) { return (ref & 2) != 0; }
 };
 
-/// Immutable once `key` [word], the vertex, is stored; a reader stops at the first key 0, since slots of one bucket are
-/// published in order within all that it may see.
+/// Immutable once `key` [word], the vertex, is stored. A reader stops at the first key 0: slots of one bucket are
+/// published in order, so no slot behind it belongs to the reader's snapshot.
 struct Slot {
     TermId key;
     std::uint64_t ref;
 };
 
-/// Two cache lines, one remote READ (Wukong §4.3: cluster chaining). `overflow` [word] is the next bucket of the chain,
-/// in the overflow area of the same generation.
+/// Two cache lines, one remote READ (Wukong §4.3: cluster chaining). `overflow` [word] refers to the next bucket of the
+/// chain, in the overflow area of the same generation.
 struct Bucket {
     static constexpr std::size_t kSlots = 7;
     Slot slots[kSlots];
@@ -133,9 +134,9 @@ struct Bucket {
 };
 static_assert(sizeof(Bucket) == 128);
 
-/// The key table is cut into parts by hash, so that growing one part, which copies its slots, stays a short pause. This
-/// is one part in one generation: this header, `buckets` main buckets, `spare` overflow buckets. The counters are the
-/// writer's.
+/// One part of the key table in one generation: this header, `buckets` main buckets, `spare` overflow buckets. The
+/// table is partitioned by hash, so that growing one part, which copies its slots, is a short pause. Only the writer
+/// uses the counters.
 struct Table {
     static constexpr int kPartBits = 6;
     static constexpr std::size_t kParts = std::size_t{1} << kPartBits;
@@ -154,7 +155,7 @@ struct Table {
         return table + sizeof(Table) + number * sizeof(Bucket);
     }
 
-    /// One word says where a generation lies and how many main buckets it has: a reader needs no look at its header.
+    /// Packs the offset of a generation and its number of main buckets into one word; readers need not load the header.
     static constexpr std::uint64_t kMaxBuckets = (std::uint64_t{1} << 28) - 1;
     static constexpr std::uint64_t make_word(Offset table, std::uint64_t buckets) { return table >> 7 << 28 | buckets; }
     static constexpr Offset offset_of(std::uint64_t word) { return word >> 28 << 7; }
@@ -162,7 +163,7 @@ struct Table {
 };
 static_assert(sizeof(Table) == 128);
 
-/// The seed is the region's own, so that nobody outside can choose ids that all fall into one bucket.
+/// The seed is specific to the region, so that a client cannot choose ids that all fall into one bucket.
 constexpr std::uint64_t record_hash(std::uint64_t seed, TermId vertex, Dir dir) {
     return mix((vertex ^ seed) + static_cast<std::uint64_t>(dir) * 0x9E3779B97F4A7C15ull);
 }
@@ -176,15 +177,15 @@ constexpr std::uint64_t reduce(std::uint64_t hash, std::uint64_t n) {
 
 // ---- labels
 
-/// Per label: the planner's counts, and the two lists of Wukong's predicate index (§4.1), index vertices (0 | label |
-/// dir): the vertices with at least one edge of this label out or in. Their lengths are the distinct subjects and
-/// objects.
+/// Per label: the planner's counts, and the two lists of Wukong's predicate index (§4.1, index vertices 0 | label |
+/// dir): the vertices with at least one out-edge or in-edge of this label. Their lengths are the numbers of distinct
+/// subjects and objects.
 struct LabelRow {
     std::uint64_t edges;  // [word] out-edges in this shard
     Entry vertices[2];    // by Dir
 };
 
-/// Rows lie in chunks that double: rows 0..63, 64..127, 128..255, …
+/// Rows lie in chunks of doubling size: rows 0..63, 64..127, 128..255, …
 struct LabelChunk {
     static constexpr std::size_t kChunks = 19;  // 2^24 labels
     static constexpr std::uint64_t kFirst = 64;
@@ -201,10 +202,10 @@ inline constexpr Label kMaxLabel = static_cast<Label>((LabelChunk::kFirst << (La
 
 // ---- commits
 
-/// Positions [before, before + count) of that list are this commit's. `previous` is the snapshot that changed the list
-/// before: following it from log to log visits exactly the commits that touched the list, newest first.
+/// Positions [before, before + count) of the list belong to this commit. `previous` is the snapshot that changed the
+/// list before: following it from log to log visits exactly the commits that changed the list, newest first.
 struct Append {
-    Offset entry = 0;  // 0 in a hash: empty
+    Offset entry = 0;  // 0 marks an empty slot of a hash
     std::uint32_t before = 0;
     std::uint32_t count = 0;
     Snapshot previous = 0;
@@ -212,8 +213,8 @@ struct Append {
 };
 static_assert(sizeof(Append) == 24);
 
-/// The commit also had the value at this position, which a commit of another stream had stored before: who excludes
-/// that stream's commit, but not this one, must see it all the same.
+/// The commit also contains the value at this position, which a commit of another stream had already stored. A view
+/// that excludes that stream's commit but not this one must still see the value.
 struct Reassertion {
     Offset entry = 0;
     std::uint32_t position = 0;
@@ -221,8 +222,9 @@ struct Reassertion {
     friend auto operator<=>(const Reassertion&, const Reassertion&) = default;
 };
 
-/// A commit as readers elsewhere find it: who made it, and its append log in this shard: `slots` places of a hash by
-/// entry (append_log.hpp), then `reasserted` Reassertions in order. A snapshot without a log has log = 0.
+/// A commit as readers in other processes see it: its source, and its append log in this shard. The log is a hash by
+/// entry with `slots` places (append_log.hpp), followed by `reasserted` Reassertions in order. A snapshot without a log
+/// has log = 0.
 struct CommitEntry {
     Snapshot snapshot;
     std::uint32_t stream;
@@ -234,8 +236,9 @@ struct CommitEntry {
 static_assert(sizeof(CommitEntry) == 32);
 
 /// The commits of a shard: entries by snapshot modulo capacity, for all snapshots from Header::oldest_readable to
-/// `published`. An entry is written before its snapshot is published, and over one that nobody may read any more. The
-/// word that publishes the ring has its offset (a multiple of 128) and, in its low bits, the logarithm of its capacity.
+/// `published`. An entry is written before its snapshot is published, and only over one that no reader may use. The
+/// word that publishes the ring holds its offset (a multiple of 128) and, in the low bits, the logarithm of the
+/// capacity.
 struct CommitRing {
     static constexpr std::uint64_t make(Offset ring, int capacity_log) {
         return ring | static_cast<std::uint64_t>(capacity_log);
@@ -248,7 +251,7 @@ struct CommitRing {
 
 // ---- header
 
-/// Local_VTS of one shard (Wukong+S §4.3): `batches[stream]` [word], kNever where the stream never spoke.
+/// Local_VTS of one shard (Wukong+S §4.3): `batches[stream]` [word]; kNever if the stream has closed no batch.
 struct VtsArray {
     std::uint64_t capacity;
     std::uint64_t* batches() { return reinterpret_cast<std::uint64_t*>(this + 1); }
@@ -264,20 +267,21 @@ struct Header {
     std::uint32_t shard;
     std::uint32_t shards;
     std::uint32_t header_bytes;
-    std::uint64_t epoch;          // differs between incarnations; offsets never cross epochs
+    std::uint64_t epoch;          // differs between incarnations; offsets are valid within one epoch only
     std::uint64_t seed;           // of the table's hash
     std::uint64_t reserve_bytes;  // address space that a reader must reserve
-    std::uint64_t status;         // [word] RegionStatus: Retired once its writer has let go
+    std::uint64_t status;         // [word] RegionStatus: Retired once its writer has released it
     std::uint64_t mapped;         // [word] bytes of the file; only grows
-    std::uint64_t used;           // bytes handed out so far
-    std::uint64_t published;      // [word] newest snapshot of which this shard shows everything
-    std::uint64_t reclaims;       // [word] counts re-uses of memory: a foreign reader that sees it move reads again
-    std::uint64_t vts;            // [word] VtsArray
-    std::uint64_t edges;          // [word] out-edges here
+    std::uint64_t used;           // bytes allocated so far
+    std::uint64_t published;      // [word] newest snapshot of which this shard shows every change
+    std::uint64_t
+        reclaims;         // [word] counts reuses of memory: a reader in another process that sees a change reads again
+    std::uint64_t vts;    // [word] VtsArray
+    std::uint64_t edges;  // [word] out-edges here
     std::uint64_t tables[Table::kParts];              // [word] each: the part's current generation (Table::make_word)
     std::uint64_t label_chunks[LabelChunk::kChunks];  // [word] each
     std::uint64_t commits;                            // [word] CommitRing; 0 where logs are not published
-    std::uint64_t oldest_readable;                    // [word] the ring has every commit from this snapshot on
+    std::uint64_t oldest_readable;                    // [word] the ring contains every commit from this snapshot on
 };
 static_assert(sizeof(Header) <= kHeaderBytes);
 

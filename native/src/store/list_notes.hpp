@@ -1,5 +1,5 @@
-// What a shard's writer remembers of lists that grow: where each ends, and a filter of its values. A list that came
-// edge by edge is a chain of extents, and the way along it a miss each; a note is one cache line.
+// A cache of the shard's writer for lists that grow: the position of each list's end, and a filter of its values. A
+// list that grew edge by edge is a chain of extents, and each step along it is a cache miss; a note is one cache line.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-/// A note holds for a list of exactly `length` values: one that has another length is out of date.
+/// A note is valid only while its list has exactly `length` values.
 class alignas(64) ListNote {
 public:
     ListNote() = default;
@@ -32,12 +32,12 @@ public:
         tail_first_ = tail.first;
     }
 
-    /// Longer lists have no filter, but may have an index elsewhere, by its number from 1 on; 0: not known.
+    /// Longer lists have no filter. They may have an index elsewhere: its number, from 1; 0: none known.
     static constexpr std::uint32_t kMostFiltered = 64;
     std::size_t index() const { return length_ > kMostFiltered ? filter_[0] : 0; }
     void set_index(std::size_t number) { filter_[0] = number; }
 
-    // The filter, a Bloom filter of two bits a value, is right once it has all values.
+    // The filter is a Bloom filter with two bits per value. It is valid only once it covers all values of the list.
     bool filtered() const { return filtered_; }
     void set_filtered() { filtered_ = true; }
     void add(TermId value) {
@@ -45,7 +45,8 @@ public:
         filter_[at.first / 64] |= std::uint64_t{1} << at.first % 64;
         filter_[at.second / 64] |= std::uint64_t{1} << at.second % 64;
     }
-    /// False where the list surely has not got the value: in 32 of 33 cases with 32 values, in 9 of 10 with 64.
+    /// False only if the list does not contain the value. An absent value is recognised in 32 of 33 cases at 32 values,
+    /// and in 9 of 10 at 64.
     bool may_hold(TermId value) const {
         const Bits at = bits_of(value);
         return (filter_[at.first / 64] >> at.first % 64 & filter_[at.second / 64] >> at.second % 64 & 1) != 0;
@@ -61,7 +62,7 @@ private:
         return {(hash >> 32) * (kWords * 64) >> 32, (hash & 0xFFFFFFFF) * (kWords * 64) >> 32};
     }
 
-    layout::Offset entry_ = 0;  // 0: no note
+    layout::Offset entry_ = 0;  // 0: empty
     std::uint64_t tail_ : 63 = 0;
     std::uint64_t filtered_ : 1 = 0;
     std::uint32_t tail_first_ = 0;
@@ -70,14 +71,14 @@ private:
 };
 static_assert(sizeof(ListNote) == 64);
 
-/// Notes by their list's entry, one place each: a newer one displaces an older. The table grows with their number up to
-/// 4 MiB; what is lost there costs a walk along the list, no more.
+/// Notes by their list's entry, in a direct-mapped table: a newer note evicts an older one in the same place. The table
+/// grows with the number of notes up to 4 MiB. An evicted note costs only a walk along the list.
 class ListNotes {
 public:
     void prefetch(layout::Offset entry) const {
         if (!places_.empty()) __builtin_prefetch(&places_[place_of(entry)], 1);
     }
-    /// The note of a list of that length; nullptr where there is none, or an old one.
+    /// The note of a list with `length` values; nullptr if there is none or it is out of date.
     ListNote* find(layout::Offset entry, std::uint32_t length) {
         if (places_.empty()) return nullptr;
         ListNote& note = places_[place_of(entry)];

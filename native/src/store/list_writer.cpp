@@ -17,8 +17,9 @@ using lookup::kScanned;
 
 namespace {
 
-constexpr std::uint32_t kOwnExtent = 64;  // so many ascending values do not share an extent with an older single one
-constexpr std::uint32_t kNoted = 2;       // of longer lists there are notes; shorter ones are walked as fast
+// This many ascending values get an extent of their own, apart from a single older value.
+constexpr std::uint32_t kOwnExtent = 64;
+constexpr std::uint32_t kNoted = 2;             // longer lists have notes; shorter ones are traversed as fast
 constexpr std::uint64_t kMaxGrowth = 1u << 24;  // spare values of a tail extent: 128 MiB
 
 }  // namespace
@@ -53,10 +54,10 @@ std::uint32_t ValueIndex::find(TermId value) const {
     return kAbsent;
 }
 
-/// Takes in the published values that the index has not got yet.
+/// Adds the published values that the index lacks.
 void ListWriter::complete(LongList& list, Offset offset, std::uint32_t length) const {
     const ExtentAt begin = list.indexed == 0 ? lookup::first_extent(region_.at<Entry>(offset).head) : list.indexed_to;
-    // Calls visit(extent, place, from, n): of its n values those from `from` on are neither indexed nor in a long run.
+    // Calls visit(extent, place, from, n): of its n values, those from `from` on are neither indexed nor in a long run.
     const auto for_each_new = [&](auto visit) {
         for_each_extent(region_, begin, length, [&](const ListExtent& extent, ExtentAt place) {
             const std::uint32_t known = list.indexed > place.first ? list.indexed - place.first : 0;
@@ -96,7 +97,7 @@ std::uint32_t ListWriter::find_in_long(Offset offset, std::uint32_t length, Term
         if (found != kAbsent) return place.first + found;
     }
     const std::uint32_t found = list.others.find(value);
-    return found < length ? found : kAbsent;  // it may have the running commit's values already
+    return found < length ? found : kAbsent;  // it may contain values of the running commit
 }
 
 const ListNote& ListWriter::filtered_note(Offset offset, std::uint32_t length) {
@@ -150,7 +151,7 @@ Entry ListWriter::create(std::span<const TermId> values, Snapshot snapshot) {
     return {layout::make_state(snapshot, length), head};
 }
 
-/// For a list that had one value, or none yet: its new head.
+/// The new head of a list that had one value or none.
 TermId ListWriter::make_first_extent(TermId old, std::span<const TermId> values) {
     if (old == kUnbound)
         return values.size() == 1 ? values[0] : layout::extent_head(make_extent(values.size(), values));
@@ -173,7 +174,7 @@ ExtentAt ListWriter::find_tail(Offset offset, std::uint32_t length) const {
     return tail;
 }
 
-/// Puts values behind those of a list in extents: into the last one as far as they fit, the others into a new one.
+/// Appends values to a list in extents: to the last extent as far as they fit, the others to a new one.
 void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const TermId> values) {
     ListNote* note = length > kNoted ? notes_.find(offset, length) : nullptr;
     ExtentAt last = note != nullptr ? note->tail() : find_tail(offset, length);
@@ -193,7 +194,7 @@ void ListWriter::extend(Offset offset, std::uint32_t length, std::span<const Ter
     noted_ = true;
 }
 
-/// Brings what is known of a list up to values that were put behind its first `length`.
+/// Updates the note of a list with values that were appended after its first `length`.
 void ListWriter::note_values(ListNote& note, std::uint32_t length, ExtentAt tail, std::span<const TermId> values) {
     const auto longer = length + static_cast<std::uint32_t>(values.size());
     const std::size_t number = note.index();
@@ -202,7 +203,7 @@ void ListWriter::note_values(ListNote& note, std::uint32_t length, ExtentAt tail
         for (const TermId value : values) note.add(value);
     if (number == 0) return;
     LongList& list = long_lists_[number - 1];
-    if (list.indexed != length || values.size() > kScanned) return;  // complete() will, should it be needed
+    if (list.indexed != length || values.size() > kScanned) return;  // complete() adds them on demand
     for (std::uint32_t i = 0; i < values.size(); ++i) list.others.insert(values[i], length + i);
     list.indexed = longer;
     list.indexed_to = tail;

@@ -1,5 +1,4 @@
-// Neighbour lists, as their writer sees them: append beyond the published length, and look whether a value is there
-// already.
+// The writer's side of neighbour lists: appends beyond the published length, and searches for stored values.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@ namespace penstock {
 
 using lookup::kAbsent;
 
-/// Positions of values, by value: open addressing, grows by doubling.
+/// Positions of values, by value: open addressing; grows by doubling.
 class ValueIndex {
 public:
     void reserve(std::size_t values);
     void insert(TermId value, std::uint32_t position);
-    std::uint32_t find(TermId value) const;  // kAbsent where it is not
+    std::uint32_t find(TermId value) const;  // kAbsent if not found
     std::size_t size() const { return used_; }
     std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
 
@@ -36,26 +35,27 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Each list is changed at most once in a commit.
+/// Each list changes at most once per commit.
 class ListWriter {
 public:
     ListWriter(Region& region, Publication& publication) : region_(region), publication_(publication) {}
 
-    /// Asks for what find() and append() will look at first, so that the waits for many lists overlap: its note, then,
-    /// once that is there, the place behind its last value.
+    /// Prefetches what find() and append() load first, so that the cache misses of many lists overlap: prefetch()
+    /// fetches the list's note; prefetch_tail(), called once the note is cached, the place behind the last value.
     void prefetch(layout::Offset entry) const { notes_.prefetch(entry); }
     void prefetch_tail(layout::Offset entry);
 
-    /// Position of the value in the published list; kAbsent where it is not.
+    /// Position of the value in the published list; kAbsent if it is not there.
     std::uint32_t find(layout::Offset entry, TermId value);
 
-    /// A list that no reader knows yet. `values` ascend, one at least; its extent has exactly their number.
+    /// Creates a list that no reader can reach yet. `values` ascend and are not empty; the extent has exact size.
     layout::Entry create(std::span<const TermId> values, Snapshot snapshot);
 
-    /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError at 2^32.
+    /// Writes ascending values behind the published ones and prepares the words that publish them. LimitError if the
+    /// list would reach 2^32 values.
     void append(layout::Offset entry, std::span<const TermId> values, Snapshot snapshot);
 
-    /// The commit is published, or given up: then what it noted is forgotten.
+    /// keep() ends a published commit. abandon() ends one that rolls back, and discards the notes made by it.
     void keep() {
         noted_ = false;
         indexed_.clear();
@@ -64,13 +64,13 @@ public:
     std::size_t bytes() const;
 
 private:
-    /// The values of a list that is too long for a filter: sorted runs that are worth a bisection, and an index of the
-    /// others, both of its first `indexed` positions.
+    /// Accelerates searches in a list that is too long for a filter: sorted runs long enough for binary search, and an
+    /// index of the other values. Both cover the first `indexed` positions.
     struct LongList {
-        std::vector<lookup::ExtentAt> sorted;  // extents that begin with such a run
+        std::vector<lookup::ExtentAt> sorted;  // extents that start with such a run
         ValueIndex others;
         std::uint32_t indexed = 0;
-        lookup::ExtentAt indexed_to{0, 0};  // the extent that holds the last of them
+        lookup::ExtentAt indexed_to{0, 0};  // the extent that holds the last indexed value
 
         std::size_t bytes() const { return sorted.capacity() * sizeof(lookup::ExtentAt) + others.bytes(); }
     };
@@ -89,8 +89,8 @@ private:
     Publication& publication_;
     ListNotes notes_;
     std::vector<LongList> long_lists_;
-    std::unordered_map<layout::Offset, std::size_t> long_numbers_;  // by entry: place in long_lists_, from 1 on
-    // What the running commit has changed of these
+    std::unordered_map<layout::Offset, std::size_t> long_numbers_;  // by entry: position in long_lists_, from 1
+    // Changes of the running commit to the members above
     bool noted_ = false;
     std::vector<std::size_t> indexed_;  // numbers of long lists
 };

@@ -29,7 +29,7 @@ Offset LogRing::write(const AppendLog& log, std::uint64_t bytes) {
     return offset;
 }
 
-/// Makes room for the entry of that snapshot: one that is still readable must not be overwritten.
+/// Makes room for the snapshot's entry. An entry that is still readable must not be overwritten.
 void LogRing::reserve(Snapshot snapshot) {
     const Snapshot oldest = published_.empty() ? snapshot : published_.front().snapshot;
     const std::uint64_t old = ring();
@@ -61,12 +61,12 @@ void LogRing::add(Snapshot snapshot, const CommitSource& source, const AppendLog
 }
 
 void LogRing::abandon() {
-    if (running_ != 0) published_.pop_back();  // the commit's memory goes back with the region's abandon()
+    if (running_ != 0) published_.pop_back();  // the region's abandon() frees the commit's memory
     running_ = 0;
 }
 
 void LogRing::release_before(Snapshot floor) {
-    // Before the memory is used anew: a reader that meets the new use finds the count of reclaims moved (Region).
+    // Before the memory is reused: a reader that meets the new content also sees a changed count of reclaims (Region).
     layout::store_release(region_.header().oldest_readable, floor);
     while (!published_.empty() && published_.front().snapshot < floor) {
         region_.free(published_.front().block);

@@ -1,5 +1,5 @@
-// Append logs in the region, for readers of other processes: with them such a reader sees any snapshot that a lease
-// keeps, as views of this process do (docs/adr/0016).
+// Append logs in the region, for readers of other processes. With them such a reader can read any leased snapshot, as
+// views of this process can (docs/adr/0016).
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace penstock {
 
-/// The writer's side. Memory that it gives up is returned by release_before() once no lease is older.
+/// The writer's side. release_before() frees the memory of a log once no lease is older.
 class LogRing {
 public:
     explicit LogRing(Region& region) : region_(region) {}
 
-    /// Puts the commit into the ring; readers look at it once the shard's `published` says so. LimitError where the
-    /// region is full: then abandon().
+    /// Puts the commit into the ring. Readers ignore it until the shard's `published` includes it. LimitError if the
+    /// region is full; the caller then calls abandon().
     void add(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
     void keep() { running_ = 0; }
     void abandon();
-    /// Gives back the logs of older commits, and rings that were outgrown when none older than `floor` was readable.
-    /// Where the ring has no commit from `floor` on, it begins anew there.
+    /// Frees the logs of commits before `floor`, and replaced rings that only readers of such commits could use. If the
+    /// ring contains no commit from `floor` on, it restarts there.
     void release_before(Snapshot floor);
-    /// What the next incarnation may use anew: all of it.
+    /// All memory of the ring and its logs: the next incarnation may reuse it.
     std::vector<Span> spans() const;
 
 private:
@@ -44,7 +44,7 @@ private:
     Region& region_;
     std::deque<Published> published_;  // ascending
     std::vector<Outgrown> outgrown_;
-    Snapshot running_ = 0;  // in published_ already, but not visible
+    Snapshot running_ = 0;  // in published_, but not yet visible
 };
 
 }  // namespace penstock

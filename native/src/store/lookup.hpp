@@ -1,8 +1,8 @@
-// The walks over a region that all readers share: views of this process, the writer itself, and readers that map the
-// region in another process. `Memory` gives `at<T>(offset, bytes)`: Region trusts every offset, ForeignRegion
-// (shard_reader.cpp) checks each, since it may be led astray by memory that was recycled under it, and ShardMemory
-// (remote/) gives zeros for what it has to fetch from another node first, which end every walk. Of an extent,
-// `extent(offset, n)` gives the header and its first n values, as far as it has so many, or nullptr likewise.
+// Traversals of a region, shared by all readers: views of this process, the writer, and readers in other processes.
+// `Memory` provides `at<T>(offset, bytes)`. Region trusts every offset. ForeignRegion (shard_reader.cpp) checks each,
+// because memory that was recycled during the read may contain invalid ones. ShardMemory (remote/) returns zeros, which
+// end every traversal, for bytes that it must first fetch from another node. `extent(offset, n)` returns an extent's
+// header and its first n values, as far as it has that many; ShardMemory returns nullptr if it must fetch it.
 #pragma once
 
 #include <algorithm>
@@ -24,35 +24,35 @@ using layout::Ref;
 using layout::Slot;
 using layout::Table;
 
-/// Main bucket in that generation (a Table::make_word) of the hash's part.
+/// The main bucket of the hash in the given generation of its part (a Table::make_word).
 inline Offset first_bucket(std::uint64_t table, std::uint64_t hash) {
     const std::uint64_t number = layout::reduce(hash << Table::kPartBits, Table::buckets_of(table));
     return Table::bucket_at(Table::offset_of(table), number);
 }
-/// Main bucket in the current generation. Since its offset is loaded after the snapshot that is read, it lacks nothing
-/// of it; and where a larger one is published meanwhile, the older one is as good.
+/// The main bucket in the current generation. The generation's offset is loaded after the snapshot number, so the
+/// generation contains every slot of that snapshot. If a larger one is published meanwhile, the older one stays valid.
 template <class Memory>
 Offset current_bucket(const Memory& memory, std::uint64_t hash) {
     const auto& header = memory.template at<layout::Header>(0);
     return first_bucket(layout::load_acquire(header.tables[Table::part(hash)]), hash);  // the table's slots
 }
 
-/// Calls accept(ref) for each slot of that key and kind until it returns true; says whether one did.
+/// Calls accept(ref) for each slot of the given key and kind until it returns true. Returns whether it did.
 template <class Memory, class Accept>
 bool find_slot(const Memory& memory, Offset bucket_offset, TermId key, std::uint64_t kind, Accept accept) {
     while (bucket_offset != 0) {
         const auto& bucket = memory.template at<Bucket>(bucket_offset, sizeof(Bucket));
         for (const Slot& slot : bucket.slots) {
-            const TermId found = layout::load_acquire(slot.key);  // makes slot.ref and the record behind it visible
+            const TermId found = layout::load_acquire(slot.key);  // makes slot.ref and its target visible
             if (found == 0) return false;
             if (found == key && (slot.ref & Ref::kKindMask) == kind && accept(slot.ref)) return true;
         }
-        bucket_offset = layout::load_acquire(bucket.overflow);  // the zeroed bucket behind it
+        bucket_offset = layout::load_acquire(bucket.overflow);  // makes the zeroed overflow bucket visible
     }
     return false;
 }
 
-/// Offset of the vertex's record in that bucket's chain; 0 where it has none.
+/// Offset of the vertex's record in the bucket's chain; 0 if it has none.
 template <class Memory>
 Offset find_record(const Memory& memory, Offset bucket, TermId vertex, Dir dir) {
     Offset record = 0;
@@ -63,7 +63,7 @@ Offset find_record(const Memory& memory, Offset bucket, TermId vertex, Dir dir) 
     return record;
 }
 
-/// By the table: for labels beyond those that a directory is scanned for.
+/// Searches the table. For labels beyond the directory positions that are scanned.
 template <class Memory>
 Offset find_label_slot(const Memory& memory, TermId vertex, Label label, Dir dir) {
     Offset entry = 0;
@@ -81,13 +81,13 @@ Offset find_label_slot(const Memory& memory, TermId vertex, Label label, Dir dir
     return entry;
 }
 
-/// Offset of the Entry of that label in a record; 0 where it has none.
+/// Offset of the label's Entry in a record; 0 if it has none.
 template <class Memory>
 Offset find_entry(const Memory& memory, Offset record, TermId vertex, Label label, Dir dir) {
     std::uint32_t scanned = 0;
     for (Offset piece = record; piece != 0;) {
         if (scanned >= Directory::kScannedLabels) return find_label_slot(memory, vertex, label, dir);
-        // Acquire: labels and entries below the count, and the next piece.
+        // Acquire: makes the labels and entries below the count visible, and the next piece.
         const std::uint64_t state = layout::load_acquire(memory.template at<Directory>(piece, sizeof(Directory)).state);
         const std::uint32_t capacity = Directory::capacity_of(state);
         const std::uint32_t count = Directory::count_of(state);
@@ -113,26 +113,26 @@ void for_each_label(const Memory& memory, Offset record, Visit visit) {
     }
 }
 
-/// An extent of a list's chain, and the position of its first value in the list.
+/// An extent of a list's chain, and the list position of its first value.
 struct ExtentAt {
     Offset offset;
     std::uint32_t first;
 };
 
-/// Calls visit(extent, its place) along a chain from a place on, until it returns true or the list ends.
+/// Calls visit(extent, its place) along a chain from the given place, until it returns true or the list ends.
 template <class Memory, class Visit>
 void for_each_extent(const Memory& memory, ExtentAt place, std::uint32_t length, Visit visit) {
     for (;;) {
         const ListExtent* extent = memory.extent(place.offset, length - place.first);
         if (extent == nullptr || visit(*extent, place) || length - place.first <= extent->capacity) return;
         place.first += extent->capacity;
-        place.offset =
-            layout::load_acquire(extent->next);  // the extent's header; its values came with the entry's state
+        place.offset = layout::load_acquire(extent->next);  // the extent's header; the state published its values
     }
 }
 inline ExtentAt first_extent(TermId head) { return {payload_of(head), 0}; }
 
-/// Calls visit(values, n) for the pieces of positions [begin, end) of a list whose state was loaded before its head.
+/// Calls visit(values, n) for the pieces of positions [begin, end) of a list. The caller has loaded the list's state
+/// before its head.
 template <class Memory, class Visit>
 void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begin, std::uint32_t end, Visit visit) {
     if (begin >= end) return;
@@ -151,11 +151,10 @@ void for_each_piece(const Memory& memory, const TermId& head, std::uint32_t begi
 }
 
 inline constexpr std::uint32_t kAbsent = 0xFFFFFFFFu;
-inline constexpr std::uint32_t kScanned = 64;   // unsorted values compared one by one before cleverer ways are worth it
-inline constexpr std::uint32_t kBisected = 12;  // of sorted ones it is fewer
+inline constexpr std::uint32_t kScanned = 64;   // unsorted values up to this number are scanned linearly
+inline constexpr std::uint32_t kBisected = 12;  // the same for sorted values
 
-/// Index of a value in an array; n where it is not. Eight comparisons before each branch: compilers make vectors of
-/// that.
+/// Index of a value in an array; n if it is not there. Compares eight values per branch, which compilers vectorise.
 inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
     std::size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -167,16 +166,16 @@ inline std::size_t scan(const TermId* values, std::size_t n, TermId value) {
     return i;
 }
 
-/// Position of a value among ascending ones.
+/// Position of a value in an ascending array.
 inline std::uint32_t search_sorted(const TermId* values, std::uint32_t sorted, TermId value) {
     if (sorted <= kBisected) {
         const std::size_t found = scan(values, sorted, value);
         return found == sorted ? kAbsent : static_cast<std::uint32_t>(found);
     }
-    // Terms that belong together are often loaded together: many a value lies outside of the whole list.
+    // Terms that belong together are often loaded together, so many values lie outside of the list's range.
     const TermId* at = values;
     if (value < at[0] || value > at[sorted - 1]) return kAbsent;
-    // Without a branch on what is compared: half of those would be mispredicted.
+    // No branch depends on the comparison: half of such branches would be mispredicted.
     for (std::size_t n = sorted; n > 1;) {
         const std::size_t half = n / 2;
         at += half * static_cast<std::size_t>(at[half - 1] < value);
@@ -188,22 +187,23 @@ inline std::uint32_t search_sorted(const ListExtent& extent, TermId value) {
     return search_sorted(extent.values(), extent.sorted, value);
 }
 
-/// Searches of sorted arrays that take their steps together: one by itself is a chain of loads, each of which waits for
-/// the one before. They are of arrays that need the same number of steps; another one lets those that wait go first.
+/// Runs several searches of sorted arrays in lockstep, so that their cache misses overlap: in a single search each load
+/// waits for the load before. The searches in a group have the same number of steps; adding an array with another
+/// number runs the waiting group first.
 class SortedSearches {
 public:
-    /// Sets *found, at the latest in finish(), where the value is among `n` > 0 ascending ones.
+    /// Searches `n` > 0 ascending values. Sets *found, at the latest in finish(), if the value is among them.
     void add(const TermId* values, std::size_t n, TermId value, std::uint8_t* found) {
         const std::size_t width = std::bit_floor(n), rest = n - width;
         if (width != width_) {
             finish();
             width_ = width;
         }
-        // Without a branch on what is compared, here and below: half of those would be mispredicted.
+        // Here and below no branch depends on the comparison: half of such branches would be mispredicted.
         at_[waiting_] = rest == 0 ? values : after(values, rest, value);
         value_[waiting_] = value;
         found_[waiting_] = found;
-        // Terms that belong together are often loaded together: many a value lies outside of the whole list.
+        // Terms that belong together are often loaded together, so many values lie outside of the list's range.
         waiting_ += static_cast<std::size_t>(value >= values[0]) & static_cast<std::size_t>(value <= values[n - 1]);
         if (waiting_ == kTogether) search(std::integral_constant<std::size_t, kTogether>());
     }
@@ -213,7 +213,7 @@ public:
 private:
     static constexpr std::size_t kTogether = 8;
 
-    /// `n` values further where all of those are below.
+    /// Advances by `n` values if all of those are smaller than `value`.
     static const TermId* after(const TermId* values, std::size_t n, TermId value) {
         return values + (n & (std::size_t{0} - static_cast<std::size_t>(*(values + n - 1) < value)));
     }
@@ -241,7 +241,7 @@ inline std::uint32_t search_unsorted(const ListExtent& extent, std::uint32_t n, 
     return found == n ? kAbsent : static_cast<std::uint32_t>(found);
 }
 
-/// Position of a value in a list; kAbsent where it is not.
+/// Position of a value in a list; kAbsent if it is not there.
 template <class Memory>
 std::uint32_t find_value(const Memory& memory, TermId head, std::uint32_t length, TermId value) {
     if (!layout::is_extent(head)) return length > 0 && head == value ? 0 : kAbsent;

@@ -1,5 +1,5 @@
-// What a saved store's manifest says beside the names of files: labels, the commits that streams' bounds may still
-// exclude, memory that is not used. The `get_` side throws StorageError.
+// The contents of a saved store's manifest besides file names: labels, the commits that bounds on streams may still
+// exclude, and unused memory. The `get_` functions throw StorageError.
 #pragma once
 
 #include <vector>
@@ -18,6 +18,6 @@ void put_history(ByteWriter& out, const CommitHistory& history);
 void get_history(ByteReader& in, std::size_t shards, CommitHistory& history);
 
 void put_spans(ByteWriter& out, const std::vector<Span>& spans);
-std::vector<Span> get_spans(ByteReader& in, std::uint64_t size);  // of a region of that size
+std::vector<Span> get_spans(ByteReader& in, std::uint64_t size);  // in a region of `size` bytes
 
 }  // namespace penstock

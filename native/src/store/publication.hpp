@@ -1,5 +1,5 @@
-// The stores that make a prepared commit visible, in order. Preparing may fail and changes nothing that a reader looks
-// at; publishing cannot fail.
+// The stores that make a prepared commit visible, in order. Preparation may fail and changes nothing that readers load;
+// publication cannot fail.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class Publication {
 public:
     void store(std::uint64_t& word, std::uint64_t value) { stores_.push_back({&word, value}); }
     void run() {
-        // Each store releases what was prepared (values, records, extents) and the stores before it (head before
-        // state).
+        // Release: each store publishes all that was prepared (values, records, extents) and the stores before it (head
+        // before state).
         for (const auto& [word, value] : stores_) layout::store_release(*word, value);
         stores_.clear();
     }

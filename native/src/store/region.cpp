@@ -21,14 +21,14 @@ using layout::Offset;
 
 namespace {
 
-// A region grows by that much, or by what is asked for. Larger steps save nothing but system calls, and make the commit
-// that needs one wait longer for its pages (0.4 ms here; docs/adr/0003).
+// A region grows by this much, or by the size requested. Larger steps only save system calls, and make the commit that
+// needs one wait longer for its pages (0.4 ms; docs/adr/0003).
 constexpr std::uint64_t kSegment = std::uint64_t{1} << 20;
-// What one commit takes beyond this comes in large pages: look-ups at random in more memory than the address cache
-// reaches take half as long. Small commits do not, since a large page may be long in coming (docs/adr/0013).
+// Growth of one commit beyond this uses large pages: random look-ups in more memory than the TLB covers take half as
+// long. Small commits do not use them, because allocating a large page can take long (docs/adr/0013).
 constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kBlockAlign = 128;
-constexpr std::uint64_t kMinRemainder = 128;  // of a recycled span: less is not worth remembering
+constexpr std::uint64_t kMinRemainder = 128;  // of a recycled span: smaller rests are not tracked
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t align) { return (value + align - 1) / align * align; }
 
@@ -57,7 +57,7 @@ Region::Region(Region&& other) noexcept
 
 namespace {
 
-// A writer that was killed could not say that it lets go: readers that have its file mapped find it out from here.
+// A writer that was killed did not retire its file; readers that map it learn it from this mark.
 void retire_file(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return;
@@ -75,7 +75,7 @@ std::string Region::name() const { return path_.empty() ? "memory" : path_; }
 
 void Region::open_file() {
     retire_file(path_);
-    // Unlinked, not truncated: a reader of an old file of that name would be killed by SIGBUS.
+    // Unlinked, not truncated: truncation would kill readers of an older file of that name by SIGBUS.
     if (::unlink(path_.c_str()) != 0 && errno != ENOENT) files::fail("replace region", path_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
     if (fd_ < 0) files::fail("create region", path_);
@@ -84,7 +84,7 @@ void Region::open_file() {
 void Region::map() {
     if (!path_.empty()) open_file();
     const int kind = fd_ < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    // Reserved larger than asked, so that the region can begin at a large page.
+    // Reserves more than requested, so that the region can start at a large-page boundary.
     void* address =
         ::mmap(nullptr, reserve_bytes_ + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED) files::fail("reserve addresses for region", name());
@@ -106,7 +106,7 @@ void Region::begin_epoch(std::uint64_t mapped) {
     header.reserve_bytes = reserve_bytes_;
     header.status = static_cast<std::uint64_t>(layout::RegionStatus::Live);
     layout::store_release(header.mapped, mapped);
-    // Last: whoever sees the magic sees the fields above.
+    // Last: a reader that sees the magic sees the fields above.
     layout::store_release(header.magic, layout::kMagic);
     live_ = true;
 }
@@ -168,13 +168,13 @@ void Region::take_pages(std::uint64_t from, std::uint64_t to) {
     if (to > reserve_bytes_)
         throw LimitError("region is full: " + std::to_string(reserve_bytes_) + " bytes reserved for " + name());
     if (fd_ >= 0) extend_file(from, to);
-    if (grown_ >= kLargePage) ::madvise(base_ + from, to - from, MADV_HUGEPAGE);  // a wish, as the next
-    // All page faults together cost two thirds of one by one. Before Linux 5.14 they come one by one.
+    if (grown_ >= kLargePage) ::madvise(base_ + from, to - from, MADV_HUGEPAGE);  // a hint, as the next call
+    // Faulting all pages at once costs two thirds of faulting them one by one, which happens before Linux 5.14.
     ::madvise(base_ + from, to - from, MADV_POPULATE_WRITE);
 }
 
 void Region::extend_file(std::uint64_t from, std::uint64_t to) {
-    // fallocate takes the pages now: a full disk is an error here instead of a SIGBUS at some later store.
+    // fallocate reserves the blocks now: a full disk is an error here instead of a SIGBUS at a later store.
     const int error = ::posix_fallocate(fd_, static_cast<off_t>(from), static_cast<off_t>(to - from));
     if (error == EOPNOTSUPP || error == EINVAL) {
         if (::ftruncate(fd_, static_cast<off_t>(to)) != 0) files::fail("grow region", path_);
@@ -190,7 +190,7 @@ void Region::grow_to(std::uint64_t bytes) {
     const std::uint64_t target = bytes > reserve_bytes_ ? bytes : std::min(round_up(bytes, step), reserve_bytes_);
     take_pages(mapped, target);
     grown_ += target - mapped;
-    // After the region has grown: who sees the new size may touch the new bytes.
+    // After the region has grown: a reader that sees the new size may access the new bytes.
     layout::store_release(header().mapped, target);
 }
 
@@ -204,10 +204,10 @@ Offset Region::bump(std::uint64_t bytes, std::uint64_t align) {
     return begin;
 }
 
-// A reader of another process may still be on its way through memory that is about to be used anew. It reads this count
-// before and after. Release store: who reads the new count also sees that nothing leads to that memory any more. Fence:
-// the count is stored ahead of the stores of the new use, so who meets one of those finds, looking again, that it
-// moved.
+// Called before memory is reused. A reader in another process may still be traversing that memory; it loads this count
+// before and after its read. Release store: a reader that loads the new count also sees that nothing refers to that
+// memory any longer. Fence: it orders the count before the stores of the new use. A reader that meets one of those
+// stores therefore sees a changed count when it loads it again.
 void Region::recycle() {
     std::atomic_ref<std::uint64_t> reclaims(header().reclaims);
     reclaims.store(reclaims.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -230,7 +230,7 @@ Offset Region::take(std::uint64_t bytes, std::uint64_t align) {
     if (free_bytes_ < bytes) return bump(bytes, align);
     if (round_up(arena_.begin, align) + bytes > arena_.end && !refill_arena(bytes, align)) return bump(bytes, align);
     const Offset begin = round_up(arena_.begin, align);
-    free_bytes_ -= begin + bytes - arena_.begin;  // the gap of an alignment is lost: under 128 bytes a table
+    free_bytes_ -= begin + bytes - arena_.begin;  // an alignment gap is lost: under 128 bytes per table
     arena_.begin = begin + bytes;
     return begin;
 }

@@ -1,6 +1,6 @@
-// One shard's memory: mapped once over a large reserved range of addresses and grown by segments, so that nothing in it
-// ever moves. It is a file where other processes are to map it read-only (docs/store-layout.md), else memory of this
-// process alone, which the system puts on large pages more readily (docs/adr/0013).
+// One shard's memory. It is mapped once over a large reserved address range and grows by segments, so nothing in it
+// moves. It is a file if other processes map it read-only (docs/store-layout.md); otherwise it is anonymous memory,
+// which the kernel places on large pages more readily (docs/adr/0013).
 #pragma once
 
 #include <cstddef>
@@ -14,31 +14,32 @@
 
 namespace penstock {
 
-/// Half-open range of a region.
+/// A half-open range of a region's bytes.
 struct Span {
     layout::Offset begin = 0;
     layout::Offset end = 0;
 };
 
-/// The path of a region's file in a directory; empty, as memory's, where the directory is.
+/// The path of a region's file in a directory. Empty if `directory` is empty: the region is anonymous memory.
 std::string region_file(const std::string& directory, const std::string& name);
 
-/// Owned by the shard's writer: allocation and freeing are its thread's alone; at() is anybody's.
+/// Owned by the shard's writer. Only the writer's thread allocates and frees; at() is thread-safe.
 class Region {
 public:
-    /// A new, empty region; an old file of that name is unlinked first (its readers keep their mapping). Where `path`
-    /// is empty it has no file.
+    /// A new, empty region. Unlinks an older file of that name; its readers keep their mapping. With an empty `path`
+    /// the region has no file.
     static Region create(const std::string& path, std::uint64_t reserve_bytes, std::uint32_t shard,
                          std::uint32_t shards);
-    /// A new epoch of a saved region: what its parts in a directory make, under `path`, writable, with its unused
-    /// spans; the checksums of its blocks go into `saved`. StorageError where that is not exactly what was saved.
+    /// A new epoch of a saved region, writable, under `path`. Its content is assembled from the parts in `directory`,
+    /// its unused spans become free, and the checksums of its blocks go into `saved`. StorageError if the content
+    /// differs from what was saved.
     static Region load(SavedRegion& saved, std::uint64_t root, const std::string& directory,
                        const std::vector<Span>& unused, const std::string& path, std::uint64_t reserve_bytes);
 
     Region(Region&& other) noexcept;
     Region& operator=(Region&&) = delete;
-    ~Region();  // marks a file retired and unlinks it: what lasts is made by Store::save
-    /// Marks the region retired now: readers in other processes find it in the header and look for a newer epoch.
+    ~Region();  // marks a file retired and unlinks it; Store::save makes durable copies
+    /// Marks the region retired. Readers in other processes see the mark in the header and look for a newer epoch.
     void retire();
 
     layout::Header& header() const { return at<layout::Header>(0); }
@@ -51,8 +52,8 @@ public:
     }
     std::uint64_t& word(layout::Offset offset) const { return at<std::uint64_t>(offset); }
 
-    /// Bytes for one commit, 8-aligned, content undefined. LimitError where the region is full, StorageError where the
-    /// file cannot grow; nothing is lost then. The commit ends by keep() or abandon().
+    /// Allocates bytes for the running commit, 8-aligned, content undefined. LimitError if the region is full,
+    /// StorageError if the file cannot grow; both leave the region unchanged. keep() or abandon() ends the commit.
     layout::Offset allocate(std::uint64_t bytes);
     void keep() {
         tracked_.clear();
@@ -60,9 +61,9 @@ public:
     }
     void abandon();
 
-    /// Bytes that belong to no commit (tables, label rows), zeroed, 128-aligned.
+    /// Allocates bytes that belong to no commit (tables, label rows), zeroed, 128-aligned.
     layout::Offset allocate_block(std::uint64_t bytes);
-    /// Gives back memory that no reader of this process can reach any more.
+    /// Frees memory that no reader of this process can reach any longer.
     void free(Span span);
 
     std::uint64_t used_bytes() const { return header().used - free_bytes_; }
@@ -90,11 +91,11 @@ private:
     int fd_ = -1;  // -1 without a file
     char* base_ = nullptr;
     bool live_ = false;             // the header is complete
-    Span arena_;                    // a recycled span that small requests are carved from
-    std::vector<Span> free_;        // others, by address
-    std::uint64_t free_bytes_ = 0;  // arena_ and free_
-    std::vector<Span> tracked_;     // what the running commit took
-    std::uint64_t grown_ = 0;       // bytes that it made the region grow by
+    Span arena_;                    // a recycled span; small requests are allocated from it
+    std::vector<Span> free_;        // other free spans, by address
+    std::uint64_t free_bytes_ = 0;  // in arena_ and free_
+    std::vector<Span> tracked_;     // allocations of the running commit
+    std::uint64_t grown_ = 0;       // bytes by which the running commit grew the region
 };
 
 }  // namespace penstock

@@ -15,10 +15,10 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMaxParts = 16;
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // of a part that is checked at once; whole blocks
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // the unit of verification of a part; whole blocks
 static_assert(kPiece % kSavedBlock == 0);
 
-// Before the bytes of a run, in a part.
+// Precedes the bytes of a run in a part.
 struct RunHead {
     std::uint64_t begin;
     std::uint64_t bytes;
@@ -32,7 +32,7 @@ std::uint64_t add_to(std::uint64_t checksum, std::string_view bytes) {
     return checksum;
 }
 
-// A part being written: its checksum grows along.
+// Writes a part and computes its checksum incrementally.
 class PartWriter {
 public:
     explicit PartWriter(const std::string& path) : file_(path) {}
@@ -56,7 +56,7 @@ private:
     throw StorageError("the saved region " + path + " is damaged: " + how);
 }
 
-// A part being read: runs() calls take(begin, bytes) for each run, which hands back where its bytes go, in pieces.
+// Reads a part run by run, in pieces, and verifies its checksum.
 class PartReader {
 public:
     PartReader(const SavedPart& part, const std::string& directory)
@@ -64,7 +64,7 @@ public:
         if (file_.size() != part.bytes) damaged(path_, "it is cut short or longer than it was");
     }
 
-    // `place(offset, bytes)` gives memory for a piece of the region at that offset, `taken(offset, piece)` gets it.
+    // `place(offset, bytes)` returns memory for a piece of the region at an offset; `taken(offset, piece)` receives it.
     template <class Place, class Taken>
     void read(std::uint64_t region_bytes, Place place, Taken taken) {
         std::uint64_t left = part_.bytes, checksum = 0;

@@ -1,7 +1,7 @@
-// What the disk holds of a region, and what has changed since (ADR 39): a chain of parts, each a file of spans of
-// the region's bytes, of which later ones lie over earlier ones. The first part has all of them. Which blocks have
-// changed is found by their checksums: writers mark nothing, so no store can be forgotten (docs/adr/0039 has what that
-// costs).
+// The saved form of a region, and the changes since (ADR 39). It is a chain of parts. Each part is a file of spans of
+// the region's bytes; a later part overrides earlier ones, and the first part covers all bytes. Changed blocks are
+// found by comparing checksums. Writers therefore need not mark what they change, and no change can be missed
+// (docs/adr/0039 gives the cost).
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,27 @@ struct SavedPart {
 
 struct SavedRegion {
     std::uint64_t bytes = 0;          // of the region
-    std::vector<std::uint64_t> sums;  // of its blocks; the last one may be shorter
+    std::vector<std::uint64_t> sums;  // of its blocks; the last block may be shorter
     std::vector<SavedPart> parts;
 
     std::uint64_t root() const;  // checksum of the whole
-    /// Whether the chain takes more to read than it is worth: too many parts, or more bytes than a new first one.
+    /// Whether a new first part is cheaper to read than the chain: too many parts, or more bytes than one new part.
     bool long_chain() const;
 };
 
-/// The checksums of the blocks of these bytes.
+/// The checksums of the blocks of `content`.
 std::vector<std::uint64_t> block_sums(std::string_view content);
 
-/// What of a region has changed since it was saved: spans with a copy of their bytes, so that it may go on changing.
+/// The changes of a region since it was saved: spans, and after copy() a copy of their bytes, so that the region may
+/// change again.
 class Changes {
 public:
     Changes(const SavedRegion& since, std::string_view content);
 
     std::uint64_t bytes() const { return bytes_; }
-    /// The bytes stay where they are until copy(): fine for who writes at once.
+    /// Copies the bytes. Without it the region must not change before write().
     void copy();
-    /// Writes the part `directory`/`name` and returns what is on the disk then. StorageError.
+    /// Writes the part `directory`/`name` and returns the new saved form. StorageError.
     SavedRegion write(const SavedRegion& since, const std::string& directory, const std::string& name) const;
 
 private:
@@ -55,11 +56,11 @@ private:
     std::vector<char> copy_;
 };
 
-/// Puts the chain together in `memory`, which has the region's size, and its sums into `saved`. StorageError naming the
-/// file that is damaged, or saying that they do not make what was saved.
+/// Assembles the chain in `memory`, which has the region's size, and stores its block checksums in `saved`.
+/// StorageError names the damaged file, or states that the parts do not make what was saved.
 void read_parts(SavedRegion& saved, std::uint64_t root, const std::string& directory, char* memory);
 
-/// Writes the whole chain anew as one part of that name, and checks it on the way. StorageError.
+/// Merges the chain into one new part `name` and verifies the checksums on the way. StorageError.
 SavedPart merge_parts(const SavedRegion& saved, const std::string& directory, const std::string& name);
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ constexpr std::uint32_t kMaxStreams = 1u << 20;
 constexpr std::uint64_t kFirstVts = 16;
 }  // namespace
 
-/// All ends of one vertex.
+/// All ends of one vertex in the commit.
 struct Shard::Run {
     std::span<const Keyed> ends;
     std::uint64_t hash = 0;
@@ -38,7 +38,7 @@ Shard::Shard(Region region, const CommitHistory& history, std::uint32_t number)
       lists_(region_, publication_),
       table_(region_),
       logs_(region_) {
-    // Rings and logs of the incarnation before are among the spans that were saved as unused.
+    // The saved list of unused spans includes the rings and logs of the previous incarnation.
     region_.header().commits = 0;
     region_.header().oldest_readable = header().published + 1;
 }
@@ -52,7 +52,8 @@ void Shard::restore_log(Snapshot snapshot, const CommitSource& source, const App
 
 Offset Shard::label_row(Label label) const {
     if (label > layout::kMaxLabel) return 0;
-    const Offset chunk = layout::load_acquire(header().label_chunks[LabelChunk::number(label)]);  // its zeroed rows
+    // Acquire: makes the zeroed rows of the chunk visible.
+    const Offset chunk = layout::load_acquire(header().label_chunks[LabelChunk::number(label)]);
     return chunk == 0 ? 0 : LabelChunk::row_at(chunk, label);
 }
 
@@ -99,7 +100,7 @@ void Shard::append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fre
     }
 }
 
-// Step by step for all vertices of a group, so that the waits of each step overlap.
+// Each step is done for all vertices of a group before the next, so that the cache misses of a step overlap.
 void Shard::find_lists(std::span<Run> runs, Dir dir) {
     for (Run& run : runs) {
         run.record = lookup::find_record(region_, run.bucket, run.ends[0].vertex, dir);
@@ -114,7 +115,7 @@ void Shard::find_lists(std::span<Run> runs, Dir dir) {
         if (run.entry != 0) lists_.prefetch_tail(run.entry);
 }
 
-// Collects into values_ what is not stored yet.
+// Appends to values_ what is not stored yet.
 std::size_t Shard::keep_new(Offset entry, std::span<const Keyed> ends, std::vector<Keyed>* repeated) {
     const Snapshot last = layout::last_of(region_.at<Entry>(entry).state);
     for (const Keyed& end : ends) {
@@ -183,16 +184,16 @@ void Shard::put_label(Offset piece, std::uint32_t index, TermId vertex, Dir dir,
             {layout::label_hash(header().seed, vertex, label.label, dir), vertex, Ref::make_label(piece, dir, index)});
 }
 
-/// Lays labels out in new pieces, the first of which begins at position `start` of the record. Returns its offset.
+/// Writes labels into new pieces, the first of which starts at position `start` of the record. Returns its offset.
 Offset Shard::lay_out(TermId vertex, Dir dir, std::span<const NewLabel> labels, std::uint32_t start) {
-    // Doubling; but a piece that is scanned stays short.
+    // Doubles the capacity; but a piece that is scanned stays short.
     const std::uint32_t limit = start < Directory::kScannedLabels ? Directory::kScannedLabels : Directory::kMaxCapacity;
     const auto wanted = static_cast<std::uint32_t>(std::max<std::size_t>(labels.size(), start));
     const std::uint32_t capacity = std::min(limit, wanted);
     const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(capacity, labels.size()));
     const Offset piece = region_.allocate(Directory::bytes(capacity));
-    // A one-sided reader takes the piece in one read, without order between its words: where it has the count of a
-    // later commit, but not yet the label, it must find none (docs/adr/0016).
+    // A one-sided reader fetches the piece in one read, without order between its words. If it sees the count of a
+    // later commit but not yet the label, it must read zero (docs/adr/0016).
     std::memset(&region_.at<std::byte>(piece), 0, Directory::bytes(capacity));
     region_.word(piece) = Directory::make_state(0, capacity, count);
     for (std::uint32_t i = 0; i < count; ++i) put_label(piece, i, vertex, dir, start, labels[i]);
@@ -232,8 +233,8 @@ void Shard::reassert(Dir dir, const Keyed& end) {
     reassertions_.push_back({entry, lists_.find(entry, end.value)});
 }
 
-// The vertices that got a label for the first time, to the lists of their labels. They come in ascending order: a
-// counting sort by label keeps it.
+// Adds the vertices that got a label for the first time to the lists of their labels. The vertices ascend, and a
+// counting sort by label preserves that order.
 void Shard::append_index(Dir dir) {
     auto& items = index_[static_cast<int>(dir)];
     std::vector<Label> labels;
@@ -243,7 +244,8 @@ void Shard::append_index(Dir dir) {
         if (index_ends_[item.label]++ == 0) labels.push_back(item.label);
     }
     std::uint32_t end = 0;
-    for (Label label : labels) end = std::exchange(index_ends_[label], end) + end;  // now where each begins
+    // From here on, index_ends_ has the start of each label.
+    for (Label label : labels) end = std::exchange(index_ends_[label], end) + end;
     index_values_.resize(items.size());
     for (const IndexItem& item : items) index_values_[index_ends_[item.label]++] = item.vertex;
     std::uint32_t begin = 0;
@@ -277,7 +279,7 @@ AppendLog Shard::make_log() {
         for (const Append& append : appends_) appended.push_back(append.entry);
         std::sort(appended.begin(), appended.end());
     }
-    // A list that only got reassertions changes its last snapshot, so that readers come to this log.
+    // A list with reassertions only also gets a new last snapshot, so that readers look at this log.
     for (const Reassertion& reassertion : reassertions_) {
         if (std::binary_search(appended.begin(), appended.end(), reassertion.entry)) continue;
         appended.insert(std::upper_bound(appended.begin(), appended.end(), reassertion.entry), reassertion.entry);

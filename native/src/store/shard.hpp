@@ -1,4 +1,4 @@
-// One shard of the stored graph: what its region holds, for readers of this process, and the writer that commits to it.
+// One shard of the stored graph: look-ups in its region for readers of this process, and the writer of its commits.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@
 
 namespace penstock {
 
-/// An edge as one of its two ends keeps it.
+/// An edge as seen from one of its two ends.
 struct Keyed {
     TermId vertex;
     Label label;
     TermId value;
 };
 
-/// Readers use any thread. Commits go through StoreCommit, which alone knows the order of a commit's steps.
+/// Readers may use any thread. Commits go through StoreCommit, which enforces the order of a commit's steps.
 class Shard {
 public:
     Shard(Region region, const CommitHistory& history, std::uint32_t number);
 
-    // -- reading, any thread
+    // -- reading, thread-safe
     const Region& region() const { return region_; }
     const layout::Header& header() const { return region_.header(); }
-    /// Its place among the shards that are here: that of its log in a commit's record.
+    /// Its index among the local shards, and of its log in a commit's record.
     std::uint32_t number() const { return number_; }
     layout::Offset bucket_of(TermId vertex, Dir dir) const {
         return lookup::current_bucket(region_, layout::record_hash(header().seed, vertex, dir));
@@ -40,41 +40,43 @@ public:
     layout::Offset find_record(TermId vertex, Dir dir) const {
         return lookup::find_record(region_, bucket_of(vertex, dir), vertex, dir);
     }
-    /// Offset of the Entry for (vertex, label, direction); 0 where there is none.
+    /// Offset of the Entry for (vertex, label, direction); 0 if there is none.
     layout::Offset find_entry(layout::Offset record, TermId vertex, Label label, Dir dir) const {
         return lookup::find_entry(region_, record, vertex, label, dir);
     }
-    /// Offset of that label's row; 0 where the shard has none yet.
+    /// Offset of the label's row; 0 if the shard has none yet.
     layout::Offset label_row(Label label) const;
-    Label label_end() const;  // labels from here on have no row
+    Label label_end() const;  // labels from this number on have no row
     std::uint64_t edge_count() const { return layout::load_acquire(header().edges); }
 
     // -- writing, one thread
-    /// The log of a commit that was saved, into a region that was loaded.
+    /// Adds the log of a saved commit to a region that was loaded.
     void restore_log(Snapshot snapshot, const CommitSource& source, const AppendLog& log);
     void set_vts(std::uint32_t stream, std::int64_t batch);
     void retire() { region_.retire(); }
     std::uint64_t used_bytes() const { return region_.used_bytes(); }
     std::size_t index_bytes() const { return lists_.bytes(); }
-    /// What of the region's used bytes the next incarnation may use anew.
+    /// The parts of the region's used bytes that the next incarnation may reuse.
     std::vector<Span> unused_spans() const;
 
 private:
     friend class StoreCommit;
 
     // -- the steps of a commit, in this order: begin, append (out-edges, then in-edges), reassert, prepare, make_log
-    // and publish_log; then publish, which cannot fail. abandon may replace any step after begin. No reader sees
-    // anything before publish.
+    // and publish_log; then publish, which cannot fail. abandon may replace any step after begin. Readers see nothing
+    // of the commit before publish.
     void begin(Snapshot snapshot, CommitSource source);
-    /// Adds the edges' ends of one direction: ascending by (vertex, label, value), without repetition. With `fresh`,
-    /// those stored already are left out and the others appended to it (`repeated` gets those of which a commit that
-    /// this one must not depend on is the only witness); without, all must be new.
+    /// Adds the edges' ends of one direction, ascending by (vertex, label, value) without repetition. With `fresh`,
+    /// ends that are already stored are skipped and the others are also appended to `fresh`; `repeated` receives the
+    /// stored ends whose only witness is a commit that a reader of this one may exclude. Without `fresh`, all ends must
+    /// be new.
     void append(Dir dir, std::span<const Keyed> ends, std::vector<Keyed>* fresh, std::vector<Keyed>* repeated);
-    /// Notes that this commit asserts stored edges again (see Reassertion).
+    /// Records that this commit asserts stored edges again (see Reassertion).
     void reassert(Dir dir, const Keyed& end);
     void prepare();
     AppendLog make_log();
-    /// Puts the log of the running commit into the region. A commit without one is skipped instead, once published.
+    /// Puts the log of the running commit into the region. For a commit without a log, skip_log() is called after
+    /// publication instead.
     void publish_log(const AppendLog& log) { logs_.add(snapshot_, source_, log); }
     void skip_log() { logs_.release_before(history_.floor()); }
     void publish();

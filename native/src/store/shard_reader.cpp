@@ -24,16 +24,16 @@ using layout::VtsArray;
 
 namespace {
 
-/// What was read cannot be the store's: memory was recycled on the way, or a commit is half published.
+/// The data read is inconsistent: memory was recycled during the read, or a commit is half published.
 struct ReadAgain {};
 
-constexpr int kSpins = 64;          // attempts before it sleeps in between
-constexpr int kMaxSteps = 1 << 16;  // memory accesses of one attempt: recycled memory may lead round in circles
+constexpr int kSpins = 64;          // attempts before it starts to sleep between them
+constexpr int kMaxSteps = 1 << 16;  // memory accesses per attempt: recycled memory may form cycles
 constexpr auto kPause = std::chrono::microseconds(50);
 
 }  // namespace
 
-/// Trusts no offset.
+/// Validates every offset.
 class ShardReader::Memory {
 public:
     Memory(const char* base, std::uint64_t mapped) : base_(base), mapped_(mapped) {}
@@ -61,7 +61,7 @@ ShardReader::ShardReader(const std::string& path, std::chrono::milliseconds pati
     : path_(path), patience_(patience) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) files::fail("open region", path);
-    // The header says how much address space the region may grow into.
+    // The header states how much address space the region may grow into.
     char bytes[sizeof(Header)];
     const bool whole = ::pread(fd, bytes, sizeof bytes, 0) == static_cast<ssize_t>(sizeof bytes);
     Header header{};
@@ -79,17 +79,17 @@ ShardReader::ShardReader(const std::string& path, std::chrono::milliseconds pati
 
 ShardReader::~ShardReader() { ::munmap(const_cast<char*>(base_), reserve_bytes_); }
 
-/// Runs read(memory) until nothing that it may have met was recycled meanwhile.
+/// Repeats read(memory) until no memory that it may have accessed was recycled meanwhile.
 template <class Read>
 auto ShardReader::attempt(Read read) const {
     const auto deadline = std::chrono::steady_clock::now() + patience_;
     for (int spin = 0;; ++spin) {
-        // Acquire: who starts with this count finds no way any more into what was recycled before (Region::recycle).
+        // Acquire: a reader that starts with this count finds no reference to memory recycled before (Region::recycle).
         const std::uint64_t reclaims = layout::load_acquire(header().reclaims);
         try {
             auto result = read(Memory(base_, layout::load_acquire(header().mapped)));
-            // As in a sequence lock: had a load above met memory in its new use, then this fence makes the later load
-            // find the count that was stored before that use began.
+            // As in a sequence lock: if a load above met memory in its new use, this fence makes the later load see the
+            // count that was stored before that use.
             std::atomic_thread_fence(std::memory_order_acquire);
             if (layout::load_acquire(header().reclaims) == reclaims) return result;
         } catch (const ReadAgain&) {
@@ -104,7 +104,7 @@ std::vector<TermId> ShardReader::copy_list(const Memory& memory, Offset offset) 
     const auto& entry = memory.at<Entry>(offset);
     const std::uint64_t state = layout::load_acquire(entry.state);  // state before head: see layout::Entry
     const TermId head = layout::load_acquire(entry.head);
-    // This process has no append logs to tell a commit in the middle of its publication from the ones before.
+    // Readers of this class have no append logs, so they cannot separate a half-published commit from earlier ones.
     if (layout::last_of(state) > layout::load_acquire(header().published)) throw ReadAgain{};
     const std::uint32_t length = layout::length_of(state);
     if (length > memory.size() / sizeof(TermId) || (length > 1 && !layout::is_extent(head))) throw ReadAgain{};

@@ -1,5 +1,5 @@
-// A shard as another process reads it: its region mapped read-only while the writer goes on. No lock is taken and
-// nothing is written; what memory was recycled under a reader is noticed, and read again (docs/store-layout.md).
+// A shard as another process reads it: the region is mapped read-only while the writer continues. Reading takes no lock
+// and writes nothing. A read during which the writer recycled memory is detected and repeated (docs/store-layout.md).
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-/// Every list comes as of a published snapshot, at or after latest() at the time of the call; two calls may see
-/// different ones. Thread-safe. StorageError where the file is no region, or a commit stays half published for longer
-/// than `patience` (its writer died).
+/// Each list is returned as of a published snapshot, at or after latest() at the time of the call; two calls may return
+/// different snapshots. Thread-safe. StorageError if the file is not a region, or if a commit stays half published for
+/// longer than `patience` (its writer died).
 class ShardReader {
 public:
     explicit ShardReader(const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
@@ -23,12 +23,12 @@ public:
 
     Snapshot latest() const;
     std::vector<TermId> neighbours(TermId vertex, Label label, Dir dir) const;
-    /// Vertices of this shard with at least one such edge.
+    /// Vertices of this shard with at least one edge of the label in the direction.
     std::vector<TermId> vertices(Label label, Dir dir) const;
-    std::int64_t vts(std::uint32_t stream) const;  // Local_VTS; kNever where the stream has not closed a batch
+    std::int64_t vts(std::uint32_t stream) const;  // Local_VTS; kNever if the stream has closed no batch
 
     std::uint64_t epoch() const;  // of the region's incarnation
-    bool retired() const;         // its writer has let go: look for a newer epoch
+    bool retired() const;         // its writer has released it: look for a newer epoch
 
 private:
     class Memory;

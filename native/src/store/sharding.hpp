@@ -1,4 +1,4 @@
-// Which shard keeps a vertex's lists (docs/store-layout.md: hash(id) mod S, S fixed at creation).
+// The shard that holds a vertex's lists (docs/store-layout.md: hash(id) mod S, S fixed at creation).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-/// The same on every node and in every epoch: the records of the log are split by it.
+/// The same on every node and in every epoch: the log's records are partitioned by it.
 constexpr std::size_t shard_number(TermId vertex, std::size_t shards) {
     return shards == 1 ? 0 : layout::reduce(mix(vertex + 0x9E3779B97F4A7C15ull), shards);
 }

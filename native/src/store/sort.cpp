@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kRadixFrom = 1024;  // words
 constexpr std::size_t kDigitsFrom = 24;
 constexpr int kDigitBits = 8;
-constexpr std::size_t kWholeRadixFrom = 256;  // ends that do not fit into words: below, comparing is as fast
+// The minimum for ends that do not fit into words; below it, a comparison sort is as fast.
+constexpr std::size_t kWholeRadixFrom = 256;
 
 enum class Order : std::uint8_t { Vertex, Label };  // by (vertex, label, value), or (label, vertex, value)
 
@@ -25,8 +26,8 @@ bool less(const Keyed& a, const Keyed& b) {
 
 bool same(const Keyed& a, const Keyed& b) { return a.vertex == b.vertex && a.label == b.label && a.value == b.value; }
 
-/// The ends' differing bits side by side in one word each, in the order of the sort: ids are dense numbers, so that
-/// they mostly fit, and words are moved and compared three times as fast.
+/// Packs the ends' differing bits into one word each, in the order of the sort. Ids are dense numbers, so they mostly
+/// fit, and words are moved and compared three times as fast.
 class Packing {
 public:
     Packing(const std::vector<Keyed>& ends, Order order) : first_(ends[0]) {
@@ -43,7 +44,7 @@ public:
         label_.shift = value_.bits + (order == Order::Vertex ? 0 : vertex_.bits);
     }
     int bits() const { return vertex_.bits + label_.bits + value_.bits; }
-    int value_bits() const { return value_.bits; }  // the lowest in either order
+    int value_bits() const { return value_.bits; }  // the lowest bits in either order
 
     std::uint64_t pack(const Keyed& end) const {
         return vertex_.put(end.vertex) | label_.put(end.label) | value_.put(end.value);
@@ -66,15 +67,14 @@ private:
     Field vertex_, label_, value_;
 };
 
-// The sorts of words take as many places again behind them; they return where the result is.
+// The word sorts use as many places again behind the input; they return the position of the result.
 
-/// Least significant digit first, from bit `low` on: nothing is compared, so that no branch is mispredicted.
+/// Least significant digit first, from bit `low` on. Without comparisons, hence without mispredicted branches.
 std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int low, int bits) {
     std::uint64_t* to = from + n;
     const int passes = (bits - low + kDigitBits - 1) / kDigitBits;
     for (int pass = 0; pass < passes; ++pass) {
-        const int end =
-            low + (bits - low) / (passes - pass);  // digits as even as can be: a table for few words is small
+        const int end = low + (bits - low) / (passes - pass);  // digits of equal width: a small table for few words
         const std::size_t mask = (std::size_t{1} << (end - low)) - 1;
         std::array<std::uint32_t, 1u << kDigitBits> at;
         std::fill_n(at.begin(), mask + 1, 0);
@@ -88,7 +88,7 @@ std::uint64_t* radix_sort(std::uint64_t* from, std::size_t n, int low, int bits)
     return from;
 }
 
-/// For words in groups of which few have more than one: each group is put in order by itself.
+/// For words in groups most of which have one element: sorts each group by itself.
 void sort_within(std::uint64_t* words, std::size_t n, int group_shift) {
     for (std::size_t i = 1; i < n; ++i) {
         if (words[i - 1] <= words[i]) continue;
@@ -101,7 +101,7 @@ void sort_within(std::uint64_t* words, std::size_t n, int group_shift) {
     }
 }
 
-/// Of few words only the bits from `group_shift` on are sorted by digits.
+/// For few words, sorts only the bits from `group_shift` on by digits.
 std::uint64_t* sort_words(std::uint64_t* words, std::size_t n, int group_shift, int bits) {
     if (std::is_sorted(words, words + n)) return words;
     if (n >= kRadixFrom) return radix_sort(words, n, 0, bits);
@@ -114,7 +114,7 @@ std::uint64_t* sort_words(std::uint64_t* words, std::size_t n, int group_shift, 
     return words;
 }
 
-/// Sorts and drops repetitions where the ends' differing bits fit into words; says whether they do.
+/// Sorts and removes duplicates if the ends' differing bits fit into words; returns whether they do.
 bool sort_packed(std::vector<Keyed>& ends, Order order) {
     const Packing packing(ends, order);
     if (packing.bits() > 63 || ends.size() > UINT32_MAX) return false;
@@ -129,7 +129,7 @@ bool sort_packed(std::vector<Keyed>& ends, Order order) {
     return true;
 }
 
-/// For ends of any kind: least significant byte first, leaving out the bytes in which all ends agree.
+/// For arbitrary ends: least significant byte first; skips bytes in which all ends agree.
 class RadixSort {
 public:
     explicit RadixSort(std::vector<Keyed>& ends) : from_(ends), to_(ends.size()) {}

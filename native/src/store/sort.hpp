@@ -1,4 +1,4 @@
-// Orders of the ends of edges.
+// Sort orders of edge ends.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-/// Ascending by (vertex, label, value), each once.
+/// Sorts ascending by (vertex, label, value) and removes duplicates.
 void sort_ends(std::vector<Keyed>& ends);
 
-/// Ascending by (label, vertex, value), each once: the order of bulk files.
+/// Sorts ascending by (label, vertex, value) and removes duplicates: the order of bulk files.
 void sort_by_label(std::vector<Keyed>& ends);
 
 }  // namespace penstock

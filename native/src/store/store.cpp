@@ -87,7 +87,7 @@ Snapshot Store::latest() const { return impl_->history.latest(); }
 
 // ---- commit
 
-/// Hands each shard its ends of one direction, in order. `ends` is used up.
+/// Distributes ends of one direction to the shards, in order. `ends` is consumed.
 void Store::Impl::distribute(std::vector<Keyed>& ends) {
     by_shard.resize(all_shards);
     for (auto& part : by_shard) part.clear();
@@ -119,7 +119,7 @@ std::size_t Store::Impl::append_whole(StoreCommit& commit, std::vector<Keyed>& e
     for (std::size_t i = 0; i < shards.size(); ++i)
         commit.append_fresh(*shards[i], Dir::Out, by_shard[i], fresh, repeated);
 
-    // What is new at its subject is new at its object too: no second test.
+    // An edge that is new at its subject is new at its object too: no second search.
     for (Keyed& end : fresh) std::swap(end.vertex, end.value);
     const std::size_t changes = fresh.size() + repeated.size();
     distribute(fresh);
@@ -132,8 +132,8 @@ std::size_t Store::Impl::append_whole(StoreCommit& commit, std::vector<Keyed>& e
     return changes;
 }
 
-/// Of each edge only one end may be here: each direction is tested by itself. All nodes come to the same result, since
-/// they have the same commits.
+/// Possibly only one end of an edge belongs to this node, so each direction is checked by itself. All nodes reach the
+/// same result, because they have the same commits.
 std::size_t Store::Impl::append_part(StoreCommit& commit, std::vector<Keyed>& ends) {
     std::vector<Keyed> other = ends, fresh, repeated;
     for (Keyed& end : other) std::swap(end.vertex, end.value);

@@ -1,4 +1,4 @@
-// One commit to the shards that are here, from its first edge to its publication.
+// One commit to the local shards, from its first edge to its publication.
 #pragma once
 
 #include <memory>
@@ -10,29 +10,29 @@
 
 namespace penstock {
 
-/// A running commit. No reader sees any of it before publish(), which makes all of it visible at once; destroyed
-/// before that, it rolls back, and every shard is as it was. A store runs one at a time.
+/// A running commit. Readers see nothing of it before publish(), which makes all of it visible at once. Destruction
+/// without publish() rolls back, and every shard is as before. A store runs one commit at a time.
 class StoreCommit {
 public:
-    /// Begins the commit in every shard. `shards` and `history` outlive it.
+    /// Begins the commit in every shard. `shards` and `history` must outlive it.
     StoreCommit(std::span<const std::unique_ptr<Shard>> shards, CommitHistory& history, Snapshot snapshot,
                 CommitSource source);
     ~StoreCommit();
     StoreCommit(const StoreCommit&) = delete;
     StoreCommit& operator=(const StoreCommit&) = delete;
 
-    /// Adds ends of one direction, ascending by (vertex, label, value) without repetition. Ends that are stored already
-    /// are left out; the others are appended to `fresh`. `repeated` gets stored ends whose only witness is a commit
-    /// that a reader of this one may exclude: they need reassert().
+    /// Adds ends of one direction, ascending by (vertex, label, value) without repetition. Ends that are already stored
+    /// are skipped; the others are appended to `fresh`. `repeated` receives stored ends whose only witness is a commit
+    /// that a reader of this one may exclude: they require reassert().
     void append_fresh(Shard& shard, Dir dir, std::span<const Keyed> ends, std::vector<Keyed>& fresh,
                       std::vector<Keyed>& repeated);
-    /// The same for ends that are known to be new.
+    /// Adds ends that are known to be new.
     void append_new(Shard& shard, Dir dir, std::span<const Keyed> ends);
-    /// Notes that this commit asserts a stored end again (see Reassertion).
+    /// Records that this commit asserts a stored end again (see Reassertion).
     void reassert(Shard& shard, Dir dir, const Keyed& end);
 
-    /// Makes the commit the latest snapshot, on all shards together. `logs_in_regions`: its append logs go into the
-    /// regions too, for readers in other processes. LimitError or StorageError where a region is full: the destructor
+    /// Makes the commit the latest snapshot, on all shards together. With `logs_in_regions` its append logs also go
+    /// into the regions, for readers in other processes. LimitError or StorageError if a region is full; the destructor
     /// then rolls back.
     void publish(bool logs_in_regions);
 

@@ -1,4 +1,4 @@
-// What a Store holds; for store.cpp, bulk_load.cpp and checkpoint.cpp only.
+// The members of Store; private to store.cpp, bulk_load.cpp and checkpoint.cpp.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace penstock {
 
 inline constexpr std::size_t kMaxShards = 4096;
 
-struct SavedStore;  // what the disk has of it: checkpoint.cpp
+struct SavedStore;  // the saved form on disk: checkpoint.cpp
 std::shared_ptr<SavedStore> new_saved_store();
 
 struct Store::Impl {
@@ -25,12 +25,12 @@ struct Store::Impl {
     LabelTable labels;
     CommitHistory history;
     std::size_t all_shards = 1;                  // of the whole store
-    std::vector<std::unique_ptr<Shard>> shards;  // those that are here, in order
-    std::vector<const Shard*> by_number;         // all; nullptr: elsewhere
+    std::vector<std::unique_ptr<Shard>> shards;  // the local ones, in order
+    std::vector<const Shard*> by_number;         // all; nullptr: not local
     bool publish_logs = false;
     std::shared_ptr<SavedStore> saved = new_saved_store();
 
-    std::vector<std::vector<Keyed>> by_shard;  // ends of the running commit; reused
+    std::vector<std::vector<Keyed>> by_shard;  // scratch: ends of the running commit
     bool loading = false;                      // a BulkLoad is open
 
     bool whole() const { return shards.size() == all_shards; }
@@ -38,13 +38,13 @@ struct Store::Impl {
     void commit(Snapshot snapshot, std::span<const Edge> edges, CommitSource source, bool even_if_empty);
     void distribute(std::vector<Keyed>& ends);
     void refuse_while_loading() const;  // DataError
-    /// Add edges to a commit, and return how many ends changed the graph: with all shards here, or with some of them.
+    /// Adds edges to a commit and returns how many ends changed the graph. Works with all shards local, or some.
     std::size_t append(StoreCommit& commit, std::span<const Edge> edges);
     std::size_t append_whole(StoreCommit& commit, std::vector<Keyed>& ends);
     std::size_t append_part(StoreCommit& commit, std::vector<Keyed>& ends);
 };
 
-/// DataError or LimitError for what cannot be stored.
+/// DataError or LimitError for an edge that cannot be stored.
 void check_edge(const Edge& edge);
 
 std::string region_path(const std::string& directory, std::size_t shard);

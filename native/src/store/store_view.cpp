@@ -13,7 +13,7 @@ using layout::Offset;
 
 namespace {
 
-/// Asks for the extent's header and first values: all of most lists. Of longer ones the hardware brings the rest.
+/// Prefetches the extent's header and first values: all of most lists. The hardware prefetcher fetches longer ones.
 void prefetch_extent(const Shard& shard, Offset extent, std::uint32_t length) {
     constexpr std::size_t kLine = 64, kLines = 8;
     const auto* const first = reinterpret_cast<const std::byte*>(&shard.region().word(extent));
@@ -46,7 +46,7 @@ StoreView::List StoreView::load(const Shard& shard, Offset offset) const {
 }
 
 void StoreView::find_records(std::span<const TermId> keys, Dir dir, Offset* records) const {
-    // One miss a stage and key, overlapped over the group: bucket, then record.
+    // One cache miss per stage and key, overlapped over the group: bucket, then record.
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const Shard& shard = shard_for(keys[i]);
         records[i] = shard.bucket_of(keys[i], dir);
@@ -81,7 +81,7 @@ StoreView::List StoreView::find_list(TermId vertex, Label label, Dir dir) const 
 
 namespace {
 
-/// One list's part of the append logs of this process.
+/// The entries for one list in the append logs of this process.
 class ListLogs {
 public:
     ListLogs(const CommitHistory& history, std::uint32_t shard, Offset entry)
@@ -100,7 +100,7 @@ private:
 
 }  // namespace
 
-// Returns the length at this view's snapshot, with what is excluded.
+// Returns the length at this view's snapshot, including excluded positions.
 std::uint32_t StoreView::ranges_of(const List& list, Ranges& ranges) const {
     const ListLogs logs(history_, list.shard->number(), list.entry);
     return visible_ranges(visibility_, logs, list.state, ranges);
@@ -117,7 +117,7 @@ std::uint64_t StoreView::visible_length(const List& list) const {
 
 bool StoreView::visible(const List& list) const { return list.whole ? list.length > 0 : visible_length(list) > 0; }
 
-/// Calls visit(values, n) for each piece of what this view sees of the list.
+/// Calls visit(values, n) for each piece of the list that is visible to this view.
 template <class Visit>
 void StoreView::for_each_visible(const List& list, Visit visit) const {
     if (list.shard == nullptr) return;
@@ -145,7 +145,7 @@ void StoreView::check_whole() const {
     if (part_) throw DataError("a part of a store does not know all edges");
 }
 
-/// From the end whose lists are here, whatever their length.
+/// Searches from the end whose lists are local, regardless of their length.
 void StoreView::contains_in_part(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                                  std::span<std::uint8_t> found) const {
     const bool out = all_here(subjects);
@@ -186,7 +186,7 @@ void StoreView::expand(std::span<const TermId> keys, Label label, Dir dir, Match
 bool StoreView::list_contains(const List& list, TermId value) const {
     if (list.length == 0) return false;
     const std::uint32_t position = lookup::find_value(list.shard->region(), list.head, list.length, value);
-    // The head may be newer than the state: then the sorted run that was searched reaches beyond the length.
+    // The head may be newer than the state; then the sorted run that was searched reaches beyond the length.
     if (position == lookup::kAbsent || position >= list.length) return false;
     if (list.whole) return true;
     Ranges ranges;
@@ -195,7 +195,7 @@ bool StoreView::list_contains(const List& list, TermId value) const {
                        [&](const PositionRange& range) { return range.begin <= position && position < range.end; });
 }
 
-/// The sorted array that all of the list is, if it is one.
+/// The values of a list that is one sorted array; empty for other lists.
 std::span<const TermId> StoreView::sorted_values(const List& list) const {
     if (!list.whole || !layout::is_extent(list.head)) return {};
     const auto& first = list.shard->region().at<layout::ListExtent>(payload_of(list.head));
@@ -205,18 +205,19 @@ std::span<const TermId> StoreView::sorted_values(const List& list) const {
 void StoreView::contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                          std::span<std::uint8_t> found) const {
     if (part_) return contains_in_part(subjects, label, objects, found);
-    // What an expansion repeated stands together, and every edge lies in two lists: look up the end that repeats more.
+    // Keys that an expansion repeated are adjacent, and every edge is in two lists: search from the more repetitive
+    // end.
     if (2 * runs_of(objects) <= runs_of(subjects))
         contains_from(objects, label, Dir::In, subjects, found);
     else
         contains_from(subjects, label, Dir::Out, objects, found);
 }
 
-/// One list for each run of equal keys.
+/// Finds one list for each run of equal keys.
 void StoreView::contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
                               std::span<std::uint8_t> found) const {
     TermId keys[kGroup];
-    std::size_t ends[kGroup];  // behind the last row of each key
+    std::size_t ends[kGroup];  // one past the last row of each key
     List lists[kGroup];
     lookup::SortedSearches searches;
     for (std::size_t row = 0, next = 0; row < from.size();) {
@@ -253,7 +254,7 @@ bool StoreView::quickly_searched(const List& list) const {
     return list.length - std::min(first.sorted, list.length) <= lookup::kScanned;
 }
 
-/// Of a long list and one that is shorter at the other end, asks the short one.
+/// Searches the shorter list if this one is long and the one of the other end is shorter.
 bool StoreView::has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const {
     if (list.length == 0 || neighbour == kUnbound) return false;
     if (quickly_searched(list)) return list_contains(list, neighbour);
@@ -261,7 +262,7 @@ bool StoreView::has_edge(const List& list, TermId vertex, Label label, Dir dir, 
     return other.length < list.length ? list_contains(other, vertex) : list_contains(list, neighbour);
 }
 
-// A vertex that got the label by an excluded commit may have more edges of that label by others.
+// A vertex whose label is new by an excluded commit may have more edges of that label by other commits.
 void StoreView::append_hidden_vertices(const List& index, const Ranges& visible, Label label, Dir dir,
                                        std::vector<TermId>& out) const {
     std::uint32_t position = 0;
@@ -287,7 +288,7 @@ void StoreView::vertices(Label label, Dir dir, std::vector<TermId>& out) const {
         if (index.whole || visibility_.excluded.empty()) continue;
         Ranges ranges;
         const std::uint32_t length = ranges_of(index, ranges);
-        ranges.push_back({length, length});  // what lies behind the last visible range
+        ranges.push_back({length, length});  // the positions after the last visible range
         append_hidden_vertices(index, ranges, label, dir, out);
     }
 }
@@ -323,8 +324,7 @@ void StoreView::labels(std::vector<Label>& out) const {
             const Offset row = shard->label_row(label);
             return row != 0 && visible(load(*shard, index_entry(row, Dir::Out)));
         };
-        // Where streams are bounded, an index list may hide a vertex that is visible by another commit: take the
-        // superset.
+        // If streams are bounded, an index list may hide a vertex that another commit makes visible: use the superset.
         const bool some = visibility_.excluded.empty() ? std::any_of(shards_.begin(), shards_.end(), has_edges)
                                                        : stats(label).edges > 0;
         if (some) out.push_back(label);

@@ -14,13 +14,13 @@
 
 namespace penstock {
 
-/// Reads without locks, from any number of threads. Holds its lease until it is destroyed. Where shards are elsewhere
-/// it is a view of a part: it finds what begins at vertices of those that are here, and refuses all else by DataError.
+/// Reads without locks, from any number of threads. Holds its lease until its destruction. If some shards are not
+/// local, it is a view of a part: it finds what begins at vertices of local shards, and throws DataError for all else.
 class StoreView final : public Source {
 public:
-    using Shards = std::span<const Shard* const>;  // by number; nullptr: elsewhere
+    using Shards = std::span<const Shard* const>;  // by number; nullptr: not local
 
-    /// `visibility` is a lease of that history, which the view gives back.
+    /// `visibility` is a lease of `history`; the destructor releases it.
     StoreView(Shards shards, CommitHistory& history, Visibility visibility)
         : shards_(shards),
           part_(std::find(shards.begin(), shards.end(), nullptr) != shards.end()),
@@ -40,14 +40,14 @@ public:
                    std::vector<Label>& labels) const override;
     void edges(Label label, std::vector<TermId>& subjects, std::vector<TermId>& objects) const override;
     void labels(std::vector<Label>& out) const override;
-    LabelStats stats(Label label) const override;  // of the latest snapshot: for the planner
+    LabelStats stats(Label label) const override;  // of the latest snapshot; for the planner
     std::uint64_t degree(TermId vertex, Label label, Dir dir) const override;
 
 private:
     static constexpr std::size_t kGroup = 16;  // keys whose cache misses overlap
 
-    /// One list as this view found it. `whole`: positions [0, length) are visible; else ranges_of tells. An absent list
-    /// is whole and empty. Without initialisers: arrays of these are made on every call.
+    /// One list as found by this view. If `whole`, positions [0, length) are visible; otherwise ranges_of() returns the
+    /// visible ones. An absent list is whole and empty. No member initialisers: every call creates arrays of these.
     struct List {
         const Shard* shard;
         layout::Offset entry;
@@ -60,7 +60,7 @@ private:
 
     const Shard& shard_for(TermId vertex) const { return *shards_[shard_number(vertex, shards_.size())]; }
     bool here(TermId vertex) const { return shards_[shard_number(vertex, shards_.size())] != nullptr; }
-    /// Whether that holds for all; a view of the whole does not look.
+    /// Whether all vertices belong to local shards. A view of the whole graph does not check.
     bool all_here(std::span<const TermId> vertices) const;
     void check_here(std::span<const TermId> vertices) const;
     void check_whole() const;
@@ -70,7 +70,7 @@ private:
     void find_lists(std::span<const TermId> keys, Label label, Dir dir, List* lists) const;
     List find_list(TermId vertex, Label label, Dir dir) const;
     List load(const Shard& shard, layout::Offset entry) const;
-    /// Visible positions of a list that is not whole, ascending and disjoint.
+    /// The visible positions of a list that is not whole, ascending and disjoint.
     std::uint32_t ranges_of(const List& list, Ranges& ranges) const;
     bool visible(const List& list) const;
     std::uint64_t visible_length(const List& list) const;
@@ -78,9 +78,9 @@ private:
     std::span<const TermId> sorted_values(const List& list) const;
     void contains_from(std::span<const TermId> from, Label label, Dir dir, std::span<const TermId> to,
                        std::span<std::uint8_t> found) const;
-    /// A test reads a few cache lines: the list is short, or sorted but for a few values and not very long.
+    /// Whether a search reads few cache lines: the list is short, or not very long and sorted but for a few values.
     bool quickly_searched(const List& list) const;
-    /// `list` is the vertex's in that direction.
+    /// `list` is the list of `vertex` in direction `dir`.
     bool has_edge(const List& list, TermId vertex, Label label, Dir dir, TermId neighbour) const;
     template <class Visit>
     void for_each_visible(const List& list, Visit visit) const;

@@ -16,8 +16,8 @@ using layout::Table;
 
 namespace {
 
-// Slots per main bucket, times 10. With 7 places a bucket and a quarter as many overflow buckets, six slots a bucket
-// use 27 bytes a slot: the least over the choices of load and overflow (docs/adr/0003).
+// Slots per main bucket, times 10. With 7 places per bucket and a quarter as many overflow buckets, six slots per
+// bucket use 27 bytes per slot, the minimum over all choices of load and overflow (docs/adr/0003).
 constexpr std::uint64_t kBuiltLoad = 56;
 constexpr std::uint64_t kFullLoad = 60;
 constexpr std::uint64_t kFirstSlots = 8;
@@ -57,7 +57,7 @@ Slot* TableWriter::claim_slot(Offset offset, std::uint64_t hash) {
         }
         if (bucket->overflow == 0) {
             if (table.spare_used == table.spare) return nullptr;
-            // An empty bucket: whether a reader sees it makes no difference.
+            // The bucket is empty, so it makes no difference whether a reader sees it.
             layout::store_release(bucket->overflow, Table::bucket_at(offset, table.buckets + table.spare_used++));
         }
         bucket = &region_.at<Bucket>(bucket->overflow);
@@ -76,7 +76,7 @@ void TableWriter::make_room(Slots slots, Snapshot snapshot) {
     }
 }
 
-/// The part has run out of overflow buckets: claims in a larger one what was claimed in it already.
+/// Called when the part has no overflow buckets left: claims the slots claimed in it again, in a larger generation.
 void TableWriter::claim_again(Slots slots, std::size_t part, Snapshot snapshot) {
     for (PendingSlot& slot : slots)
         if (Table::part(slot.hash) == part) slot.slot = nullptr;
@@ -104,7 +104,7 @@ void TableWriter::claim(Slots slots, Snapshot snapshot) {
             const std::size_t part = Table::part(slots[i].hash);
             slots[i].slot = claim_slot(current(part), slots[i].hash);
             if (slots[i].slot == nullptr) claim_again(slots.first(i + 1), part, snapshot);
-            slots[i].slot->ref = slots[i].ref;  // the key stays 0: to readers the slot is empty
+            slots[i].slot->ref = slots[i].ref;  // the key stays 0: readers treat the slot as empty
         }
     } catch (...) {
         unclaim(slots);
@@ -132,7 +132,7 @@ std::uint64_t TableWriter::hash_of(const Slot& slot) const {
     return layout::label_hash(seed, slot.key, label, Ref::dir(slot.ref));
 }
 
-// Chain by chain: buckets of both generations are in the order of the hash, so both are walked from front to back.
+// Chain by chain: buckets of both generations are in hash order, so both are traversed sequentially.
 bool TableWriter::copy(Offset from, Offset to) {
     const std::uint64_t buckets = region_.at<Table>(from).buckets;
     for (std::uint64_t i = 0; i < buckets; ++i)

@@ -1,4 +1,4 @@
-// The key table as its writer sees it: slots are claimed while a commit is prepared, and appear when it is published.
+// The writer's side of the key table: slots are claimed in the preparation of a commit, and visible once published.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ struct PendingSlot {
     std::uint64_t hash;
     TermId key;
     std::uint64_t ref;
-    layout::Slot* slot = nullptr;  // once claimed
+    layout::Slot* slot = nullptr;  // set when claimed
 };
 
-/// Growth builds a larger generation of one part of the table beside the old one; records stay. Since slots never
-/// change and what the old generation lacks is newer than any reader that still uses it, the old one needs no upkeep:
-/// it is freed when no lease is older than the new one.
+/// Growth builds a larger generation of one part of the table beside the old one; records do not move. Slots never
+/// change, and slots that the old generation lacks are newer than any reader that still uses it. The old generation
+/// therefore needs no updates; it is freed when no lease is older than the new one.
 class TableWriter {
 public:
     explicit TableWriter(Region& region);
 
-    /// Claims a slot for each, in a larger generation if need be. LimitError where the region is full (nothing is
-    /// claimed).
+    /// Claims a slot for each element, in a larger generation if necessary. LimitError if the region is full; nothing
+    /// is claimed then.
     void claim(std::span<PendingSlot> slots, Snapshot snapshot);
     void publish(std::span<PendingSlot> slots, Publication& publication) const;
     void unclaim(std::span<PendingSlot> slots);
 
     /// Frees generations that no reader at `oldest_reader` or later can use.
     void collect(Snapshot oldest_reader);
-    /// Generations (and other blocks) that wait for old readers.
+    /// Queues a generation (or another block) for collect().
     void retire(Span block, Snapshot since) { retired_.push_back({block, since}); }
     std::vector<Span> retired() const;
 

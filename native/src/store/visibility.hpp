@@ -1,4 +1,5 @@
-// Which positions of a list a reader of an older snapshot sees, from the append logs of the commits that touched it.
+// Computes which positions of a list a reader of an older snapshot sees, from the append logs of the commits that
+// changed the list.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 
 namespace penstock {
 
-/// What a view is allowed to see: every commit up to `snapshot` but `excluded` (ascending). Commits below
-/// `first_excluded` need no look at a log.
+/// The commits that a view sees: all up to `snapshot` except `excluded` (ascending). Commits below `first_excluded`
+/// require no look at a log.
 struct Visibility {
     Snapshot snapshot = 0;
     Snapshot first_excluded = 1;
@@ -28,16 +29,16 @@ struct PositionRange {
     std::uint32_t end;
 };
 
-/// Fills `ranges` with what is visible of the list with that state: ascending, disjoint. Returns the length at the
-/// view's snapshot, with what is excluded. `Logs` has, for one list, `append(commit)` (its Append by that commit) and
-/// `reasserted(commit, positions)` (appends the positions that it asserted again).
+/// Fills `ranges` with the visible positions of the list with the given state: ascending, disjoint. Returns the list's
+/// length at the view's snapshot, including excluded positions. For one list, `Logs` has `append(commit)`, the commit's
+/// Append to it, and `reasserted(commit, positions)`, which appends the positions that the commit asserted again.
 template <class Logs>
 std::uint32_t visible_ranges(const Visibility& visibility, const Logs& logs, std::uint64_t state,
                              std::vector<PositionRange>& ranges) {
     ranges.clear();
     std::uint32_t length = layout::length_of(state);
     Snapshot commit = layout::last_of(state);
-    // Newer than this view: the list was as long as the first of them found it.
+    // Commits newer than this view: the list's length is what the oldest of them found.
     while (commit > visibility.snapshot) {
         const layout::Append append = logs.append(commit);
         length = append.before;

@@ -1,4 +1,4 @@
-// The edges of one label in one direction: vertex -> its neighbours.
+// The edges of one label in one direction: a map from each vertex to its neighbours.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,16 @@
 
 namespace penstock {
 
-/// An edge goes as its record leaves the queue (`held` is what that holds): nothing is done for it here, but for the
-/// vertex, by leave(), as its youngest record does. Ids of records ascend from call to call.
+/// An edge expires when its record leaves the queue; `held` is the range of records in the queue. Expiry needs no call
+/// for the edge itself. Only for a vertex's youngest record the owner calls leave(), which removes the vertex. Record
+/// ids ascend from call to call.
 class Adjacency {
 public:
-    /// What adding an edge, or adding it again, means to records.
+    /// The effect on records of adding an edge, or adding it again.
     struct Linked {
-        bool first;       // of its vertex
-        bool in_block;    // the vertex's list has memory of its own: leave() is to be told so
-        RecordId before;  // which was the vertex's youngest record; it is not any more
+        bool first;       // whether the edge is the vertex's first
+        bool in_block;    // the vertex's list has a block: must be passed to leave()
+        RecordId before;  // the vertex's youngest record so far; this one replaces it
     };
 
     Adjacency() = default;
@@ -35,7 +36,7 @@ public:
     bool fits_cache() const { return bytes() <= kCached; }
 
     static std::uint32_t hash(TermId vertex) { return hash_id(vertex); }
-    // In this order, each once the lines asked for by the one before are there.
+    // Prefetches, to be called in this order, each once the lines of the one before are cached.
     void prefetch(std::uint32_t hash) const { slots_.prefetch(hash); }
     void prefetch_slot(std::uint32_t hash) const { slots_.prefetch_slot(hash); }
 
@@ -44,7 +45,7 @@ public:
         const auto at = find(vertex, hash(vertex), held);
         return at ? at.slot().list.size(held) : 0;
     }
-    /// Empty where the vertex has no edge here.
+    /// Empty if the vertex has no edge here.
     std::span<const TermId> neighbours(TermId vertex, std::uint32_t hash, Held held) {
         const auto at = find(vertex, hash, held);
         return at ? at.slot().list.values(held) : std::span<const TermId>();
@@ -55,7 +56,7 @@ public:
         slots_.each([&](auto at) { f(at.slot().vertex, at.slot().list.values(held)); });
     }
 
-    /// Notes from now on whose lists change; the owner says of which, by touch(), and by which move.
+    /// Starts to record which lists change. The owner reports each changed vertex, and the move, by touch().
     Touched& watch(std::uint64_t version) {
         if (!touched_) touched_ = std::make_unique<Touched>(version);
         return *touched_;
@@ -65,7 +66,7 @@ public:
     }
     bool is_watched() const { return touched_ != nullptr; }
 
-    /// Adds an edge that is not there yet; `hash` is the vertex's.
+    /// Adds an edge that is absent; `hash` is the vertex's.
     Linked add(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId id, Held held) {
         const auto [at, known] = slots_.find_or_take(hash, id, held, IsOf{vertex}, HashOf());
         if (!known) {
@@ -78,10 +79,10 @@ public:
         slots_.renew(hash, at, id);
         return {false, list.in_block(), before};
     }
-    /// The edge that was added, or last refreshed, with the record `old` came again.
+    /// Adds again the edge whose last occurrence has the record `old`.
     Linked refresh(TermId vertex, std::uint32_t hash, TermId neighbour, RecordId old, RecordId id, Held held);
-    /// The vertex's youngest record, `id`, is about to leave the queue. True where the table has become too large:
-    /// fit() it once that has left.
+    /// Removes the vertex whose youngest record, `id`, is about to leave the queue. Returns true if the table is now
+    /// too large; the caller then calls fit() once the record has left.
     bool leave(std::uint32_t hash, RecordId id, bool in_block) {
         const auto at = slots_.leave(hash, id);
         if (in_block) free(at.slot().list);
@@ -113,7 +114,7 @@ private:
 
     Slots slots_;
     std::size_t list_bytes_ = 0;
-    std::unique_ptr<Touched> touched_;  // where somebody asks for it
+    std::unique_ptr<Touched> touched_;  // null until a reader asks for changes
 };
 
 }  // namespace penstock

@@ -1,9 +1,9 @@
-// The hash table of windows. Each slot goes with the youngest record that it stands for: what expires is found by that,
-// without a look at its key.
+// The hash table of windows. Each slot has the lifetime of the youngest record that it stands for: expiry finds the
+// slot by that record, without its key.
 //
-// Slots lie in groups of twelve behind one cache line, which has a byte of each slot's hash and the slots' records. All
-// twelve are compared at once, so that a look-up hardly ever branches on data: that, not cache misses, is what linear
-// probing cost in small windows (ADR 4 has the figures).
+// Slots lie in groups of twelve behind one cache line, which holds one byte of each slot's hash and the slots' records.
+// A search compares all twelve at once, so it rarely branches on data. Such branches, not cache misses, dominated the
+// cost of linear probing in small windows (ADR 4 gives the figures).
 #pragma once
 
 #ifdef __SSE2__
@@ -22,8 +22,9 @@
 
 namespace penstock {
 
-/// Slot: trivially copyable, what a slot has beside its record; or void. The owner compares keys, keeps them distinct,
-/// and calls leave() for a slot before its record leaves the queue. Ids of records come in ascending order.
+/// `Slot` is trivially copyable: the content of a slot besides its record; or void. The owner compares keys, ensures
+/// that they are distinct, and calls leave() for a slot before its record leaves the queue. Record ids ascend from call
+/// to call.
 template <class Slot>
 class AgedGroups {
     static constexpr unsigned kSlots = 12;
@@ -31,7 +32,7 @@ class AgedGroups {
 
     struct alignas(64) Head {
         std::uint8_t marks[kSlots] = {};  // 0 = free, else 128 + seven bits of the hash
-        RecordId passed;                  // youngest of the slots that passed this group because it was full
+        RecordId passed;  // youngest record among the slots placed elsewhere because this group was full
         RecordId ids[kSlots];
     };
     struct Bare : Head {};
@@ -42,7 +43,7 @@ class AgedGroups {
     using Group = std::conditional_t<kBare, Bare, Filled<std::conditional_t<kBare, char, Slot>>>;
 
 public:
-    /// Where a slot is; valid until the next find_or_take() or fit().
+    /// The position of a slot; valid until the next find_or_take() or fit().
     class Place {
     public:
         Place() = default;
@@ -60,11 +61,11 @@ public:
     std::size_t size() const { return size_; }
     std::size_t bytes() const { return groups_.capacity() * sizeof(Group); }
 
-    /// Asks for the line that has the group's marks and records.
+    /// Prefetches the line with the group's marks and records.
     void prefetch(std::uint32_t hash) const {
         if (count_ != 0) __builtin_prefetch(&groups_[home(hash)]);
     }
-    /// Once that line is there: for the slot itself, or the one that would be taken.
+    /// Once that line is cached: prefetches the slot with this hash, or the one that would be taken.
     void prefetch_slot(std::uint32_t hash) const {
         if (count_ == 0) return;
         const Group& group = groups_[home(hash)];
@@ -72,10 +73,10 @@ public:
         __builtin_prefetch(&group.slots[std::countr_zero(match != 0 ? match : matches(group, kFree) | 1)]);
     }
 
-    /// The slot with that hash for which same(place) holds, or none.
+    /// The slot with the given hash for which same(place) holds, or none.
     template <class Same>
     Place find(std::uint32_t hash, Held held, Same&& same) {
-        // Every group can have been passed by some slot: then a search ends after all of them.
+        // Slots may have passed every group, so the search is bounded by the number of groups.
         for (std::size_t tried = 0, at = home(hash); tried < count_; ++tried, at = next(at)) {
             Group& group = groups_[at];
             for (unsigned match = matches(group, mark(hash)); match != 0; match &= match - 1) {
@@ -87,8 +88,8 @@ public:
         return {};
     }
 
-    /// As find(); where there is none, a slot for that key with the record `id`. What was in it is the owner's affair.
-    /// hash_of(place): of any slot.
+    /// As find(); if there is no such slot, takes one for the key, with the record `id`. The owner must overwrite its
+    /// content. hash_of(place) returns the hash of any slot.
     struct Found {
         Place place;
         bool known;
@@ -101,14 +102,14 @@ public:
         return {put(hash, id, held), false};
     }
 
-    /// A younger record for a slot that find() gave for this hash.
+    /// Sets a younger record for a slot that find() returned for this hash.
     void renew(std::uint32_t hash, Place place, RecordId id) {
         for (std::size_t at = home(hash); &groups_[at] != place.group_; at = next(at)) groups_[at].passed = id;
         place.group_->ids[place.slot_] = id;
     }
 
-    /// Frees the slot with that hash and record, which is about to go; the place's slot can be read still. It may be
-    /// time to fit() the table once the record has gone.
+    /// Frees the slot with the given hash and record, which is about to leave. The returned place can still be read.
+    /// The table may need fit() once the record has left.
     Place leave(std::uint32_t hash, RecordId id) {
         std::size_t at = home(hash);
         unsigned match = having(groups_[at], id);
@@ -136,7 +137,7 @@ public:
         count_ = size_ = 0;
     }
 
-    /// Ids of records are modulo 2^32: before one comes again, all that are not held have to be forgotten.
+    /// Record ids are modulo 2^32. Before an id recurs, this resets all ids that are not held.
     void forget_old_ids(Held held) {
         const auto forget = [held](RecordId& id) {
             if (!held.has(id)) id = held.none();
@@ -159,8 +160,8 @@ public:
 private:
     static constexpr unsigned kAll = (1u << kSlots) - 1;
     static constexpr std::uint8_t kFree = 0;
-    static constexpr std::size_t kFull = 7;    // grows where groups hold more on average
-    static constexpr std::size_t kSparse = 2;  // is too large where they hold less
+    static constexpr std::size_t kFull = 7;    // the table grows if groups hold more than this on average
+    static constexpr std::size_t kSparse = 2;  // the table is too large if they hold less than this
     using Groups = std::vector<Group, LargePages<Group>>;
 
     static std::uint8_t mark(std::uint32_t hash) { return static_cast<std::uint8_t>(hash | 0x80); }

@@ -1,4 +1,5 @@
-// Accepted events that lie after their stream's watermark: a replay learns from a checkpoint which of them it has.
+// Event times of accepted events after their stream's watermark. A checkpoint saves them, so that a replay recognises
+// which of these events it already contains.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,10 @@
 
 namespace penstock {
 
-/// Their times, in no order. What the watermark has passed goes when someone asks, or too many lie about.
+/// The times are unordered. Times that the watermark has passed are removed by a query, or when there are too many.
 class Beyond {
 public:
-    /// Notes accepted events; `watermark` is where their stream's is by now.
+    /// Adds accepted events; `watermark` is the current one of their stream.
     void add(std::span<const std::int64_t> times, std::int64_t watermark) {
         for (const std::int64_t time : times)
             if (time > watermark) times_.push_back(time);
@@ -20,7 +21,7 @@ public:
         after(watermark);
         look_at_ = 2 * times_.size() + kFew;
     }
-    /// Valid until the next call.
+    /// The times after the watermark. Valid until the next call.
     std::span<const std::int64_t> after(std::int64_t watermark) {
         std::erase_if(times_, [=](std::int64_t time) { return time <= watermark; });
         return times_;

@@ -78,7 +78,7 @@ void CountWindow::advance(std::uint64_t position) {
     forget_taken();
 }
 
-/// Drops what lies before the content, and before that of the next report.
+/// Drops the tuples before the content and before that of the next report.
 void CountWindow::forget_taken() {
     const std::uint64_t next = position_ == 0 ? step_ : position_;
     const std::uint64_t needed = minus(next, size_);

@@ -1,4 +1,4 @@
-// Which rows a stream takes (docs/semantics.md §2).
+// Which rows a stream accepts (docs/semantics.md §2).
 #include <algorithm>
 
 #include "errors.hpp"
@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-/// Tags are the ids' highest bits, so that the greatest id has the greatest tag.
+/// A tag is an id's highest bits, so the greatest id has the greatest tag.
 void check_position(std::span<const TermId> ids, Tag last, const char* otherwise) {
     TermId greatest = 0;
     bool bound = true;
@@ -26,8 +26,7 @@ Fate fate_of(std::int64_t time, std::int64_t watermark, std::int64_t wall_ms, st
     return too_far ? Fate::TooFarAhead : Fate::Accepted;
 }
 
-/// Strictly below an accepted row's time, so that the rest of its event, and other events at this time, are still
-/// accepted.
+/// Strictly before an accepted row's time: the rest of its event, and other events at this time, are still accepted.
 std::int64_t moved(std::int64_t watermark, std::int64_t time, std::int64_t lateness_ms) {
     return std::max(watermark, subtract_saturating(time - 1, lateness_ms));
 }

@@ -1,4 +1,4 @@
-// Arithmetic of event time: 64-bit milliseconds, negative ones too, without overflow near either end.
+// Arithmetic of event time: 64-bit milliseconds, possibly negative, without overflow near either limit.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace penstock {
 
 inline constexpr std::int64_t kLastTime = std::numeric_limits<std::int64_t>::max();
-/// Event times below this are refused: kNever means "no time", and batch numbers must stay above it too.
+/// Event times below this are rejected: kNever means "no time", and batch numbers must stay above it too.
 inline constexpr std::int64_t kFirstTime = kNever + 2;
 
 inline std::int64_t add_saturating(std::int64_t a, std::int64_t b) {
@@ -32,13 +32,14 @@ inline std::int64_t multiply_saturating(std::int64_t a, std::int64_t b) {
 
 /// The batch that holds `ts`: batch k holds (k*batch_ms, (k+1)*batch_ms].
 inline std::int64_t batch_of(std::int64_t ts, std::int64_t batch_ms) {
-    // C++ division truncates towards zero, so a positive remainder means that the quotient is already rounded down; a
-    // remainder of zero is the last instant of the batch below.
+    // C++ division truncates towards zero. A positive remainder therefore means that the quotient is already rounded
+    // down. A remainder of zero is the last instant of the batch below.
     const std::int64_t quotient = ts / batch_ms;
     return ts % batch_ms > 0 ? quotient : quotient - 1;
 }
 
-/// batch_of() for rows of which most lie in the batch of the row before: a division costs as much as storing a tuple.
+/// batch_of() for a sequence of rows. Optimised for rows in the same batch as the row before, because a division costs
+/// as much as storing a tuple.
 class BatchFinder {
 public:
     explicit BatchFinder(std::int64_t batch_ms) : batch_ms_(batch_ms) {}
@@ -56,7 +57,7 @@ private:
     }
 
     std::int64_t batch_ms_;
-    std::int64_t batch_ = 0, after_ = 0, end_ = 0;  // an empty range: the first row looks its batch up
+    std::int64_t batch_ = 0, after_ = 0, end_ = 0;  // empty range: the first row computes its batch
 };
 
 }  // namespace penstock

@@ -11,7 +11,7 @@ namespace penstock {
 inline std::uint32_t hash_id(std::uint64_t id) { return static_cast<std::uint32_t>(mix(id) >> 32); }
 
 inline std::uint32_t hash_edge(TermId subject, Label label, TermId object) {
-    // A sum of products by odd numbers without pattern: what differs in one part only is never the same.
+    // A sum of products with unrelated odd constants: triples that differ in one component only never collide here.
     return hash_id(subject * 0xD6E8FEB86659FD93ull + object * 0xA0761D6478BD642Full + label);
 }
 

@@ -1,4 +1,4 @@
-// The labels of a window: what is counted and indexed of each.
+// The labels of a window, with the counts and indexes of each.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ namespace penstock {
 
 struct LabelIndex {
     Label label = 0;
-    std::uint32_t number = 0;             // of LabelIndexes
-    std::uint64_t edges = 0;              // distinct
-    std::optional<Adjacency> by[2];       // by Dir; none while nobody has asked for it
-    std::uint64_t counted_edges[2] = {};  // when `counted_vertices` was taken, of a direction that is not indexed
+    std::uint32_t number = 0;        // in LabelIndexes
+    std::uint64_t edges = 0;         // distinct
+    std::optional<Adjacency> by[2];  // by Dir; empty until a reader asks for that direction
+    // Edges when `counted_vertices` was counted, for a direction without index.
+    std::uint64_t counted_edges[2] = {};
     std::uint64_t counted_vertices[2] = {};
 };
 
-/// Numbers labels densely, so that a record names one in a word and finds it without hashing.
+/// Assigns dense numbers to labels, so that a record names its label in one word and finds it without hashing.
 class LabelIndexes {
 public:
     LabelIndex& operator[](std::uint32_t number) { return *indexes_[number]; }
@@ -34,17 +35,17 @@ public:
         return found == numbers_.end() ? nullptr : recent = indexes_[found->second].get();
     }
 
-    /// Made where it is not known.
+    /// Creates the index if the label is new.
     LabelIndex& of(Label label) {
         LabelIndex* const known = find(label);
         return known != nullptr ? *known : add(label);
     }
 
-    /// The indexes of directions that every label gets from its beginning.
+    /// From now on every new label is indexed in this direction.
     void want_all(Dir dir) { wanted_[static_cast<int>(dir)] = true; }
     bool wants_all(Dir dir) const { return wanted_[static_cast<int>(dir)]; }
 
-    /// Forgets labels without edges once there are many: a stream may have ever-new predicates.
+    /// Removes labels without edges once there are many, because a stream may have an unbounded number of predicates.
     void forget_empty() {
         if (numbers_.size() < check_at_) return;
         for (std::uint32_t number = 0; number < indexes_.size(); ++number) {
@@ -94,7 +95,7 @@ private:
     std::vector<std::unique_ptr<LabelIndex>> indexes_;
     std::vector<std::uint32_t> free_;
     std::unordered_map<Label, std::uint32_t> numbers_;
-    LabelIndex* recent_[kRecent] = {};  // by the label's last bits: most tuples find theirs here
+    LabelIndex* recent_[kRecent] = {};  // by the label's last bits: a cache that most tuples hit
     std::size_t check_at_ = kManyLabels;
     bool wanted_[2] = {false, false};
 };

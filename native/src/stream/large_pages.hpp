@@ -1,5 +1,5 @@
-// An allocator for tables that are read at random: large ones are put on large pages where the system has them, for a
-// look-up in a large table else misses the address cache as well as the data cache.
+// An allocator for tables with random access. It places large tables on large pages if the system has them; otherwise a
+// look-up in a large table misses the TLB as well as the data cache.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ struct LargePages {
         const std::size_t bytes = count * sizeof(T);
         if (bytes < kLarge) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
         void* const data = ::operator new(bytes, std::align_val_t(kPage));
-        ::madvise(data, bytes, MADV_HUGEPAGE);  // a wish: without it everything works, only slower
+        ::madvise(data, bytes, MADV_HUGEPAGE);  // a hint; failure only costs speed
         return static_cast<T*>(data);
     }
     void deallocate(T* data, std::size_t count) {

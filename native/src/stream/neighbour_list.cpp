@@ -37,7 +37,7 @@ std::uint32_t NeighbourList::count() const {
     return places - static_cast<std::uint32_t>(std::count(begin, begin + places, kHole));
 }
 
-/// Moves the begin to the first value whose record is held; there is one, mostly near.
+/// Advances the begin to the first value whose record is held. There is one, and mostly it is near.
 void NeighbourList::skip_old(Held held) {
     const auto old = [held](RecordId id) { return !held.has(id); };
     auto first = ids() + queue_.begin + 1;
@@ -64,7 +64,7 @@ void NeighbourList::append(TermId value, RecordId id, Held held) {
     ids()[queue_.end++] = id;
 }
 
-/// The same block where that leaves a quarter of it free; half of it where that leaves half of that.
+/// Reuses the block if that leaves a quarter of it free; halves the capacity if that leaves half of the smaller block.
 void NeighbourList::make_room(Held held) {
     leave_old(held);
     const std::uint32_t values = count();
@@ -74,7 +74,7 @@ void NeighbourList::make_room(Held held) {
         move_to(values <= capacity() / 4 && capacity_bits_ > kSmallestBits ? capacity_bits_ - 1 : capacity_bits_);
 }
 
-/// Moves the values to the front of this block, or of one of another capacity, without holes.
+/// Moves the values to the front of this block, or of one of another capacity, and closes the holes.
 void NeighbourList::move_to(std::uint8_t capacity_bits) {
     NeighbourList to = *this;
     to.capacity_bits_ = capacity_bits;

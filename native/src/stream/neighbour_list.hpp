@@ -12,22 +12,22 @@
 
 namespace penstock {
 
-/// Values are in the order in which they came, or last came again: that of their records, whose ids are beside them.
-/// Edges of a window leave in that order too, so those that have left are at the front. Nobody takes them out: whoever
-/// next reads the list, or needs room in it, leaves them behind.
+/// Values are in the order of their latest occurrence, which is the order of their records; the list stores the record
+/// ids next to the values. Edges of a window expire in the same order, so expired values are at the front. Expiry does
+/// not touch the list: the next read, or the next addition that needs room, skips them.
 ///
-/// Up to two values are here (three quarters of all vertices have one neighbour), more in a block. One that
-/// comes again leaves a hole there, and is found by bisection over ids, which ascend (modulo 2^32). The oldest value's
-/// id is here, too; the youngest's is known to whoever has the list.
+/// Up to two values are stored inline (three quarters of all vertices have one neighbour), more in a block. A value
+/// that occurs again leaves a hole in the block, which is found by binary search over the ids; these ascend modulo
+/// 2^32. The oldest value's id is stored here, too; the owner of the list knows the youngest's.
 ///
-/// Trivially copyable, as hash tables move it; whoever drops it calls free() first.
+/// Trivially copyable, because hash tables move it. The owner must call free() before it discards a list.
 class NeighbourList {
 public:
     NeighbourList() = default;
     explicit NeighbourList(TermId value) : inline_{kHole, value} {}
 
     bool in_block() const { return capacity_bits_ != kInlineBits; }
-    std::size_t bytes() const { return in_block() ? block_bytes(capacity()) : 0; }  // outside of this object
+    std::size_t bytes() const { return in_block() ? block_bytes(capacity()) : 0; }  // besides sizeof(*this)
 
     std::uint32_t size(Held held) {
         if (!in_block()) return 1 + has_two(held);
@@ -42,7 +42,7 @@ public:
         return {queue_.block + queue_.begin, queue_.end - queue_.begin};
     }
 
-    /// A further value, where it needs no block. `youngest`: the record of the last one before it.
+    /// Adds a value if that needs no block; otherwise returns false. `youngest`: the record of the last value so far.
     bool add_inline(TermId value, RecordId youngest, Held held) {
         if (in_block() || has_two(held)) return false;
         inline_[0] = inline_[1];
@@ -50,22 +50,22 @@ public:
         inline_[1] = value;
         return true;
     }
-    /// Where it does.
+    /// Adds a value if add_inline() returned false.
     void add_to_block(TermId value, RecordId id, RecordId youngest, Held held);
-    /// The value that was added, or refreshed last, with the record `old`.
+    /// Moves to the end the value that was added, or last refreshed, with the record `old`.
     void refresh(TermId value, RecordId old, RecordId id, RecordId youngest, Held held);
     void forget_old_ids(Held held);
-    /// Leaves it without values.
+    /// Removes all values.
     void free();
 
 private:
     static constexpr std::uint8_t kInlineBits = 1;
     static constexpr std::uint8_t kSmallestBits = 2;  // of a block
-    static constexpr std::uint32_t kNear = 8;         // values that are skipped one by one
+    static constexpr std::uint32_t kNear = 8;         // this many values are skipped one by one
     static constexpr TermId kHole = 0;
 
-    /// capacity() values, and in front of them as many ids in reverse, so that those of the first values are beside
-    /// them.
+    /// The block: capacity() values, preceded by as many ids in reverse order, so that the ids of the first values are
+    /// next to them.
     struct Queue {
         TermId* block;             // of values
         std::uint32_t begin, end;  // of the entries
@@ -92,11 +92,11 @@ private:
     void move_to(std::uint8_t capacity_bits);
     static std::size_t block_bytes(std::uint32_t capacity) { return capacity * (sizeof(TermId) + sizeof(RecordId)); }
 
-    RecordId oldest_ = 0;  // of two values here, or of the first in the block
+    RecordId oldest_ = 0;  // of two inline values, or of the first value in the block
     std::uint8_t capacity_bits_ = kInlineBits;
-    bool has_holes_ = false;  // the block
+    bool has_holes_ = false;  // in the block
     union {
-        TermId inline_[2] = {};  // a single value is the second
+        TermId inline_[2] = {};  // a single value is in the second place
         Queue queue_;
     };
 };

@@ -1,5 +1,4 @@
-// What a stream does with each predicate that it has met: a small number for columns, its labels, and whether its
-// tuples are absorbed.
+// The known predicates of a stream: for each a number for columns, its labels, and whether its tuples are absorbed.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ struct LabelCount {
     std::uint32_t tuples;
 };
 
-/// Numbers are dense from 0 and never reused: LabelTable bounds how many there can be.
+/// Numbers are dense from 0 and never reused. The label table bounds their number.
 class StreamPredicates {
 public:
     StreamPredicates(LabelTable& labels, Dictionary& dictionary, const StreamOptions& options)
@@ -35,8 +34,8 @@ public:
           options_(options),
           timing_(options.timing.begin(), options.timing.end()) {}
 
-    /// LimitError where the label table is full. DataError where it is met for the first time, is not `checked`, and
-    /// names nothing: what was met before is kept.
+    /// The predicate's number. LimitError if the label table is full. DataError if the predicate is new, not `checked`,
+    /// and not the id of a term; predicates added before the error remain.
     std::uint32_t number(TermId predicate, bool checked = true) {
         if (last_ < known_.size() && known_[last_].term == predicate) return last_;
         const auto found = numbers_.find(predicate);
@@ -47,7 +46,7 @@ public:
     const StreamPredicate& operator[](std::uint32_t number) const { return known_[number]; }
     std::size_t size() const { return known_.size(); }
 
-    /// How often each window label occurs among these numbers.
+    /// The number of occurrences of each window label among `numbers`.
     std::vector<LabelCount> count(std::span<const std::uint32_t> numbers) {
         counted_.resize(known_.size());
         std::vector<std::uint32_t> met;
@@ -67,7 +66,7 @@ private:
         if (!options_.all_timing && !timing_.contains(predicate)) {
             learnt.absorbed = labels_.intern(options_.absorb_graph, predicate);
         }
-        // A label is for ever, so the term that it names has to be too.
+        // Labels are permanent, so the predicate's term must be, too.
         dictionary_.keep(&predicate, 1);
         const auto number = static_cast<std::uint32_t>(known_.size());
         known_.push_back(learnt);

@@ -1,5 +1,5 @@
-// The tuples of a window in the order (event time, arrival): one record an occurrence, added behind and dropped in
-// front.
+// The tuples of a window in the order (event time, arrival). Each occurrence is one record, added at the back and
+// dropped from the front.
 #pragma once
 
 #include <algorithm>
@@ -14,33 +14,33 @@
 
 namespace penstock {
 
-/// Name of a record while it is in the queue: the low half of its sequence number.
+/// The name of a record while it is in the queue: the low half of its sequence number.
 using RecordId = std::uint32_t;
 
 struct Record {
     static constexpr std::uint32_t kSuperseded = ~0u;
     std::int64_t ts;
     TermId s, o;
-    std::uint32_t label;  // number of LabelIndexes; kSuperseded once a younger occurrence of the same edge has come
-    std::uint32_t links;  // what the lists of an index note of it (window_index.hpp)
+    std::uint32_t label;  // number in LabelIndexes; kSuperseded once the same edge occurs again
+    std::uint32_t links;  // flags of the lists of an index that contain it (window_index.hpp)
 
     bool is_edge() const { return label != kSuperseded; }
 };
 static_assert(sizeof(Record) == 32);
 
-/// Which records are in the queue: `size` ones from `head` on, modulo 2^32.
+/// The records in the queue: `size` records from `head` on, modulo 2^32.
 struct Held {
     RecordId head;
     std::uint32_t size;
 
     bool has(RecordId id) const { return id - head < size; }
-    /// Larger for older ones.
+    /// Larger for older records.
     std::uint32_t age(RecordId id) const { return head + size - id; }
-    /// An id that is not held, nor will be for long.
+    /// An id that is not held and will not be held soon.
     RecordId none() const { return head - 1; }
 };
 
-/// A deque in chunks: nothing is copied when it grows, and what empties is freed.
+/// A chunked deque: growth copies nothing, and empty chunks are freed.
 class RecordQueue {
 public:
     static constexpr std::uint64_t kMaxRecords = std::uint64_t{1} << 31;
@@ -53,14 +53,14 @@ public:
     const Record& operator[](RecordId id) const { return chunks_[(id / kChunk) & (chunks_.size() - 1)][id % kChunk]; }
     const Record& at(std::uint64_t sequence) const { return (*this)[static_cast<RecordId>(sequence)]; }
 
-    /// The records from `begin` on that lie side by side, up to `end`.
+    /// The contiguous records from `begin` on, at most up to `end`.
     std::span<const Record> run(std::uint64_t begin, std::uint64_t end) const {
         return {&at(begin), std::min(end, (begin / kChunk + 1) * kChunk) - begin};
     }
 
     Held held() const { return {static_cast<RecordId>(head_), static_cast<std::uint32_t>(size())}; }
 
-    /// Up to so many new records, at least one, side by side. They are to be written before anything else is done.
+    /// Appends between one and `records` contiguous records. The caller must write them before any other call.
     std::span<Record> extend(std::size_t records) {
         if (tail_ % kChunk == 0 || size() == 0) add_chunk();
         Record* const first = &(*this)[static_cast<RecordId>(tail_)];
@@ -69,7 +69,7 @@ public:
         return {first, records};
     }
 
-    /// Drops the records below that sequence number.
+    /// Drops the records with sequence numbers below `until`.
     void drop(std::uint64_t until) {
         while (head_ < until) {
             const std::uint64_t end = (head_ / kChunk + 1) * kChunk;
@@ -78,13 +78,13 @@ public:
         }
     }
 
-    /// Empties it; the next record gets that number.
+    /// Empties the queue; the next record gets the sequence number `next`.
     void reset(std::uint64_t next) {
         chunks_.clear();
         head_ = tail_ = next;
     }
 
-    /// The first record of the queue whose time is later than `ts`.
+    /// The first record of the queue with a time later than `ts`.
     std::uint64_t first_after(std::int64_t ts) const {
         std::uint64_t low = head_, high = tail_;
         while (low < high) {
@@ -123,7 +123,7 @@ private:
         }
     }
 
-    std::vector<Chunk> chunks_;  // chunk n at n modulo its size, a power of two
+    std::vector<Chunk> chunks_;  // chunk n is at n modulo the size, a power of two
     std::uint64_t head_ = 0, tail_ = 0;
 };
 

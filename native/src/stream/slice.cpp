@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-/// Offsets of the columns in a slice of that many tuples.
+/// Offsets of the columns in a slice of the given number of tuples.
 struct Layout {
     std::size_t ts, s, o, label, counts;
 
@@ -88,7 +88,7 @@ void write_part(std::byte* to, std::uint64_t sequence, std::int64_t batch, const
     const std::size_t tuples = part.ts.size(), bytes = part_bytes(tuples);
     const Layout layout(tuples);
     const SliceHeader header{sequence, bytes, batch, tuples, 0, 0};
-    std::memset(to + layout.label, 0, bytes - layout.label);  // the padding behind columns of 32 bits
+    std::memset(to + layout.label, 0, bytes - layout.label);  // the padding after 32-bit columns
     std::memcpy(to, &header, sizeof header);
     std::memcpy(to + layout.ts, part.ts.data(), part.ts.size_bytes());
     std::memcpy(to + layout.s, part.s.data(), part.s.size_bytes());

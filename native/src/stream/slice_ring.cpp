@@ -17,18 +17,18 @@
 namespace penstock {
 namespace {
 
-// A multiple of every page size in use; also what stays of a segment whose pages were given back: its header.
+// A multiple of every page size in use; also the size of the header that remains of a segment without pages.
 constexpr std::size_t kPage = 64 << 10;
 constexpr std::size_t kSmallestSegment = 2 * kPage;
-constexpr std::size_t kLargestSegment = 64 << 20;  // but for a single slice that needs more
-constexpr std::size_t kSegmentsOfLive = 8;         // aim: the live slices fill about so many segments
+constexpr std::size_t kLargestSegment = 64 << 20;  // except for a single larger slice
+constexpr std::size_t kSegmentsOfLive = 8;         // target: live slices fill about this many segments
 
 [[noreturn]] void fail(const std::string& what, const std::string& path, int error) {
     throw StorageError("cannot " + what + " " + path + ": " + std::generic_category().message(error));
 }
 
 int make_file(const std::string& path) {
-    ::unlink(path.c_str());  // left by a process that crashed; its readers keep what they have mapped
+    ::unlink(path.c_str());  // from a process that crashed; its readers' mappings stay valid
     const int file = path.empty() ? ::memfd_create("penstock-slices", MFD_CLOEXEC)
                                   : ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) fail("create", path, errno);
@@ -40,10 +40,10 @@ int make_file(const std::string& path) {
 struct SliceRing::Segment {
     std::uint64_t offset;
     std::size_t bytes;
-    std::byte* data;  // its mapping; stays for good
+    std::byte* data;  // its mapping; permanent
     std::uint32_t number;
     std::size_t end = 0;   // first unused byte
-    std::size_t live = 0;  // bytes of slices that are not freed
+    std::size_t live = 0;  // bytes of slices that are not freed yet
     bool resident = true;
 
     SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(data); }
@@ -58,7 +58,7 @@ SliceRing::~SliceRing() {
     if (file_ < 0) return;
     ::munmap(reinterpret_cast<std::byte*>(index_) - SliceIndex::kOffset, kPage);
     struct stat ours, there;
-    // A stream of this name that was made later has its own file under this path.
+    // A later stream of this name has its own file under this path.
     if (::fstat(file_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
         ::unlink(path_.c_str());
     ::close(file_);
@@ -119,7 +119,7 @@ void SliceRing::free(std::uint32_t number, std::size_t bytes) {
 
 bool SliceRing::is_spare(const Segment& segment) const { return segment.live == 0 && &segment != current_; }
 
-/// The best recycled segment, or a new one: resident ones first, then those whose pages have to be asked for again.
+/// The best recycled segment, or a new one. Prefers resident segments to those whose pages were released.
 SliceRing::Segment& SliceRing::segment_for(std::size_t bytes) {
     const std::size_t aim = std::clamp(std::bit_ceil(used_ / kSegmentsOfLive + 1), kSmallestSegment, kLargestSegment);
     const std::size_t wanted = std::bit_ceil(std::max(bytes, aim));
@@ -150,7 +150,7 @@ SliceRing::Segment& SliceRing::add_segment(std::size_t bytes) {
     return *segments_.back();
 }
 
-/// Reserves the pages now: a full disk is an error here, and not a SIGBUS while a slice is written.
+/// Reserves the blocks now: a full disk is an error here instead of a SIGBUS while a slice is written.
 void SliceRing::allocate(std::uint64_t offset, std::size_t bytes) {
     int error;
     do error = ::posix_fallocate(file_, static_cast<off_t>(offset), static_cast<off_t>(bytes));
@@ -161,13 +161,13 @@ void SliceRing::allocate(std::uint64_t offset, std::size_t bytes) {
 void SliceRing::begin(Segment& segment) {
     SegmentHeader& header = segment.header();
     header.sequence.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);  // before any byte of the new content: see the file's head
+    std::atomic_thread_fence(std::memory_order_release);  // before any byte of the new content: see slice_ring.hpp
     segment.end = sizeof(SegmentHeader);
     header.used.store(segment.end, std::memory_order_relaxed);
     header.sequence.store(++sequence_, std::memory_order_release);
 }
 
-/// Keeps about a quarter of what is in use for the next slices, gives the pages of the rest back.
+/// Retains about a quarter of the used amount for the next slices and releases the pages of the rest.
 void SliceRing::give_back_spares() {
     std::size_t spare = 0;
     const std::size_t allowed = std::max(2 * kSmallestSegment, used_ / 4);
@@ -175,10 +175,10 @@ void SliceRing::give_back_spares() {
         if (!segment->resident || !is_spare(*segment)) continue;
         spare += segment->bytes;
         if (spare <= allowed) continue;
-        // The header's page stays, so that the region can still be walked.
+        // The header's page stays, so that the region can still be traversed.
         if (::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(segment->offset + kPage),
                         static_cast<off_t>(segment->bytes - kPage)) != 0) {
-            continue;  // this file system cannot: the segment stays a spare
+            continue;  // not supported by the file system: the segment stays a spare
         }
         segment->resident = false;
         spare -= segment->bytes;

@@ -1,19 +1,21 @@
-// Where a stream's slices lie: a file that other processes can map and other nodes read one-sidedly, used as a ring of
-// segments (Wukong+S §4.1 has a ring buffer per stream; segments let ours grow and shrink with the stream's rate).
+// The memory of a stream's slices: a file that other processes can map and other nodes can read one-sidedly. It is a
+// ring of segments (Wukong+S §4.1 has a ring buffer per stream; with segments the ring grows and shrinks with the
+// stream's rate).
 //
 //   RegionHeader, padded to a page | segment | segment | ...      segment = SegmentHeader | slice | slice | ... |
 //   unused
 //
-// Slices are written one behind the other and leave in the same order, so a segment is recycled as a whole. Segments
-// have power-of-two sizes; one that is not needed again soon gives its pages back and keeps its place in the file for a
-// later one of its size.
+// Slices are written one after the other and freed in the same order, so a segment is recycled as a whole. Segments
+// have power-of-two sizes. A segment that is not needed again soon returns its pages to the system; its place in the
+// file is reused for a later segment of its size.
 //
-// Readers elsewhere: load `sequence` (acquire; 0 = recycled), copy, fence (acquire), load `sequence` again: equal means
-// that the copy is whole. Argument: the writer that recycles stores 0 before a release fence and new bytes after it. A
-// reader that has seen one of the new bytes and then passes its acquire fence synchronises with that fence, so its
-// second load sees the 0 or a later number, never the old one; numbers never come twice in a region. `used` is stored
-// with release after the slice's bytes, so whoever loads it with acquire sees whole slices below it. (The copy itself
-// races with the recycler, as in every seqlock; its bytes are thrown away then.)
+// Protocol for readers in other processes: load `sequence` (acquire; 0 = recycled), copy, fence (acquire), load
+// `sequence` again. If both loads give the same number, the copy is whole. Argument: the writer that recycles a segment
+// stores 0 before a release fence, and new bytes after it. A reader whose copy contains a new byte synchronises with
+// that release fence through its acquire fence. Its second load therefore sees the 0 or a later number, never the old
+// one; numbers never recur in a region. `used` is stored with release after a slice's bytes, so a reader that loads it
+// with acquire sees whole slices below it. (The copy races with the recycling, as in every seqlock; the reader discards
+// its bytes in that case.)
 #pragma once
 
 #include <atomic>
@@ -29,12 +31,12 @@ struct RegionHeader {
     static constexpr std::uint64_t kMagic = 0x3163696C536E6550ull;  // "PenSlic1" on a little-endian machine
     std::uint64_t magic;
     std::uint32_t stream;
-    std::uint32_t header_bytes;  // where the first segment begins
+    std::uint32_t header_bytes;  // offset of the first segment
     std::int64_t batch_ms;
 };
 
-/// Where the slices lie, in the first page: the last kSlices of them, by their number modulo that. A reader loads
-/// `count` first, then entries, then slices, then the sequence of their segments again.
+/// The locations of the last kSlices slices, in the first page, by slice number modulo kSlices. A reader loads `count`
+/// first, then entries, then slices, then the sequence of their segments again.
 struct SliceIndex {
     static constexpr std::uint64_t kOffset = 64;  // in the file
     static constexpr std::uint64_t kSlices = 1600;
@@ -52,19 +54,19 @@ struct SliceIndex {
 static_assert(SliceIndex::kOffset + sizeof(SliceIndex) <= 64 << 10);
 
 struct SegmentHeader {
-    std::atomic<std::uint64_t> sequence;  // 0 while it is recycled
-    std::uint64_t bytes;                  // header included; the next segment begins there. Never changes
-    std::atomic<std::uint64_t> used;      // header included; slices lie below
+    std::atomic<std::uint64_t> sequence;  // 0 while the segment is being recycled
+    std::uint64_t bytes;                  // header included; the next segment begins there. Constant
+    std::atomic<std::uint64_t> used;      // header included; slices lie below this offset
     std::uint64_t reserved;
 };
 static_assert(sizeof(SegmentHeader) == 32 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// One writer. Slices that it gave out stay mapped where they are until they are freed.
+/// One writer. Published slices stay mapped at their address until they are freed.
 class SliceRing {
 public:
-    /// Where `path` is empty the file has no name, and nobody else can map it.
+    /// With an empty `path` the file has no name, and no other process can map it.
     SliceRing(std::string path, std::uint32_t stream, std::int64_t batch_ms);
-    ~SliceRing();  // removes the file; who has mapped it keeps the pages
+    ~SliceRing();  // removes the file; existing mappings stay valid
     SliceRing(const SliceRing&) = delete;
     SliceRing& operator=(const SliceRing&) = delete;
 
@@ -74,13 +76,13 @@ public:
         std::uint64_t sequence;
         std::size_t bytes;
     };
-    /// Makes the file, where that was not done yet. StorageError.
+    /// Creates the file if it does not exist yet. StorageError.
     void open();
-    /// Room for one slice (a multiple of 8 bytes), to be written and then published. A place that is not published is
-    /// given out again. StorageError where the file cannot grow.
+    /// Allocates room for one slice (a multiple of 8 bytes), to be written and then published. A place that is not
+    /// published is allocated again. StorageError if the file cannot grow.
     Place place(std::size_t bytes);
     void publish(const Place& place, std::int64_t batch);
-    /// The slices of a segment are freed in any order; nobody in this process reads them any more.
+    /// Frees slices of a segment, in any order. No reader in this process may use them.
     void free(std::uint32_t segment, std::size_t bytes);
 
     std::size_t used_bytes() const { return used_; }  // of published slices

@@ -24,7 +24,7 @@ std::string region_path(const Store& store, std::uint32_t number) {
     return region_file(store.directory(), "stream-" + std::to_string(number));
 }
 
-/// Only terms that outlive an evaluation can be in a stream; other tags have meanings of their own in the store.
+/// A stream may only contain terms that outlive an evaluation; the store uses other tags for its own purposes.
 void check_terms(std::span<const TermId> ids) {
     bool good = true;
     for (const TermId id : ids) good &= id != kUnbound && tag_of(id) <= Tag::String;
@@ -77,7 +77,7 @@ void Stream::Impl::check_budget(std::size_t rows) const {
     }
 }
 
-/// Whatever may fail before the first row is added: into `runs` and `predicate`. `checked`: predicates name something.
+/// All steps that may fail before the first row is added; fills `runs` and `predicate`. `checked`: predicates exist.
 void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const TermId> p, bool checked) {
     find_runs(ts);
     check_budget(ts.size());
@@ -85,7 +85,7 @@ void Stream::Impl::prepare(std::span<const std::int64_t> ts, std::span<const Ter
     for (std::size_t row = 0; row < ts.size(); ++row) predicate[row] = predicates.number(p[row], checked);
 }
 
-/// The rows that were prepared. `kept`: the dictionary keeps their subjects and objects for ever already.
+/// Adds the prepared rows. `kept`: the dictionary already retains their subjects and objects permanently.
 void Stream::Impl::add(std::span<const std::int64_t> ts, std::span<const TermId> s, std::span<const TermId> o,
                        bool kept) {
     const auto copy = [](auto& column, auto from, const Run& run) {
@@ -154,14 +154,14 @@ void Stream::Impl::close_first() {
     store.set_vts(options.number, closed);
 }
 
-/// Nothing is changed where writing the slice or the commit fails: a slice that is not published is no slice.
+/// Nothing changes if writing the slice or the commit fails: a slice that is not published does not exist.
 void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool absorb) {
     const SliceWriter writer(batch, tuples, predicates);
     const SliceRing::Place place = ring.place(writer.bytes());
     writer.write(place.data, place.sequence);
     if (absorb) absorb_timeless(batch, tuples);
     ring.publish(place, batch);
-    // Batches open in almost any order, but slices leave oldest first: until this one has left, its terms are in use.
+    // Batches open in almost any order, but slices are freed oldest first: until this one is, its terms are in use.
     for (auto before = live.rbegin(); before != live.rend() && before->oldest_tick > tuples.tick; ++before) {
         before->oldest_tick = tuples.tick;
     }
@@ -178,7 +178,7 @@ void Stream::Impl::absorb_timeless(std::int64_t batch, const OpenBatch& tuples) 
     }
     if (edges.empty()) return;
     if (tuples.kept) {
-        // as most are that come again
+        // permanent already, as most repeated terms are
     } else if (edges.size() == tuples.size()) {
         dictionary.keep(tuples.s.data(), tuples.size());
         dictionary.keep(tuples.o.data(), tuples.size());

@@ -15,7 +15,7 @@
 namespace penstock {
 
 struct Stream::Impl {
-    /// What an open batch counts against the budget: never less than its slice will, so that closing cannot exceed it.
+    /// An open batch counts this much besides its tuples: no less than its slice will, so closing stays within budget.
     static constexpr std::size_t kOpenBatchBytes = 512;
     static constexpr std::size_t kOpenTupleBytes = 64;
 
@@ -40,7 +40,7 @@ struct Stream::Impl {
     std::deque<LiveSlice> live;  // ascending batches
     std::int64_t closed = kNever;
     std::size_t open_tuples = 0, live_tuples = 0;
-    std::uint64_t stored_tuples = 0;       // absorbed since the stream was made or restored
+    std::uint64_t stored_tuples = 0;       // absorbed since construction or restore
     std::vector<Run> runs;                 // scratch of append()
     std::vector<std::uint32_t> predicate;  // scratch of append()
 

@@ -48,7 +48,7 @@ std::string Stream::save() const {
     out.put(stream.options.batch_ms);
     out.put(stream.closed);
 
-    // Labels are those of this run's table; terms are what a restart still knows.
+    // Label numbers are valid in this run's table only; terms survive a restart.
     std::vector<TermId> predicates;
     std::unordered_map<Label, std::uint32_t> by_label;
     for (std::uint32_t number = 0; number < stream.predicates.size(); ++number) {
@@ -95,7 +95,7 @@ void Stream::Impl::restore(std::int64_t last, std::span<const TermId> terms, Bat
     for (Batches* batches : {&sealed, &unsealed}) {
         for (auto& [batch, tuples] : *batches) {
             for (std::uint32_t& number : tuples.predicate) number = numbers[number];
-            // Ticks are the dictionary's own and begin anew.
+            // Ticks belong to the dictionary, which starts them afresh.
             dictionary.touch(tuples.s.data(), tuples.s.size());
             dictionary.touch(tuples.o.data(), tuples.o.size());
             tuples.tick = dictionary.tick();

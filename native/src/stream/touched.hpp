@@ -1,4 +1,4 @@
-// The vertices whose lists a window's last move has changed, for readers who know what these were before it.
+// The vertices whose lists the last move of a window changed, for readers that know the state before it.
 #pragma once
 
 #include <bitset>
@@ -6,12 +6,12 @@
 
 namespace penstock {
 
-/// A set of hashes that may have more than was put in. Moves are named by the versions that they lead to.
+/// A set of hashes with false positives. Each move is named by the version that it leads to.
 class Touched {
 public:
     explicit Touched(std::uint64_t version) : from_(version) {}
 
-    /// All of that move is known: it began when this was here already.
+    /// Whether the whole move was recorded: recording had started before the move.
     bool knows(std::uint64_t move) const { return from_ != move; }
     void add(std::uint32_t hash, std::uint64_t move) {
         if (move != move_) {
@@ -23,12 +23,11 @@ public:
     bool may_have(std::uint32_t hash, std::uint64_t move) const { return move == move_ && hashes_.test(bit(hash)); }
 
 private:
-    static constexpr unsigned kBits =
-        12;  // a hundred keys against the changes of a batch of LSBench at x20: two are mistaken
+    static constexpr unsigned kBits = 12;  // false positives: 2 of 100 keys for one batch of LSBench at x20
     static std::size_t bit(std::uint32_t hash) { return hash >> (32 - kBits); }
 
     std::uint64_t from_;
-    std::uint64_t move_ = 0;  // which the hashes are of
+    std::uint64_t move_ = 0;  // the move that hashes_ belongs to
     std::bitset<std::size_t{1} << kBits> hashes_;
 };
 

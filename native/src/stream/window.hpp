@@ -1,5 +1,5 @@
-// Windows as sources: one merged index over the tuples of a window, moved forward step by step, so that a step costs
-// what arrived and what expired, not what the window holds. Shared by all evaluations with the same window and pace.
+// Windows as sources: one merged index over the tuples of a window. It moves forward incrementally, so a step costs
+// what arrived and expired, not the size of the window. Shared by all evaluations with the same window and trigger.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ namespace penstock {
 
 class WindowIndex;
 
-/// What windows have in common. Indexes are made when a label and direction are first asked for, so even look-ups
-/// change a window: it is used by one thread at a time. The stream must outlive it.
+/// The common part of windows. An index is built when a look-up first asks for its label and direction. Look-ups
+/// therefore modify the window: external synchronisation is required. The stream must outlive the window.
 ///
-/// stats(): numbers of distinct vertices are exact for directions that look-ups have asked for, else they may be those
+/// stats(): counts of distinct vertices are exact for directions that look-ups have used. Otherwise they may be those
 /// of a moment when the label had up to an eighth more or fewer edges. latest() is the time of the latest occurrence.
 class Window : public Source {
 public:
@@ -50,12 +50,12 @@ protected:
 };
 
 /// Tuples with event time in (start, end]. A triple that occurs several times is one edge with its latest event time;
-/// it goes when its latest occurrence expires (docs/semantics.md §7.11, 12).
+/// it expires with its latest occurrence (docs/semantics.md §7.11, 12).
 class TimeWindow final : public Window {
 public:
     explicit TimeWindow(const SliceSource& stream) : Window(stream) {}
-    /// Moves to (start, end]; both only grow, and every batch up to the one that holds `end` must be closed. Slices of
-    /// (start, end] that it has taken in may be released: it holds its own copy.
+    /// Moves to (start, end]; neither may decrease, and every batch up to the one that holds `end` must be closed. The
+    /// window copies what it needs, so slices of (start, end] may be released afterwards.
     void advance(std::int64_t start, std::int64_t end);
 
 private:
@@ -63,40 +63,40 @@ private:
     std::int64_t start_ = kNever, end_ = kNever;
 };
 
-/// The last n tuples after event time P in the order (event time, arrival); duplicates count in the counting, not in
-/// the content (docs/semantics.md §3). Same look-ups as TimeWindow.
+/// The last n tuples after event time P in the order (event time, arrival). Duplicates count towards n, but occur once
+/// in the content (docs/semantics.md §3). Same look-ups as TimeWindow.
 class CountWindow final : public Window {
 public:
     CountWindow(const SliceSource& stream, std::uint64_t size, std::uint64_t step, std::int64_t after_ms);
 
     struct Report {
         std::int64_t time;       // event time of the tuple that completed the step: the evaluation's t
-        std::uint64_t position;  // number of tuples since P, that one included
+        std::uint64_t position;  // number of tuples since P, including that one
         bool operator==(const Report&) const = default;
     };
-    /// Takes in batches up to `batch` (closed) and returns their reports in order; of several at one time only the
-    /// last.
+    /// Ingests the closed batches up to `batch` and returns their reports in order; of several reports with the same
+    /// time only the last.
     std::vector<Report> take(std::int64_t batch);
-    /// Content becomes the tuples with positions in (position - size, position]. Positions only grow, up to what take()
-    /// has counted.
+    /// Moves the content to the tuples with positions in (position - size, position]. Positions must not decrease nor
+    /// exceed what take() has counted.
     void advance(std::uint64_t position);
-    /// (event time of the oldest held tuple - 1, event time of the newest]; (0, 0) where it holds none.
+    /// (event time of the oldest tuple - 1, event time of the newest]; (0, 0) if the window is empty.
     std::pair<std::int64_t, std::int64_t> bounds() const;
-    /// First batch whose slices it still needs in order to go on, or to be rebuilt by restore() after a restart.
+    /// First batch whose slices are still needed to continue, or for restore() after a restart.
     std::int64_t oldest_batch() const;
 
-    /// Its counters: after a restart the tuples since P are gone from the stream and cannot be counted again.
+    /// The counters. They must be saved, because after a restart the stream no longer has the tuples since P.
     std::string save() const;
-    /// Into a fresh window with the same size, step and P, over the restored stream. StorageError where it does not
-    /// fit.
+    /// Restores a new window with the same size, step and P, over the restored stream. StorageError if they do not
+    /// match.
     void restore(std::string_view saved);
 
 private:
     /// A batch that was counted and is still needed.
     struct Taken {
         std::int64_t batch;
-        std::uint64_t before;   // position of the last tuple before its first one
-        std::uint64_t skipped;  // rows of its slice that do not count: not after P
+        std::uint64_t before;   // position of the last tuple before the batch
+        std::uint64_t skipped;  // rows of its slice that do not count: at or before P
         std::uint64_t count;
     };
     void report(const Stream::SliceView& slice, const Taken& taken, std::vector<Report>& reports) const;
@@ -104,8 +104,8 @@ private:
 
     std::uint64_t size_, step_;
     std::int64_t after_ms_;
-    std::int64_t taken_ = kNever;  // last batch that was taken in
-    std::uint64_t counted_ = 0;    // tuples since P in batches up to that one
+    std::int64_t taken_ = kNever;  // last batch ingested
+    std::uint64_t counted_ = 0;    // tuples since P in batches up to taken_
     std::uint64_t position_ = 0;
     std::deque<Taken> batches_;
 };

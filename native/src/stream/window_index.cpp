@@ -1,4 +1,4 @@
-// How the index changes as the window moves; window_lookup.cpp has the look-ups.
+// Changes of the index as the window moves. The look-ups are in window_lookup.cpp.
 #include "stream/window_index.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ WindowIndex::Edges::Place WindowIndex::find_edge(std::uint32_t hash, TermId subj
 void WindowIndex::reserve(std::size_t tuples) { edges_.reserve(edges_.size() + tuples, records_.held(), edge_hash()); }
 
 void WindowIndex::begin_move() {
-    // Distinct among all windows; nothing is published by it.
+    // Unique among all windows; relaxed, because it publishes nothing.
     static std::atomic<std::uint64_t> last = 0;
     before_ = version_;
     version_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -47,7 +47,7 @@ void WindowIndex::add(const Stream::SliceView& slice, std::size_t begin, std::si
     }
 }
 
-/// Writes records of rows, and asks for the lines of tables that they will be put into.
+/// Writes records of rows, and prefetches the table lines that they will be added to.
 void WindowIndex::write(Arrivals& arrivals, const Stream::SliceView& slice, std::size_t row) {
     Link* link = arrivals.links;
     for (std::size_t i = 0; i < arrivals.records.size(); ++i, ++row) {
@@ -70,7 +70,7 @@ void WindowIndex::add_edges(Arrivals& arrivals) {
         const auto same = has_edge(edge.s, edge.label, edge.o);
         const auto [at, known] = edges_.find_or_take(arrivals.hashes[i], id, arrivals.held, same, edge_hash());
         arrivals.old[i] = id;
-        if (known) {  // it has come again
+        if (known) {  // a repeated edge
             arrivals.old[i] = at.id();
             edges_.renew(arrivals.hashes[i], at, id);
         } else {
@@ -90,7 +90,7 @@ void WindowIndex::add_links(const Arrivals& arrivals) {
     }
 }
 
-/// Puts an edge into its list, where it may be with an old record.
+/// Adds an edge to its list, which may contain it with an older record.
 void WindowIndex::add_link(const Link& link, RecordId old, Held held) {
     const auto linked = old == link.id ? link.by->add(link.vertex, link.hash, link.neighbour, link.id, held)
                                        : link.by->refresh(link.vertex, link.hash, link.neighbour, old, link.id, held);
@@ -99,7 +99,7 @@ void WindowIndex::add_link(const Link& link, RecordId old, Held held) {
     if (labels_by_[link.dir]) add_label(link, labels_[records_[link.id].label].label, linked, held);
 }
 
-/// In the list of its vertex's labels, a label has the youngest record that the vertex has in the label's index.
+/// In the list of its vertex's labels, a label has the record of the vertex's youngest edge in the label's index.
 void WindowIndex::add_label(const Link& link, Label label, const Adjacency::Linked& linked, Held held) {
     Adjacency& by = *labels_by_[link.dir];
     note(link.id, kOfLabels + link.dir,
@@ -131,7 +131,7 @@ void WindowIndex::expire(std::uint64_t until) {
     labels_.forget_empty();
 }
 
-/// Takes records that are about to expire out of tables. True where one has become too large.
+/// Removes records that are about to expire from tables. Returns true if a table has become too large.
 bool WindowIndex::leave(std::span<const Record> records, RecordId first) {
     struct Leaving {
         Adjacency* by;
@@ -169,7 +169,7 @@ bool WindowIndex::leave(std::span<const Record> records, RecordId first) {
     return sparse || edges_.is_sparse();
 }
 
-/// Calls f(adjacency) for each that there is.
+/// Calls f(adjacency) for each existing index.
 template <class F>
 void WindowIndex::each_adjacency(F&& f) {
     for (const auto& index : labels_.all()) {
@@ -188,7 +188,7 @@ void WindowIndex::fit_tables() {
     each_adjacency([held](Adjacency& by) { by.fit(held); });
 }
 
-/// Before an id comes again (AgedGroups::forget_old_ids).
+/// Called before an id recurs (AgedGroups::forget_old_ids).
 void WindowIndex::forget_old_ids() {
     const Held held = records_.held();
     edges_.forget_old_ids(held);

@@ -1,5 +1,5 @@
-// The merged index of a window: its tuples in order of time, its distinct edges, and per label and direction, once
-// asked for, vertex -> neighbours. Time windows and count windows differ only in which record expires next.
+// The merged index of a window: its tuples in order of time, its distinct edges, and per label and direction, on
+// demand, a map from vertices to neighbours. Time windows and count windows differ only in which record expires next.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@
 
 namespace penstock {
 
-/// Every occurrence of a tuple is a record of the queue; the edge belongs to the youngest, so an expiring older one
-/// changes nothing (docs/semantics.md §7.11, 12). What has expired is not taken out of lists: they have records' ids,
-/// and see by them what is held still. A direction of a label is indexed from the first time that it is asked for: what
-/// no query reads costs only the queue and the set of edges. Look-ups therefore change the index: one thread.
+/// Every occurrence of a tuple is a record of the queue. The edge belongs to the youngest record, so expiry of an older
+/// one changes nothing (docs/semantics.md §7.11, 12). Expiry does not modify lists: they hold record ids, from which
+/// they recognise expired values. A direction of a label is indexed from its first look-up on; labels without look-ups
+/// cost only the queue and the set of edges. Look-ups therefore modify the index: external synchronisation is required.
 class WindowIndex {
 public:
     const RecordQueue& records() const { return records_; }
     std::size_t distinct() const { return edges_.size(); }
     std::size_t bytes() const;
 
-    /// What is added and expires from now on is a move of its own.
+    /// Begins a move: the additions and expiries until the next begin_move().
     void begin_move();
-    /// Adds rows [begin, end) of the slice, which are not older than what is there.
+    /// Adds rows [begin, end) of the slice, none of them older than the present content.
     void add(const Stream::SliceView& slice, std::size_t begin, std::size_t end);
-    /// Room for so many more tuples.
+    /// Reserves room for `tuples` more tuples.
     void reserve(std::size_t tuples);
-    /// Drops all records below that sequence number.
+    /// Drops all records with sequence numbers below `until`.
     void expire(std::uint64_t until);
-    /// Drops everything; the next record gets that sequence number. Indexes stay asked for.
+    /// Drops everything; the next record gets the sequence number `next`. The set of indexed directions remains.
     void clear(std::uint64_t next);
 
-    // As Source has them.
+    // As in Source.
     void expand(std::span<const TermId> keys, Label label, Dir dir, Matches& out);
     void contains(std::span<const TermId> subjects, Label label, std::span<const TermId> objects,
                   std::span<std::uint8_t> found);
@@ -54,12 +54,12 @@ public:
                        std::vector<std::uint32_t>& rows);
 
 private:
-    static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are asked for together
-    static constexpr std::size_t kProbedLabels = 16;  // up to so many labels are probed one by one for labels_of()
-    static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1} << 29;  // after so many records
+    static constexpr std::size_t kGroup = 16;         // tuples whose cache lines are prefetched together
+    static constexpr std::size_t kProbedLabels = 16;  // labels_of() probes up to this many labels one by one
+    static constexpr std::uint64_t kIdsForgotten = std::uint64_t{1} << 29;  // after this many records
 
     using Edges = AgedGroups<void>;
-    /// A list that a record is to be put into.
+    /// A list to which a record is to be added.
     struct Link {
         Adjacency* by;
         TermId vertex, neighbour;
@@ -67,30 +67,30 @@ private:
         std::uint32_t hash;  // of the vertex
         int dir;
     };
-    /// Tuples that are taken in together: each step is done for all of them before the next.
+    /// Tuples that are added together: each step is done for all of them before the next step.
     struct Arrivals {
         std::span<Record> records;
         RecordId first;
         Held held;
         std::uint32_t hashes[kGroup];  // of edges
-        RecordId old[kGroup];          // which had the same edge; its own id where there is none
+        RecordId old[kGroup];          // the record with the same edge; its own id if there is none
         Link links[2 * kGroup];
         std::size_t link_count = 0;
     };
-    /// A list that has a record: of its subject or its object, in the index of its label or in that of all labels.
+    /// A list that contains a record: of its subject or object, in the index of its label or in that of all labels.
     enum List : unsigned { kOfVertex = 0, kOfLabels = 2 };
-    static std::uint32_t later_in(unsigned list) { return 1u << list; }   // it is not the list's youngest record
+    static std::uint32_t later_in(unsigned list) { return 1u << list; }   // the record is not the list's youngest
     static std::uint32_t in_block(unsigned list) { return 16u << list; }  // the list has a block
     static TermId vertex(const Record& edge, int dir) { return dir == 0 ? edge.s : edge.o; }
 
-    /// The hash of an edge that `edges_` has.
+    /// The hash of an edge in `edges_`.
     auto edge_hash() const {
         return [this](Edges::Place at) {
             const Record& edge = records_[at.id()];
             return hash_edge(edge.s, labels_.all()[edge.label]->label, edge.o);
         };
     }
-    /// Whether a place is that of an edge.
+    /// Whether a place holds the given edge.
     auto has_edge(TermId subject, std::uint32_t label, TermId object) const {
         return [=, this](Edges::Place at) {
             const Record& record = records_[at.id()];
@@ -122,10 +122,10 @@ private:
     RecordQueue records_;
     Edges edges_;  // distinct, by their youngest records
     LabelIndexes labels_;
-    // Vertex -> its labels, where there are many labels and a query has a variable predicate.
+    // Vertex -> its labels. Built if there are many labels and a query has a variable predicate.
     std::unique_ptr<Adjacency> labels_by_[2];
     std::uint64_t forget_at_ = kIdsForgotten;
-    std::uint64_t version_ = 0, before_ = 0;  // that which the last move has led to, and the one before
+    std::uint64_t version_ = 0, before_ = 0;  // the version after the last move, and the one before
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Look-ups of the merged index, and the indexes that they call into being.
+// Look-ups of the merged index, and the indexes that they create on demand.
 #include <algorithm>
 #include <unordered_set>
 
@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAhead = 8;  // keys whose slots are on their way from memory
+constexpr std::size_t kAhead = 8;  // number of keys whose slots are prefetched
 
 }  // namespace
 
@@ -192,8 +192,8 @@ LabelStats WindowIndex::stats(Label label) {
     return {index->edges, count_vertices(*index, Dir::Out), count_vertices(*index, Dir::In)};
 }
 
-/// A planner's question does not make an index; a count of a direction without one is used until the number of edges
-/// has changed by an eighth.
+/// A planner's request does not create an index. For a direction without index the last count is reused until the
+/// number of edges has changed by an eighth.
 std::uint64_t WindowIndex::count_vertices(LabelIndex& index, Dir dir) {
     const int d = static_cast<int>(dir);
     if (index.by[d]) return index.by[d]->vertices();
