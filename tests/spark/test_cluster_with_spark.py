@@ -45,7 +45,7 @@ def test_a_driver_killed_under_load_loses_and_doubles_nothing(cluster, tmp_path)
     }
     cluster.service("dictionary", PENSTOCK_LISTEN=f"127.0.0.1:{port}")
     cluster.service("dispatcher")
-    driver = cluster.service("spark_adaptor", **settings)
+    driver = cluster.service("adaptor.spark", **settings)
     times, garbage = [1_000], 0
 
     def produce_until(condition, most):
@@ -66,7 +66,7 @@ def test_a_driver_killed_under_load_loses_and_doubles_nothing(cluster, tmp_path)
     driver.kill()
     driver.wait()
     at_kill = cluster.closed()
-    driver = cluster.service("spark_adaptor", **settings)
+    driver = cluster.service("adaptor.spark", **settings)
     produce_until(lambda: cluster.closed() > at_kill + 20, len(times) + 5_000)
     now = (times[-1] // 100 + 3) * 100
     cluster.produce([now])

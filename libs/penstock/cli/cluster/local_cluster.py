@@ -129,7 +129,7 @@ class LocalCluster:
             self._add("adaptor-0", "adaptor", known)
             return
         own = {"PENSTOCK_CHECKPOINT": str((self.directory / "adaptor").absolute()), "PENSTOCK_SPARK_MASTER": "local[1]"}
-        self._add("adaptor-0", "spark_adaptor", known | own)
+        self._add("adaptor-0", "adaptor.spark", known | own)
 
     def _add(self, name: str, module: str, settings: dict[str, str]) -> None:
         common = {
