@@ -49,6 +49,7 @@ _REFUSED: Final = {
     KafkaError.POLICY_VIOLATION,
     KafkaError.INVALID_RECORD,
 }
+_PURGED: Final = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # lost because another record was refused
 _UNDELIVERED: Final = KafkaError._MSG_TIMED_OUT  # nothing was committed, unlike with _TIMED_OUT
 _BROKEN_OFF: Final = KafkaError._STATE  # a transaction failed while its records were submitted
 _WRITING: Final = {
@@ -77,7 +78,13 @@ class KafkaWriter:
         self._appending = Appending()
 
     def _on_delivery(self, error: KafkaError | None, _: confluent_kafka.Message) -> None:
-        self._failure = self._failure or error
+        if self._reason is None:
+            self._failure = error or self._failure
+
+    @property
+    def _reason(self) -> KafkaError | None:
+        """The error of the first refused record. The client may report records that it has purged before it."""
+        return None if self._failure is None or self._failure.code() in _PURGED else self._failure
 
     def submit(self, record: Record) -> None:
         """Queue a record for sending."""
@@ -97,10 +104,10 @@ class KafkaWriter:
             with unmasked():
                 yield
         except KafkaException as exception:
-            if self._failure is None:  # the delivery report that has the reason may still be queued
+            if self._reason is None:  # the delivery report that has the reason may still be queued
                 with suppress(KafkaException), unmasked():
                     self._producer.flush(_REASON_S)
-            reason = self._failure or exception.args[0]
+            reason = self._reason or exception.args[0]
             raise LogError(f"a record was refused: {reason.str()}") from exception
 
     def flush(self) -> None:
