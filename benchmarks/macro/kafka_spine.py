@@ -139,8 +139,8 @@ class Sequencer:
         kept = None if directory is None else DataDirectory(directory, read_only=False)
         rng = random.Random(0)
         factory = ReplicaFactory(kept, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
-        replica, positions = factory.make()
-        engine = QueryEngine(self.log, self.topics, name, replica, positions, self.clock)
+        engine = QueryEngine(self.log, self.topics, name, factory, self.clock)
+        replica = engine.replica
         spent = Took(time.process_time() - cpu, time.perf_counter() - wall)
         _until(lambda: self._placed(engine, name), "an engine has the buckets")
         cpu, wall, saved = time.process_time(), time.perf_counter(), replica.history.step

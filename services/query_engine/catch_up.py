@@ -37,7 +37,6 @@ class CatchUp:
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime, self._clock = runtime, clock
         self._backlog = runtime.schedule.backlog
-        self._backlog.at_once = AT_ONCE
         self._measured_ms, self._full = clock.now_ms(), False
 
     def __bool__(self) -> bool:

@@ -96,7 +96,7 @@ class Enrolment:
         chosen = sorted(registrations, key=lambda registration: registration.record.number)
         bucket.enrol(chosen, self._replica.runtime, self._texts)
         self._fire_due(bucket)
-        self._collector.collect()
+        self._collector.collect(self._buckets)
 
     def _fire_due(self, bucket: Bucket) -> None:
         """Fire what is due of a bucket's queries: this replica may be ahead of their last commit."""
@@ -135,7 +135,7 @@ class Enrolment:
             return
         number = str(known.record.number)
         self._catch_up.finish(bucket.members[number][0].group, self._catch_up.patience())
-        self._collector.collect()
+        self._collector.collect(self._buckets)
         bucket.end(number, self._replica.runtime)
 
     def publish_news(self) -> None:

@@ -22,7 +22,6 @@ from penstock.engine.oneshot.one_shot import OneShot, Texts
 from penstock.errors import UnavailableError
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
-from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.heartbeats import HeartbeatSender
 from penstock.replication.placement_view import PlacementView
 from penstock.services.query_engine.bucket_assignment import BucketAssignment
@@ -36,7 +35,7 @@ from penstock.services.query_engine.result_collector import ResultCollector
 from penstock.services.query_engine.result_sinks import ResultSinks
 from penstock.services.query_engine.retained_state import RetainedState
 from penstock.services.query_engine.step_applier import StepApplier
-from penstock.term_ids.cluster_terms import ClusterCore, one_shot_core
+from penstock.term_ids.cluster_terms import one_shot_core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,12 +43,11 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
-    from penstock.replication.replica import EngineReplica
+    from penstock.services.query_engine.replica_checkpoint import ReplicaFactory
 
 
 class QueryEngine:
-    """One engine process. `positions`: from where it reads each partition of the log, as the replica's checkpoint
-    states.
+    """One engine process. `replicas` makes its replica.
 
     `progress` is called for each evaluation; what it raises ends the engine. `interrupted`: whether steps are to be
     short. `last_error`: why the last step was interrupted. `graph`: the stored graph, where stores have it.
@@ -60,23 +58,22 @@ class QueryEngine:
         log: Log,
         topics: ClusterTopics,
         instance: str,
-        replica: EngineReplica,
-        positions: Sequence[int],
+        replicas: ReplicaFactory,
         clock: Clock,
+        progress: Callable[[], None] = lambda: None,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.topics, self.replica = topics, replica
+        self.topics, self._progress, self._interrupted = topics, progress, interrupted
         self.last_error: str | None = None
         self.leaving = False
-        self.progress: Callable[[], None] = lambda: None
-        self.interrupted: Callable[[], bool] = lambda: False
-        runtime = replica.runtime
-        core, store = runtime.core, runtime.core.store
-        assert isinstance(core, ClusterCore)
-        self.graph = store if isinstance(store, StoresGraph) else None
-        texts = Texts(core.limits)
-        self.one_shot = OneShot(one_shot_core(core), runtime.streams, texts)
         self.commit_metrics = metrics = CommitMetrics(topics.names, clock)
         self.sinks = sinks = ResultSinks(log, topics, clock)
+        collector = ResultCollector(sinks, self._record_evaluation)
+        replica, positions, self.graph = replicas.make(collector)
+        self.replica = replica
+        runtime = replica.runtime
+        texts = Texts(replica.core.limits)
+        self.one_shot = OneShot(one_shot_core(replica.core), runtime.streams, texts)
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
         self._retained = retained = RetainedState(log, topics, replica)
@@ -87,7 +84,6 @@ class QueryEngine:
         self._catch_up = catch_up = CatchUp(runtime, clock)
         buckets = BucketSet(topics.buckets, runtime, placement, retained)
         self.buckets = buckets.by_number
-        collector = ResultCollector(buckets, sinks, self._record_evaluation)
         self.enrolment = enrolment = Enrolment(topics.names, replica, texts, buckets, collector, catch_up, metrics)
         self.commits = commits = BucketCommits(log, topics, clock, replica, buckets, sinks, metrics, retained)
         self.assignment = BucketAssignment(
@@ -106,11 +102,6 @@ class QueryEngine:
             self._readiness,
             metrics,
         )
-        runtime.firing.listener = collector.record_fired
-        runtime.firing.derived_sink = collector.record_published
-        runtime.evaluator.as_of = lambda group, time: replica.history.bounds(group.by_iri, time)
-        replica.omit = enrolment.omit
-        replica.hold = retained.apply_floor
         retained.apply_floor()
 
     def step(self, timeout_s: float = 0.0) -> bool:
@@ -129,7 +120,7 @@ class QueryEngine:
             self._steps.resume()
             moved = self.assignment.update(gains=not self.leaving)
             moved |= self._retained.learn(self.buckets)
-            moved |= self._steps.read(0.0 if self._catch_up else timeout_s, self.interrupted)
+            moved |= self._steps.read(0.0 if self._catch_up else timeout_s, self._interrupted)
             moved |= self._steps.catch_up()
             self.commits.commit()
             if self.replica.held is None and not self._catch_up:
@@ -154,7 +145,7 @@ class QueryEngine:
 
     def _record_evaluation(self) -> None:
         self._heartbeat_sender.progress()
-        self.progress()
+        self._progress()
 
     def send_heartbeats(self) -> None:
         """Send heartbeats from a thread, however long a step takes."""

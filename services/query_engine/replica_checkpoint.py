@@ -14,7 +14,6 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.engine.checkpoint.checkpoint_writer import STORE, capture_store, stream_file
 from penstock.engine.checkpoint.data_directory import read_json
-from penstock.engine.runtime import Runtime
 from penstock.engine.stored_graph import LocalGraph
 from penstock.errors import StorageError
 from penstock.query.functions import text_functions
@@ -22,6 +21,7 @@ from penstock.rdf.terms import IRI
 from penstock.remote.stores_graph import StoresGraph
 from penstock.replication.replica import EngineReplica
 from penstock.replication.replica_state import ReplicaState, check, restore
+from penstock.services.query_engine import catch_up
 from penstock.term_ids.cluster_terms import ClusterCore, TermCache
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.streams import LiveStream
     from penstock.engine.limits import Limits
-    from penstock.engine.stored_graph import StoredGraph
+    from penstock.engine.standing.firing import EvaluationSink
     from penstock.remote.store_links import StoreLinks
     from penstock.replication.replica_state import Saved
     from penstock.term_ids.cluster_terms import TermService
@@ -69,18 +69,23 @@ class ReplicaFactory:
         self._rng = rng
         self._links, self._patience_s = links, patience_s
 
-    def make(self) -> tuple[EngineReplica, Sequence[int]]:
-        """Return a replica, and the offset at which to read each partition of the log. StorageError for a corrupt
-        checkpoint.
+    def make(self, sink: EvaluationSink) -> tuple[EngineReplica, Sequence[int], StoresGraph | None]:
+        """Return a replica whose evaluations `sink` receives, the offset at which to read each partition of the log,
+        and the stored graph if stores have it. StorageError for a corrupt checkpoint.
         """
         folder = None if self._directory is None else self._directory.current()
         state = None if folder is None else self._checked(folder / "replica.json")
+        saved = "" if folder is None else str(folder / STORE)
+        stores = None if self._links is None else self._stores(self._links, saved, state)
+        # without files, in memory of this process (ADR 13)
+        graph = stores or LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
         dictionary = native.Dictionary()
         terms = TermCache(dictionary, self._terms)
-        replica = EngineReplica(Runtime(self._core(dictionary, terms, folder, state)), terms, self._partitions)
+        core = ClusterCore(graph, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
+        replica = EngineReplica(core, self._partitions, sink, catch_up.AT_ONCE)
         if folder is None or state is None:
-            return replica, [0] * self._partitions
-        return replica, _restore(replica, folder, state)
+            return replica, [0] * self._partitions, stores
+        return replica, _restore(replica, folder, state), stores
 
     def _checked(self, path: Path) -> Saved:
         """Return the state in a checkpoint. StorageError if its version or settings differ."""
@@ -93,17 +98,9 @@ class ReplicaFactory:
             )
         return state
 
-    def _core(
-        self, dictionary: native.Dictionary, terms: TermCache, folder: Path | None, state: Saved | None
-    ) -> ClusterCore:
-        saved = "" if folder is None else str(folder / STORE)
-        store: StoredGraph
-        if self._links is not None:
-            snapshot = 0 if state is None else int(state["snapshot"])
-            store = StoresGraph(self._partitions, self._links, self._patience_s, saved, snapshot)
-        else:  # without files, in memory of this process (ADR 13)
-            store = LocalGraph(native.Store.open(saved, "") if saved else native.Store("", 1))
-        return ClusterCore(store, dictionary, self._limits, self._clock, self._rng, text_functions.call, terms=terms)
+    def _stores(self, links: StoreLinks, saved: str, state: Saved | None) -> StoresGraph:
+        snapshot = 0 if state is None else int(state["snapshot"])
+        return StoresGraph(self._partitions, links, self._patience_s, saved, snapshot)
 
     def save(self, replica: EngineReplica) -> bool:
         """Write a checkpoint. Returns False if a step is partially applied, or if there is no directory. StorageError

@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 
 
 class ResultCollector:
-    """Evaluations since the last call of `collect`. `evaluated` is called for each; what it raises ends the engine."""
+    """Evaluations since the last call of `collect`. `progress` is called for each; what it raises ends the engine."""
 
-    def __init__(self, buckets: BucketSet, sinks: ResultSinks, evaluated: Callable[[], None]) -> None:
-        self._buckets, self._sinks, self._evaluated = buckets, sinks, evaluated
+    def __init__(self, sinks: ResultSinks, progress: Callable[[], None]) -> None:
+        self._sinks, self._progress = sinks, progress
         self._fired: dict[Group, int] = {}
         self._published: dict[Group, list[tuple[int | None, Block | None, int]]] = {}
 
-    def record_fired(self, group: Group, time: int) -> None:
+    # ---- `EvaluationSink`
+    def evaluated(self, group: Group, time: int) -> None:
         """Note that a group was evaluated at an instant."""
-        self._evaluated()
+        self._progress()
         self._fired[group] = max(time, self._fired.get(group, time))
 
-    def record_published(self, cohort: Cohort, block: Block | None, following: int) -> None:
+    def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
         """Note what a cohort publishes (None: nothing), and how far its stream's watermark goes."""
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
-    def collect(self) -> None:
+    # ---- records
+    def collect(self, buckets: BucketSet) -> None:
         """Add the records of all evaluations to what their buckets have pending."""
         fired, self._fired = self._fired, {}
         published, self._published = self._published, {}
-        for bucket in self._buckets:
+        for bucket in buckets:
             for number, group in bucket.groups.items():
                 for given in published.get(group, ()):
                     bucket.derived_sinks[number].take(*given)

@@ -92,8 +92,16 @@ class CheckpointedEngine:
         self._factory = ReplicaFactory(
             self._directory, terms, topics.shards, Limits(), clock.now_ms, rng, settings.links(), patience_s
         )
-        self._replica, positions = self._factory.make()
-        self.engine = QueryEngine(context.log, topics, settings.instance, self._replica, positions, clock)
+        self.engine = QueryEngine(
+            context.log,
+            topics,
+            settings.instance,
+            self._factory,
+            clock,
+            progress=lambda: _progress(context),
+            interrupted=lambda: bool(context.stopping),
+        )
+        self._replica = self.engine.replica
         graph = self.engine.graph
         self._keeper = None if graph is None else Keeper(graph, settings.lease_ms)
         self._every_s = settings.checkpoint_s
@@ -213,8 +221,6 @@ def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     made = CheckpointedEngine(context)
     context.routes.extend(routes(made.engine.one_shot.query, Limits()))
     context.listening.append(made.engine.answer_at)
-    made.engine.progress = lambda: _progress(context)
-    made.engine.interrupted = lambda: bool(context.stopping)
     made.engine.send_heartbeats()
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")
     context.health.check("checkpoint", lambda: made.unsaved)

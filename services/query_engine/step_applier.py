@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.errors import UnavailableError
+    from penstock.event_time.gaps import Gap
     from penstock.log import Reader
     from penstock.quarantine import InternalRecords
-    from penstock.replication.replica import EngineReplica
+    from penstock.replication.replica import EngineReplica, Registration
     from penstock.replication.sequencer import Step
     from penstock.services.query_engine.bucket_commits import BucketCommits
     from penstock.services.query_engine.buckets import BucketSet
@@ -70,7 +71,7 @@ class StepApplier:
                     break
                 self._replica.prepare(step)
                 self._enrolment.prepare(step[0])
-                self._applying = self._replica.apply(step)
+                self._applying = self._replica.apply(step, self)
             self._apply(step, self._applying)
             moved = True
             if self._applying is not None:
@@ -89,7 +90,7 @@ class StepApplier:
         runtime = self._replica.runtime
         if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
             runtime.progress(())
-            self._collector.collect()
+            self._collector.collect(self._buckets)
         if not self._catch_up.settled:
             self.catch_up()
         if self._applying is not None and self._replica.held is not None:
@@ -100,9 +101,19 @@ class StepApplier:
         """Evaluate a slice of what is due of queries that are behind; False where there are none."""
         found = self._catch_up.slice()
         if found:
-            self._collector.collect()
+            self._collector.collect(self._buckets)
         return found
 
+    # ---- `StepObserver`
+    def registered(self) -> None:
+        """Retain what a new registration point needs."""
+        self._retained.apply_floor()
+
+    def omit(self, registration: Registration, gap: Gap) -> None:
+        """Omit the instants of a gap from a query that is a member here."""
+        self._enrolment.omit(registration, gap)
+
+    # ---- one step
     def _apply(self, step: Step, applying: Iterator[UnavailableError | None]) -> None:
         """Apply a step, or the rest of one. UnavailableError: an evaluation waits, and the rest with it."""
         first = step[0]
@@ -112,7 +123,7 @@ class StepApplier:
             if error is not None:
                 raise error
             self._enrolment.publish_news()
-            self._collector.collect()
+            self._collector.collect(self._buckets)
             if isinstance(first, ShardLoad):
                 return  # a heartbeat goes out between two files
             if self._buckets.pending() >= _COMMIT_AT:

@@ -163,8 +163,7 @@ class Cluster:
             factory = ReplicaFactory(
                 directory, self.terms, self.topics.shards, self.limits, self.clock.now_ms, rng, links, patience_s=0.0
             )
-            replica, positions = factory.make()
-            engine = self._engine(self.log, self.topics, f"e{i}", replica, positions, self.clock)
+            engine = self._engine(self.log, self.topics, f"e{i}", factory, self.clock)
             engine.factory, engine.directory = factory, directory
             return engine
 

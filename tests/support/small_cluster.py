@@ -74,7 +74,7 @@ class SmallCluster:
         links = None if self.reads is None else self._links(name)
         limits, now_ms = Limits(), self.clock.now_ms
         factory = ReplicaFactory(None, self.terms, self.topics.shards, limits, now_ms, rng, links, patience_s=0.0)
-        engine = kind(self.log, self.topics, name, *factory.make(), self.clock)
+        engine = kind(self.log, self.topics, name, factory, self.clock)
         self.engines[name] = engine
         return engine
 

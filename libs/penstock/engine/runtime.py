@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.engine.intake.bins import Bins
     from penstock.engine.intake.events import BadEvent, Events
     from penstock.engine.intake.streams import LiveStream
+    from penstock.engine.standing.evaluator import AsOf
+    from penstock.engine.standing.firing import EvaluationSink
     from penstock.engine.standing.groups import Member
     from penstock.errors import UnavailableError
 
@@ -33,19 +35,31 @@ Skip: TypeAlias = Literal["leaps"] | bool
 
 
 class Runtime:
-    """All parts that writers touch. Callers hold the engine's lock."""
+    """All parts that writers touch. Callers hold the engine's lock.
 
-    def __init__(self, core: EngineCore) -> None:
+    The replica of a query engine passes the other arguments: `sink` and `as_of` (see `Firing`, `Evaluator`), `at_once`
+    (see `Backlog`), and `releases`: whether the append log of a dropped stream is released with the stream.
+    """
+
+    def __init__(
+        self,
+        core: EngineCore,
+        *,
+        sink: EvaluationSink | None = None,
+        as_of: AsOf | None = None,
+        at_once: int | None = None,
+        releases: bool = True,
+    ) -> None:
         limits = core.limits
         self.core = core
         self.dead_letters: Output[DeadLetter] = Output(limits.max_refused, limits.refused_bytes)
-        self.streams = Streams(core.store, core.dictionary, limits, core.iri_id)
-        self.schedule = Schedule(limits)
+        self.streams = Streams(core.store, core.dictionary, limits, core.iri_id, releases=releases)
+        self.schedule = Schedule(limits, at_once)
         self.registry = Registry(core, self.streams, self.schedule)
         self.forgetting = Forgetting(core.dictionary, self.streams, self.registry.roots, limits.cached_terms_mb << 20)
-        self.evaluator = Evaluator(core, self.streams)
+        self.evaluator = Evaluator(core, self.streams, as_of)
         parts = self.streams, self.evaluator, self.forgetting, self.registry
-        self.firing = Firing(core, *parts, self.dead_letters)
+        self.firing = Firing(core, *parts, self.dead_letters, sink)
         self._intake = Intake(core, self.registry, self.schedule, self.dead_letters)
 
     # ---- input

@@ -8,7 +8,7 @@ registration point, because all processes need them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -33,13 +33,14 @@ from penstock.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.core._native import Ids
+    from penstock.engine.standing.firing import EvaluationSink
     from penstock.event_time.gaps import Gap
     from penstock.replication.sequencer import SequencedRecord, Step
     from penstock.replication.state_machine import FollowedStream
-    from penstock.term_ids.cluster_terms import TermCache
+    from penstock.term_ids.cluster_terms import ClusterCore
 
 
 @dataclass(slots=True)
@@ -63,18 +64,24 @@ class Registration:
 W = TypeVar("W", bound=StateMachine)
 
 
+class StepObserver(Protocol):
+    """What a query engine does while a step is applied."""
+
+    def registered(self) -> None:
+        """Retain what a new registration point needs, before any of it could be released."""
+
+    def omit(self, registration: Registration, gap: Gap) -> None:
+        """Omit the instants of a new gap."""
+
+
 class Replica(Generic[W]):
     """Streams, stored graph and registrations after the applied steps."""
 
-    def __init__(self, runtime: W, partitions: int) -> None:
+    def __init__(self, runtime: W, partitions: int, history: History | None = None) -> None:
         self.runtime = runtime
         self.sequencer = Sequencer(partitions, self._stale)
         self.registrations: dict[int, Registration] = {}
-        self.history = History()
-        # called before data that a new registration point needs could be released
-        self.hold: Callable[[], None] = lambda: None
-        self.omit: Callable[[Registration, Gap], None] = lambda _, __: None  # called for each new gap
-        self.finds_gaps = False  # whether to detect leaps of event time
+        self.history = history or History()
         self.least_catch_up = FOR_EVER  # minimum `max_catch_up` of all queries: a smaller advance is not a leap
         self.commands = 0
         self.insertions = 0
@@ -126,17 +133,18 @@ class Replica(Generic[W]):
         records = (registration.record for registration in self.registrations.values())
         return any(iri in record.streams or iri == record.publishes for record in records)
 
-    def apply(self, step: Step) -> Iterator[UnavailableError | None]:
+    def apply(self, step: Step, observer: StepObserver | None = None) -> Iterator[UnavailableError | None]:
         """Apply a step. Yields when all due evaluations are done and results may be committed.
 
         Yields an UnavailableError if an evaluation cannot read remote storage now; the next iteration retries it.
+        Without an observer, the replica does not detect leaps of event time.
         """
         first = step[0]
         self.history.step += 1
         match first:
             case ShardBatch():
                 if self._in_force(first):
-                    yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)])
+                    yield from self._batch(first, [part for part in step if isinstance(part, ShardBatch)], observer)
                     return
             case ShardInsertion():
                 self._insertion(first, [part for part in step if isinstance(part, ShardInsertion)])
@@ -150,7 +158,7 @@ class Replica(Generic[W]):
                 self._drop(first.iri)
             case StreamEnd():
                 if self._in_force(first):
-                    yield from self._end(first.stream)
+                    yield from self._end(first.stream, observer)
             case QueryRegistration():
                 self._command(first.number)
                 point = self._point(first)
@@ -158,7 +166,8 @@ class Replica(Generic[W]):
                 made = Registration(first, point, self.history.step, pointed=pointed)
                 self.record_registration(made)
                 self.news.append(made)
-                self.hold()
+                if observer is not None:
+                    observer.registered()
             case QueryStop():
                 self._command(first.number)
                 self._stopped(first)
@@ -192,10 +201,10 @@ class Replica(Generic[W]):
             else:
                 return
 
-    def _end(self, iri: str) -> Iterator[UnavailableError]:
+    def _end(self, iri: str, observer: StepObserver | None) -> Iterator[UnavailableError]:
         """End a derived stream after its last batch. Queries that waited only for this stream become due."""
         stream = self.runtime.streams.get(iri)
-        self._leap(iri, stream.closed_ms, None)
+        self._leap(iri, stream.closed_ms, None, observer)
         self.ended[iri] = stream.closed_ms
         stream.ended = True
         self.history.record(iri, FOR_EVER)
@@ -251,7 +260,9 @@ class Replica(Generic[W]):
             raise StorageError(f"the log goes from command {self.commands} to command {number}")
         self.commands = number
 
-    def _batch(self, first: ShardBatch, parts: list[ShardBatch]) -> Iterator[UnavailableError | None]:
+    def _batch(
+        self, first: ShardBatch, parts: list[ShardBatch], observer: StepObserver | None
+    ) -> Iterator[UnavailableError | None]:
         stream = self.runtime.streams.get(first.stream)
         closed = first.first * stream.batch_ms if stream.closed_ms is None else stream.closed_ms
         if first.first * stream.batch_ms > closed:
@@ -259,22 +270,22 @@ class Replica(Generic[W]):
             raise StorageError(f"the log of <{first.stream}> has no batches between {closed} ms and {begin} ms")
         self._append(stream, parts)
         if stream.closed_ms is None:
-            self._begin(stream, closed if first.begin_ms is None else first.begin_ms)
+            self._begin(stream, closed if first.begin_ms is None else first.begin_ms, observer)
         end = (first.last + 1) * stream.batch_ms
-        self._leap(stream.iri, stream.closed_ms, end - stream.batch_ms)  # batches without tuples
-        self._leap(stream.iri, end - stream.batch_ms, end)
+        self._leap(stream.iri, stream.closed_ms, end - stream.batch_ms, observer)  # batches without tuples
+        self._leap(stream.iri, end - stream.batch_ms, end, observer)
         stream.move(end)
         self.history.record(stream.iri, end)
         yield from self._moved(stream.iri)
         yield None
 
-    def _leap(self, iri: str, before: int | None, after: int | None) -> None:
+    def _leap(self, iri: str, before: int | None, after: int | None, observer: StepObserver | None) -> None:
         """Record a gap for each query for which this advance makes more than `max_catch_up` instants due.
 
         `before` None: the stream has not begun. `after` None: the stream has ended.
         """
         small = before is not None and after is not None and after - before <= self.least_catch_up
-        if small or not self.finds_gaps:
+        if small or observer is None:
             return  # two instants are at least 1 ms apart
         closed = {name: self.runtime.streams.get(name).closed_ms for name in self.declared} | {iri: before}
         moved, ended = closed | {iri: after}, self.ended if after is not None else self.ended | {iri: before}
@@ -288,7 +299,7 @@ class Replica(Generic[W]):
                 registration.gaps = (*registration.gaps, gap)[-MAX_GAPS:]
                 registration.leapt = self.history.step
                 self.news.append(registration)
-                self.omit(registration, gap)
+                observer.omit(registration, gap)
 
     def _append(self, stream: FollowedStream, parts: list[ShardBatch]) -> None:
         order = np.argsort(np.concatenate([part.positions for part in parts]), kind="stable")
@@ -298,13 +309,14 @@ class Replica(Generic[W]):
         columns = (np.concatenate([getattr(p, name) for p in parts]) for name in ("subjects", "predicates", "objects"))
         stream.append(times, *(column[order] for column in columns))
 
-    def _begin(self, stream: FollowedStream, point: int) -> None:
+    def _begin(self, stream: FollowedStream, point: int, observer: StepObserver | None) -> None:
         """Set the registration point of queries that waited for the first progress of one of their streams."""
         for registration in self.registrations.values():
             if registration.point is None and stream.iri in registration.record.streams:
                 registration.point, registration.pointed = point, self.history.step
                 self.news.append(registration)
-        self.hold()
+        if observer is not None:
+            observer.registered()
         self.runtime.begin(stream.iri, point)
 
     def _insertion(self, first: ShardInsertion, parts: list[ShardInsertion]) -> None:
@@ -329,13 +341,20 @@ class Replica(Generic[W]):
 
 
 class EngineReplica(Replica[Runtime]):
-    """The replica of a query engine."""
+    """The replica of a query engine. `at_once`: see `Backlog`."""
 
-    def __init__(self, runtime: Runtime, terms: TermCache, partitions: int) -> None:
-        super().__init__(runtime, partitions)
-        runtime.streams.releases = False
-        self.finds_gaps = True
-        self.terms = terms
+    def __init__(self, core: ClusterCore, partitions: int, sink: EvaluationSink, at_once: int | None = None) -> None:
+        history = History()
+        runtime = Runtime(
+            core,
+            sink=sink,
+            as_of=lambda group, time: history.bounds(group.by_iri, time),
+            at_once=at_once,
+            releases=False,  # the retention floor decides
+        )
+        super().__init__(runtime, partitions, history)
+        self.core = core
+        self.terms = core.terms
         self.named: dict[str, int] = {}  # ids of IRIs in declarations, so that a restart needs no request
 
     def prepare(self, step: Step) -> None:

@@ -235,7 +235,7 @@ def test_a_restarted_engine_counts_commits_as_the_stores_do(made, expected, tmp_
     assert factory(before.graph.links).save(before.replica)
     feed(cluster, 4, 8)
     cluster.kill("e0")
-    replica, positions = factory(before.graph.links).make()
-    cluster.engines["e0"] = QueryEngine(cluster.log, cluster.topics, "e0", replica, positions, cluster.clock)
+    made = factory(before.graph.links)
+    cluster.engines["e0"] = QueryEngine(cluster.log, cluster.topics, "e0", made, cluster.clock)
     feed(cluster, 8, 12)
     assert told(cluster) == expected

@@ -209,6 +209,8 @@ class Streams:
         dictionary: native.Dictionary,
         limits: Limits,
         iri_id: Callable[[str], int] | None = None,
+        *,
+        releases: bool = True,
     ) -> None:
         self._store = store
         self._dictionary = dictionary
@@ -217,8 +219,7 @@ class Streams:
         self._by_iri: dict[str, LiveStream] = {}
         self._closed: dict[str, int] | None = None
         self.next_number = 1
-        # release append logs of dropped streams here; otherwise the followers of the streams do it
-        self.releases = True
+        self._releases = releases
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri
@@ -285,7 +286,7 @@ class Streams:
         self._closed = None
         if stream.closed_ms is not None:
             stream.core.release(stream.closed_ms // stream.batch_ms - 1)
-            if self.releases:
+            if self._releases:
                 self._store.release(stream.number, stream.closed_ms // stream.batch_ms)
 
     def _core(self, declaration: Declaration, number: int) -> native.Stream:

@@ -37,10 +37,10 @@ class Evaluator:
     absorbed when it was due.
     """
 
-    def __init__(self, core: EngineCore, streams: Streams) -> None:
+    def __init__(self, core: EngineCore, streams: Streams, as_of: AsOf | None = None) -> None:
         self._core = core
         self._streams = streams
-        self.as_of: AsOf | None = None
+        self._as_of = as_of
 
     def evaluate(self, cohort: Cohort, time: int) -> Block:
         """Return the cohort's block at an instant whose batches are all closed."""
@@ -76,8 +76,8 @@ class Evaluator:
         (semantics.md §3).
         """
         bounds = [(stream.number, batch_of(time, stream.batch_ms)) for stream in cohort.group.streams]
-        if self.as_of is not None:
-            bounds += self.as_of(cohort.group, time)
+        if self._as_of is not None:
+            bounds += self._as_of(cohort.group, time)
         assert cohort.group.plan is not None
         stored = self._core.stored(bounds, read=cohort.group.plan.reads_stored)
         return [stored, *(window.source for window in cohort.windows)]

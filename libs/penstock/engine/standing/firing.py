@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.intake.rejected_events import DeadLetter
 from penstock.engine.standing.derived_streams import following_of, move_on, publish
@@ -10,8 +10,6 @@ from penstock.engine.windows.slice_release import release
 from penstock.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.engine_core import EngineCore
     from penstock.engine.intake.rejected_events import Output
@@ -24,11 +22,19 @@ if TYPE_CHECKING:
 _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
-class Firing:
-    """Executes the actions of `schedule.Work` for one engine. `listener` is called for each group and instant.
+class EvaluationSink(Protocol):
+    """Receives what an engine evaluates, where the log of a cluster is between a query and the stream it publishes."""
 
-    `derived_sink`, if set, receives the published answer of a cohort (None: no answer) and the new watermark of its
-    derived stream. Otherwise the answer is pushed to the stream directly.
+    def evaluated(self, group: Group, time: int) -> None:
+        """Handle an evaluation of a group at an instant."""
+
+    def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
+        """Handle the answer that a cohort publishes (None: no answer), and the new watermark of its derived stream."""
+
+
+class Firing:
+    """Executes the actions of `schedule.Work` for one engine. Without a `sink`, published answers are pushed to their
+    streams directly.
     """
 
     def __init__(
@@ -39,6 +45,7 @@ class Firing:
         forgetting: Forgetting,
         registry: Registry,
         dead: Output[DeadLetter],
+        sink: EvaluationSink | None = None,
     ) -> None:
         self._core = core
         self._streams = streams
@@ -46,11 +53,10 @@ class Firing:
         self._forgetting = forgetting
         self._registry = registry
         self._dead = dead
+        self._sink = sink
         self._touched: dict[LiveStream, None] = {}
         self._since_release = 0
         self.evaluations = 0
-        self.listener: Callable[[Group, int], None] | None = None
-        self.derived_sink: Callable[[Cohort, Block | None, int], None] | None = None
 
     def fire(self, cohort: Cohort) -> None:
         """Evaluate the cohort's next instant. A published stream gets the tuples and the watermark."""
@@ -61,8 +67,8 @@ class Firing:
         cohort.trigger.take()
         cohort.log.append(block)
         self.evaluations += len(cohort)
-        if self.listener is not None:
-            self.listener(group, time)
+        if self._sink is not None:
+            self._sink.evaluated(group, time)
         if group.publishes is not None:
             self._publish(cohort, block, group.publishes)
         if group.apart:
@@ -72,8 +78,8 @@ class Firing:
         """Feed the derived stream. Tuples beyond its memory budget become a dead letter; the watermark advances
         anyway.
         """
-        if self.derived_sink is not None:
-            self.derived_sink(cohort, block, following_of(cohort))
+        if self._sink is not None:
+            self._sink.published(cohort, block, following_of(cohort))
             return
         self._touched[stream] = None
         try:
@@ -92,8 +98,8 @@ class Firing:
 
     def counted(self, cohort: Cohort) -> None:
         """Advance the stream of a cohort as far as no further report can occur."""
-        if self.derived_sink is not None:
-            self.derived_sink(cohort, None, following_of(cohort))
+        if self._sink is not None:
+            self._sink.published(cohort, None, following_of(cohort))
         else:
             move_on(cohort, self._registry.begin)
 

@@ -26,8 +26,8 @@ class Backlog:
     `reach` returns the time up to which a group's instants are due.
     """
 
-    def __init__(self, reach: Callable[[Group], int | None]) -> None:
-        self.at_once: int | None = None
+    def __init__(self, reach: Callable[[Group], int | None], at_once: int | None = None) -> None:
+        self.at_once = at_once
         self._reach = reach
         self._lanes: dict[Lane, dict[Group, None]] = {}  # in turn order
         self._groups: dict[Group, Lane] = {}

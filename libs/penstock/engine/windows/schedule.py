@@ -45,9 +45,9 @@ class Work(Protocol):
 class Schedule:
     """Which groups read which streams, and the evaluation order."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, at_once: int | None = None) -> None:
         self._limits = limits
-        self.backlog = Backlog(reach)
+        self.backlog = Backlog(reach, at_once)
         self.readers = Readers()
         self.unpolled = Unpolled()
         self._coming = 0  # estimated bytes of new answers during a check

@@ -140,7 +140,7 @@ def test_a_step_of_an_engine_that_is_to_end_is_short(cluster):
     for k in range(10):
         cluster.advance("s", 1_000 + 200 * k)
         cluster.run(2)
-    engine.interrupted = lambda: True
+    engine._interrupted = lambda: True
     engine._catch_up.slice_over = lambda: lambda: True
     before = engine.replica.history.step
     engine.step()
@@ -165,7 +165,7 @@ def test_an_engine_that_is_broken_off_commits_nothing_of_what_it_was_at(cluster)
     def overdue() -> None:
         raise OverdueError
 
-    engine.progress = overdue
+    engine._progress = overdue
     cluster.advance("s", 2_000)
     with pytest.raises(OverdueError):
         cluster.run(2)

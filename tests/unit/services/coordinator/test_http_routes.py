@@ -36,7 +36,7 @@ class Everything:
         self.terms = DictionaryService(self.log, self.topics)
         self.coordinator = Coordinator(self.log, self.topics, "c", self.terms, self.clock)
         factory = ReplicaFactory(None, self.terms, 2, Limits(), self.clock.now_ms, random.Random(0))
-        self.engine = QueryEngine(self.log, self.topics, "e", *factory.make(), self.clock)
+        self.engine = QueryEngine(self.log, self.topics, "e", factory, self.clock)
         routes = [
             *coordinator_routes.routes(self.coordinator, Lock()),
             *sparql_routes.routes(self.engine.one_shot.query, Limits()),
