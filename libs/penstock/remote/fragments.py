@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
 
 from penstock.core import _native as native
 from penstock.errors import DataError
@@ -28,7 +29,7 @@ class Fragments:
     def __init__(self, store: native.Store) -> None:
         self._store = store
         self._terms = native.Dictionary()  # fragments create no terms
-        self._plans: OrderedDict[str, native.Plan] = OrderedDict()
+        self._plans: LRUCache[str, native.Plan] = LRUCache(MAX_PLANS)
         self._caching = threading.Lock()
 
     def run(self, asked: dict[str, Any], excluded: NDArray[np.uint32], rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -63,10 +64,6 @@ class Fragments:
             if plan is None:
                 _check(spec)
                 plan = self._plans[text] = native.Plan(spec)
-                if len(self._plans) > MAX_PLANS:
-                    self._plans.popitem(last=False)
-            else:
-                self._plans.move_to_end(text)
         return plan, [int(slot) for slot in spec["seed"]]
 
 

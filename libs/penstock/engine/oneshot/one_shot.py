@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from penstock.core import _native as native
 from penstock.engine.answers.answer_values import Solutions, Triples
-from penstock.engine.oneshot.cache import Cache
 from penstock.engine.oneshot.drawn_plan import drawn
 from penstock.engine.oneshot.engine_catalogue import EngineCatalogue, Planned, make_plan
 from penstock.errors import DataPlaneError, LimitError, QueryError
@@ -29,21 +31,26 @@ _REPLAN_EVERY = 64  # uses of a plan between checks of the statistics
 
 
 class Texts:
-    """Cache of parsed texts, except for long ones."""
+    """Cache of parsed texts, except for long ones. Thread-safe."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._cache: Cache[tuple[str, str | None], Statement] = Cache(limits.text_cache)
+        self._cache: LRUCache[tuple[str, str | None], Statement] = LRUCache(limits.text_cache)
+        self._caching = Lock()
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
         """Return the text's checked form. QueryError if it is invalid. `accepted`: it was accepted before, at a
         registration.
         """
-        found = self._cache.get((text, base))
+        with self._caching:
+            found = self._cache.get((text, base))
         if found is not None:
             return found
         statement = parse(text, base, limits=self._limits, accepted=accepted)
-        return self._cache.put((text, base), statement) if len(text) <= _CACHED_TEXT else statement
+        if len(text) <= _CACHED_TEXT:
+            with self._caching:
+                self._cache[text, base] = statement
+        return statement
 
 
 @dataclass(slots=True)
@@ -62,7 +69,8 @@ class OneShot:
         self._core = core
         self._streams = streams
         self._texts = texts
-        self._plans: Cache[tuple[str, str | None], _Asked] = Cache(core.limits.plan_cache)
+        self._plans: LRUCache[tuple[str, str | None], _Asked] = LRUCache(core.limits.plan_cache)
+        self._caching = Lock()
 
     def query(
         self, text: str, base: str | None, timeout_s: float | None, memory_mb: int | None
@@ -84,7 +92,7 @@ class OneShot:
 
     def explain(self, ir: ContinuousQuery, base: str | None) -> str:
         """Return the plan with current estimates, and the figures of the text's last run, if any."""
-        asked = self._plans.get((ir.text, base))
+        asked = self._known(ir, base)
         fresh = make_plan(ir, EngineCatalogue(self._core, self._streams), grouped=False).physical
         if asked is None or asked.last_run is None:
             return fresh.render()
@@ -141,12 +149,19 @@ class OneShot:
 
         Constants that no stored data uses may have been collected meanwhile; looking up their ids again detects this.
         """
-        asked = self._plans.get((ir.text, base))
+        asked = self._known(ir, base)
         if asked is not None and self._holds(asked, view):
             return asked
         planned = make_plan(ir, EngineCatalogue(self._core, self._streams, stored=view), grouped=False)
         asked = _Asked(planned, last_run=None if asked is None else asked.last_run)
-        return self._plans.put((ir.text, base), asked) if len(ir.text) <= _CACHED_TEXT else asked
+        if len(ir.text) <= _CACHED_TEXT:
+            with self._caching:
+                self._plans[ir.text, base] = asked
+        return asked
+
+    def _known(self, ir: ContinuousQuery, base: str | None) -> _Asked | None:
+        with self._caching:
+            return self._plans.get((ir.text, base))
 
     def _holds(self, asked: _Asked, view: native.Source | None) -> bool:
         if asked.planned.blind:
