@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
-from penstock.http.errors import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion

@@ -9,7 +9,7 @@ from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import SHARDS
 from penstock.replication.log_end import LogEnd
 from penstock.replication.replica import Replica, declaration_of
-from penstock.services.store.stored_graph import StoredGraph
+from penstock.services.store.shard_set import ShardSet
 from penstock.wire import ShardLoad, StreamDeclaration
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Follower:
         self,
         log: Log,
         topics: ClusterTopics,
-        replica: Replica[StoredGraph],
+        replica: Replica[ShardSet],
         positions: Sequence[int],
         terms: TermEncoder,
         clock: Clock,
@@ -48,7 +48,7 @@ class Follower:
         self._end = LogEnd(self._reader, clock)
 
     @property
-    def graph(self) -> StoredGraph:
+    def graph(self) -> ShardSet:
         """The shards and the streams."""
         return self.replica.runtime
 
@@ -134,6 +134,6 @@ class Follower:
         self._reader.close()
 
 
-def empty_replica(partitions: int) -> Replica[StoredGraph]:
+def empty_replica(partitions: int) -> Replica[ShardSet]:
     """Return the replica at step 0."""
-    return Replica(StoredGraph(), partitions)
+    return Replica(ShardSet(), partitions)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from penstock.engine.intake.declaration import Declaration
     from penstock.replication.replica import Replica
     from penstock.replication.replica_state import Saved
+    from penstock.services.store.shard_set import ShardSet
     from penstock.services.store.shard_store import ShardStore
-    from penstock.services.store.stored_graph import StoredGraph
     from penstock.services.store.stored_streams import StoredStream
 
 VERSION = 3
@@ -45,7 +45,7 @@ class ShardCheckpoints:
         self._open: dict[int, DataDirectory] = {}
         self._finishing = threading.Lock()  # serialises publication and release
 
-    def save(self, replica: Replica[StoredGraph]) -> bool:
+    def save(self, replica: Replica[ShardSet]) -> bool:
         """Write a checkpoint of every shard. Returns False if a step is partially applied."""
         if not replica.whole:
             return False
@@ -53,7 +53,7 @@ class ShardCheckpoints:
             self.capture(replica, shard).write()
         return True
 
-    def capture(self, replica: Replica[StoredGraph], shard: ShardStore) -> ShardCapture:
+    def capture(self, replica: Replica[ShardSet], shard: ShardStore) -> ShardCapture:
         """Copy the changes of a shard since its last checkpoint. The replica must be `whole`. StorageError."""
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:
@@ -105,7 +105,7 @@ class ShardCheckpoints:
         for shard in list(self._open):
             self.release(shard)
 
-    def last(self, shard: int) -> tuple[Path, Replica[StoredGraph], Sequence[int]] | None:
+    def last(self, shard: int) -> tuple[Path, Replica[ShardSet], Sequence[int]] | None:
         """Return the newest checkpoint of a shard by any store: its stored part, a replica in its state, and the
         offsets at which to read the log.
 
@@ -153,7 +153,7 @@ class ShardCapture:
         self.checkpoints.finish(self)
 
 
-def _extra(graph: StoredGraph) -> Saved:
+def _extra(graph: ShardSet) -> Saved:
     return {"snapshot": graph.snapshot, "gone": list(graph.gone)}
 
 
@@ -161,7 +161,7 @@ def _of_stream(stream: StoredStream) -> Saved:
     return {"timing": stream.absorption.timing, "graph": stream.absorption.graph}
 
 
-def _restore(state: Saved, partitions: int, folder: Path) -> tuple[Replica[StoredGraph], Sequence[int]]:
+def _restore(state: Saved, partitions: int, folder: Path) -> tuple[Replica[ShardSet], Sequence[int]]:
     check(state, VERSION, partitions, folder)
     replica = empty_replica(partitions)
     graph = replica.runtime

@@ -74,7 +74,7 @@ class StoredStreams:
         self._by_iri: dict[str, StoredStream] = {}
         self._learnt: tuple[Declaration, Absorption] | None = None
         self.next_number = 1
-        self.dropped: list[StoredStream] = []  # since `StoredGraph` last released them
+        self.dropped: list[StoredStream] = []  # since `ShardSet` last released them
 
     def __contains__(self, iri: object) -> bool:
         return iri in self._by_iri

@@ -24,8 +24,8 @@ from penstock.private_files import make_directory
 from penstock.remote import Server
 from penstock.replication.absorption import Absorption
 from penstock.services.store.leases import Leases, LeaseServer
+from penstock.services.store.shard_set import ShardSet
 from penstock.services.store.shard_store import ShardStore
-from penstock.services.store.stored_graph import StoredGraph
 
 if TYPE_CHECKING:
     from penstock.remote.control_connection import Columns
@@ -37,7 +37,7 @@ RDMA_DEVICES = os.environ.get("PENSTOCK_RDMA_DEVICES", ",").split(",")  # of sto
 class FedStore(LeaseServer):
     """A store whose steps come from the process that tests it, in order, over one control connection."""
 
-    graph: StoredGraph
+    graph: ShardSet
     step = 0
     stepping = threading.Lock()  # a connection that was given up may still have a step under way
 
@@ -83,7 +83,7 @@ def start_store(
     """Make a store in this process: its data plane answers from now on, its control server once it runs."""
     make_directory(directory)
     data = Server(host, 0, SECRET, rdma_device=rdma_device)
-    leases, graph = Leases(), StoredGraph()
+    leases, graph = Leases(), ShardSet()
     for number in own:
         taken = len(list(directory.glob(f"{number}-*")))
         graph.shards[number] = ShardStore(number, shards, directory / f"{number}-{taken}", data)

@@ -1,8 +1,9 @@
-"""The shape of the tree: no import cycles, packages and modules of a size that can be read."""
+"""The shape of the tree: no import cycles, packages and modules of a size that can be read, names with one meaning."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,6 +12,14 @@ MOST_MODULES = 16
 MOST_LINES = 400
 LONG = {  # module -> why it is longer than MOST_LINES
     "penstock.engine.engine": "the public class: one method per operation, most of the lines are docstrings",
+}
+REPEATED = {  # name of several modules -> why
+    "__init__": "Python's name of a package",
+    "__main__": "Python's name of what `python -m` runs",
+    "errors": "of the public API and of the log port",
+    "readers": "of the two logs behind one port",
+    "service": "the process of each service",
+    "writers": "of the two logs behind one port",
 }
 
 
@@ -71,3 +80,8 @@ def test_packages_have_few_modules():
 def test_modules_are_short():
     lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
     assert {name for name, count in lines.items() if count > MOST_LINES} == LONG.keys()
+
+
+def test_a_name_of_a_module_has_one_meaning():
+    counts = Counter(path.stem for path in modules().values())
+    assert {name for name, count in counts.items() if count > 1} == REPEATED.keys()

@@ -14,7 +14,7 @@ from typer.cli import get_docs_for_click
 import penstock
 from penstock import errors as error_classes
 from penstock.cli.app import app
-from penstock.http.errors import status_of
+from penstock.http.error_responses import status_of
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 from penstock.runtime.metrics import Metrics

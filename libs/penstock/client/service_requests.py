@@ -101,7 +101,7 @@ def with_query(path: str, **parameters: object) -> str:
 
 
 def error_of(body: bytes, status: int) -> PenstockError:
-    """Return the error that an error response describes (penstock.http.errors)."""
+    """Return the error that an error response describes (penstock.http.error_responses)."""
     try:
         found = json.loads(body)
         name, message = found["error"], found["message"]

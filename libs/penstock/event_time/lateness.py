@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.event_time.watermark import NEVER
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_NEVER = -(1 << 63)
 
 
 def watermarks_met(
     times: NDArray[np.int64], accepted: NDArray[np.bool_], before: int, lateness_ms: int
 ) -> NDArray[np.int64]:
     """Return the watermark (ms) at the arrival of each event: `before`, advanced by preceding accepted events."""
-    moved = np.where(accepted, times - 1 - lateness_ms, _NEVER)
-    return np.maximum(before, np.maximum.accumulate(np.concatenate([[_NEVER], moved[:-1]])))
+    moved = np.where(accepted, times - 1 - lateness_ms, NEVER)
+    return np.maximum(before, np.maximum.accumulate(np.concatenate([[NEVER], moved[:-1]])))

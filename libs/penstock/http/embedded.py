@@ -37,7 +37,7 @@ from penstock.errors import DataError, UnknownStreamError
 from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
-from penstock.http.errors import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json
 from penstock.http.live import Feed, all_events, events
 from penstock.http.web_access import Access
 from penstock.json_text import parse_json

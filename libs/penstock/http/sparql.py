@@ -12,7 +12,7 @@ from starlette.routing import Route
 from penstock.engine.answers.answer_values import Solutions
 from penstock.engine.answers.result_formats import boolean_json, boolean_xml
 from penstock.errors import DataError
-from penstock.http.errors import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,8 @@ that sets it aside. `penstock quarantine` writes the record's position to the qu
 topic when it cannot read a record: a listed record has no effect in any service.
 """
 
+from penstock.quarantine.internal_records import InternalRecords
 from penstock.quarantine.place import Place, UnreadableRecordError
-from penstock.quarantine.records import InternalRecords
 from penstock.quarantine.setting_aside import Quarantined, listed, set_aside
 
 __all__ = ["InternalRecords", "Place", "Quarantined", "UnreadableRecordError", "listed", "set_aside"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import DataError
 from penstock.log import Partition, Record, Topic
 from penstock.log.view import CompactedView, Lookup
+from penstock.quarantine.internal_records import readable
 from penstock.quarantine.kinds import kinds_of
-from penstock.quarantine.records import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from penstock.query.algebra.tree import (
 from penstock.query.algebra.walk import rebuild, rename
 from penstock.query.budget import PlanningLimits, planning
 from penstock.query.datasets import query_dataset
-from penstock.query.explain import render
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
+from penstock.query.plan_tree import render
 from penstock.query.planning.cost.cardinality import CountKey, Counts, Estimator
 from penstock.query.planning.expression_specs import term_spec
 from penstock.query.planning.joins import join

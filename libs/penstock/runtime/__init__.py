@@ -4,8 +4,8 @@ A service's `__main__` calls `run` with its name, its settings class, and a func
 `step(timeout_s)` and `close()` and does not depend on this package. Needs the `cluster` extra.
 """
 
-from penstock.runtime.loop import EngineCore, Stopping
-from penstock.runtime.run import Context, run
+from penstock.runtime.loop import ServiceCore, Stopping
+from penstock.runtime.service_process import Context, run
 from penstock.runtime.settings import ServiceSettings, SettingsError, load
 
-__all__ = ["Context", "EngineCore", "ServiceSettings", "SettingsError", "Stopping", "load", "run"]
+__all__ = ["Context", "ServiceCore", "ServiceSettings", "SettingsError", "Stopping", "load", "run"]

@@ -28,7 +28,7 @@ class OverdueError(Exception):
     """The time to hand over work after a stop request is over."""
 
 
-class EngineCore(Protocol):
+class ServiceCore(Protocol):
     """The core of a service, without its process."""
 
     def step(self, timeout_s: float) -> bool:
@@ -118,7 +118,7 @@ class Loop:
         self._give_up_s = give_up_s
         self._now = now
 
-    def run(self, core: EngineCore, timeout_s: float) -> None:
+    def run(self, core: ServiceCore, timeout_s: float) -> None:
         """Run steps until a stop is requested. Raises errors that are not transient, and transient ones after
         `give_up_s`.
         """
@@ -131,7 +131,7 @@ class Loop:
                 "stopped without a handover", reason=f"it takes longer than {self._stopping.leave_s:g} s"
             )
 
-    def _run(self, core: EngineCore, timeout_s: float) -> None:
+    def _run(self, core: ServiceCore, timeout_s: float) -> None:
         failing_since: float | None = None
         pause_s = _FIRST_PAUSE_S
         while not self._stopping:

@@ -1,6 +1,6 @@
 """Spark applications: the bulk load and the stream adaptor, with sessions, Hadoop file access and task functions.
 
-- `bulk_load`: the stages of a load; `sources`, `parsing`, `numbering`, `edges`, `staging`
+- `bulk_load`: the stages of a load; `sources`, `statement_parsing`, `numbering`, `edges`, `staging`
 - `stream_adaptor`: the driver of the stream adaptor; `stream_task`: its tasks
 - `session`, `java`, `hadoop`, `task`, `failures`: shared by both
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.engine.intake.bulk_intake import NO_TERMS, Prepared
 from penstock.errors import DataError, LimitError
-from penstock.spark import edges, numbering, parsing
+from penstock.spark import edges, numbering, statement_parsing
 from penstock.spark.failures import job
 from penstock.spark.hadoop import HadoopFiles, escaped
 from penstock.spark.manifest import manifest_of, place_of
@@ -143,10 +143,12 @@ class BulkLoad:
     def _parse(self, folder: str) -> dict[str, Any]:
         known = {file.number: (file.format, file.status.uri) for file in self._sources}
         for number, reading in enumerate(readings(self._spark, self._sources, self._settings.split_bytes)):
-            settings = parsing.ParseSettings(known, self._settings.graph, self._settings.max_bad, number * _PART_STEP)
-            function = parsing.parse_lines if reading.by_line else parsing.parse_documents
+            settings = statement_parsing.ParseSettings(
+                known, self._settings.graph, self._settings.max_bad, number * _PART_STEP
+            )
+            function = statement_parsing.parse_lines if reading.by_line else statement_parsing.parse_documents
             self._configure(16_384, reading.settings)
-            parsed = reading.frame.mapInArrow(partial(function, settings), parsing.STAGED_DDL)
+            parsed = reading.frame.mapInArrow(partial(function, settings), statement_parsing.STAGED_DDL)
             parsed.write.partitionBy("what").mode("append").parquet(folder)
         return self._count_parsed()
 
@@ -154,7 +156,7 @@ class BulkLoad:
         from pyspark.sql import functions as fn  # noqa: PLC0415 - an extra
 
         rows = (
-            self._read("parse", parsing.STAGED_DDL)
+            self._read("parse", statement_parsing.STAGED_DDL)
             .groupBy("what")
             .agg(fn.count("*").alias("rows"), fn.sum("line").alias("lines"), fn.min("line").alias("least"))
             .collect()
@@ -171,7 +173,7 @@ class BulkLoad:
     # ---- bad lines
     def bad_lines(self, at_most: int) -> list[tuple[str, int | None, str, bytes]]:
         """Return bad lines as (file, line, reason, bytes), in file order; line None = the whole document."""
-        staged = self._read("parse", parsing.STAGED_DDL)
+        staged = self._read("parse", statement_parsing.STAGED_DDL)
         lines = staged.where("what = 'lines'").select("file", "start", "line").collect()
         before: dict[tuple[int, int], int] = {}
         total: dict[int, int] = {}
@@ -183,7 +185,7 @@ class BulkLoad:
         found = [
             (
                 names[row.file],
-                None if row.line == parsing.WHOLE_DOCUMENT else before[row.file, row.start] + row.line,
+                None if row.line == statement_parsing.WHOLE_DOCUMENT else before[row.file, row.start] + row.line,
                 row.reason,
                 bytes(row.text),
             )
@@ -205,7 +207,7 @@ class BulkLoad:
 
     # ---- terms
     def _number(self, known: KnownTerms, folder: str) -> dict[str, Any]:
-        terms = self._read("parse", parsing.STAGED_DDL).where("what = 'terms'")
+        terms = self._read("parse", statement_parsing.STAGED_DDL).where("what = 'terms'")
         columns = ("part", "slot", "kind", "lexical", "datatype", "lang")
         rows: DataFrame = terms.select(*columns)
         if known.file is not None:
@@ -273,7 +275,7 @@ class BulkLoad:
     def _statements(self) -> DataFrame:
         """Return rows grouped by part: first its map, then its triples."""
         maps = self._read("terms", numbering.NUMBERED_DDL).where("what = 'map'")
-        triples = self._read("parse", parsing.STAGED_DDL).where("what = 'triples'")
+        triples = self._read("parse", statement_parsing.STAGED_DDL).where("what = 'triples'")
         nothing = [f"cast(null as binary) {name}" for name in "spog"]
         rows = maps.selectExpr("part", "0 as kind", "slots", "codes", *nothing).unionAll(
             triples.selectExpr("part", "1 as kind", "cast(null as binary) slots", "cast(null as binary) codes", *"spog")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.jars import fetched, locked
 from penstock.errors import StorageError
-from penstock.spark.java import java_home
+from penstock.spark.java_home import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

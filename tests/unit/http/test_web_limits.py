@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from penstock.http.errors import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json
 from penstock.http.web_limits import WebLimits
 from penstock.http.web_server import WebServer
 

@@ -111,7 +111,7 @@ def test_health_and_metrics_are_served():
         server.stop()
 
 
-class EngineCore:
+class ServiceCore:
     def __init__(self, *outcomes) -> None:
         self.outcomes = list(outcomes)
         self.steps = 0
@@ -146,27 +146,27 @@ def loop(stopping: Stopping, give_up_s: float = 100, now=None) -> Loop:
 
 def test_transient_failures_are_tried_over():
     stopping = Stopping()
-    core = EngineCore(True, TransientError("away"), TransientError("away"), True, stopping)
+    core = ServiceCore(True, TransientError("away"), TransientError("away"), True, stopping)
     loop(stopping).run(core, 0)
     assert core.steps == 5
 
 
 def test_what_is_transient_too_long_ends_the_service():
     times = iter(range(0, 10_000, 40))
-    core = EngineCore(*[TransientError("away")] * 10)
+    core = ServiceCore(*[TransientError("away")] * 10)
     with pytest.raises(TransientError):
         loop(Stopping(), 100, lambda: float(next(times))).run(core, 0)
     assert core.steps < 10
 
 
 def test_a_fatal_error_ends_the_service_at_once():
-    core = EngineCore(LogError("unknown outcome"), True)
+    core = ServiceCore(LogError("unknown outcome"), True)
     with pytest.raises(LogError):
         loop(Stopping()).run(core, 0)
     assert core.steps == 1
 
 
-class LeavingCore(EngineCore):
+class LeavingCore(ServiceCore):
     """It has left after so many steps, each of which takes some seconds."""
 
     def __init__(self, clock: list[float], seconds: float, steps: int, *outcomes) -> None:

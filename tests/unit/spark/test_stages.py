@@ -13,7 +13,7 @@ import penstock
 from penstock.engine.intake.bulk_intake import Prepared
 from penstock.errors import DataError
 from penstock.rdf.formats import Format
-from penstock.spark import edges, numbering, parsing
+from penstock.spark import edges, numbering, statement_parsing
 from penstock.spark.sources import format_of
 from penstock.spark.staging import Staging
 
@@ -27,7 +27,7 @@ class Stages:
         self.folder, self.engine, self.splits = folder, engine, splits
         folder.mkdir(exist_ok=True)
         files = {number: (fmt, f"file:///{number}") for number, (fmt, _) in enumerate(texts)}
-        self.settings = parsing.ParseSettings(files, graph, max_bad)
+        self.settings = statement_parsing.ParseSettings(files, graph, max_bad)
         self.texts = texts
         self.intake = engine.bulk()
 
@@ -40,12 +40,12 @@ class Stages:
             starts = range(0, len(lines), step) if fmt.is_native else [0]
             for start in starts:
                 chosen = lines[start : start + step] if fmt.is_native else lines
-                function = parsing.parse_lines if fmt.is_native else parsing.parse_documents
-                settings = parsing.ParseSettings(
+                function = statement_parsing.parse_lines if fmt.is_native else statement_parsing.parse_documents
+                settings = statement_parsing.ParseSettings(
                     self.settings.files, self.settings.graph, self.settings.max_bad, first_part=len(rows) + 100
                 )
                 batches = [rows_of(number, start, chosen[:1]), rows_of(number, start, chosen[1:])]
-                rows.append(pa.Table.from_batches(function(settings, batches), parsing.STAGED))
+                rows.append(pa.Table.from_batches(function(settings, batches), statement_parsing.STAGED))
         return pa.concat_tables(rows)
 
     def number(self, staged, known):
@@ -195,7 +195,7 @@ def test_a_document_that_cannot_be_read_is_told_as_a_whole(tmp_path):
     with penstock.Engine() as engine:
         stages = Stages(tmp_path, engine, [(Format.TURTLE, "<http://a> <http://b> .\n")])
         bad = kind(stages.parse(), "bad").to_pylist()
-    assert [row["line"] for row in bad] == [parsing.WHOLE_DOCUMENT]
+    assert [row["line"] for row in bad] == [statement_parsing.WHOLE_DOCUMENT]
     assert "line 1" in bad[0]["reason"]
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.engine.intake.streams import LiveStream
-    from penstock.engine.standing.readers import Readers
+    from penstock.engine.standing.stream_readers import Readers
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.engine.answers.result_blocks import Block
     from penstock.engine.intake.streams import LiveStream, Streams
     from penstock.engine.standing.groups import Cohort, Group
-    from penstock.engine.standing.readers import Readers
+    from penstock.engine.standing.stream_readers import Readers
     from penstock.query.ir import ContinuousQuery
 
 

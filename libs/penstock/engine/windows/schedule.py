@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.engine.answers.unpolled import Unpolled
 from penstock.engine.intake.streams import LiveStream
 from penstock.engine.standing.groups import fullest
-from penstock.engine.standing.readers import Readers
+from penstock.engine.standing.stream_readers import Readers
 from penstock.engine.windows.backlog import Backlog
 from penstock.engine.windows.trigger import CountTrigger, GridTrigger
 from penstock.errors import LimitError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.log.faults import Point
-from penstock.log.memory.broker import MemoryBroker
+from penstock.log.memory.memory_broker import MemoryBroker
 from penstock.log.memory.readers import MemoryGroupReader, MemoryReader
 from penstock.log.memory.writers import MemoryTransactionalWriter, MemoryWriter
 

@@ -12,7 +12,7 @@ from penstock.log.port import END, START, Message, Partition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.log.memory.broker import MemoryBroker
+    from penstock.log.memory.memory_broker import MemoryBroker
 
 
 class MemoryReader:

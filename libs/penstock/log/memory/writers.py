@@ -13,7 +13,7 @@ from penstock.log.memory.partitions import record_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.log.memory.broker import MemoryBroker
+    from penstock.log.memory.memory_broker import MemoryBroker
     from penstock.log.port import Partition, Record
 
 MAX_IN_FLIGHT = 100_000

@@ -1,4 +1,4 @@
-"""The state machine of a store: streams without slices, and the store's shards.
+"""The state machine of a store: the set of its shards, and streams without slices.
 
 The log has each tuple in one partition, that of its subject's shard. The stored graph has each edge in two shards: its
 subject's and its object's. A store therefore reads all partitions, and each shard stores the edges that it owns (ADR
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.core import _native as native
 from penstock.engine.intake.bins import appended
 from penstock.event_time.grid import batch_of, closed_until
-from penstock.replication.history import INSERTIONS
+from penstock.replication.history import INSERTIONS, NOTHING
 from penstock.services.store.stored_streams import StoredStreams
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from penstock.services.store.shard_store import ShardStore
     from penstock.services.store.stored_streams import OpenBatch, StoredStream
 
-_NEVER = -(1 << 62)
 
-
-class StoredGraph:
+class ShardSet:
     """The state machine of a store's replica. `snapshot`: number of the last commit."""
 
     def __init__(self) -> None:
@@ -93,7 +91,7 @@ class StoredGraph:
         for stream in self.streams:
             if stream.closed_ms is not None:
                 evaluated = min(stream.closed_ms, floor.evaluated.get(stream.iri, stream.closed_ms))
-                bounds[stream.number] = batch_of(max(evaluated, _NEVER), stream.batch_ms)
+                bounds[stream.number] = batch_of(max(evaluated, NOTHING), stream.batch_ms)
         closed = ((s.number, s.closed_ms // s.batch_ms) for s in self.streams.dropped if s.closed_ms is not None)
         self.gone += [(step, number, batch) for number, batch in closed]
         self.streams.dropped.clear()

@@ -15,7 +15,7 @@ from penstock.quarantine import UnreadableRecordError
 from penstock.runtime.health import Health
 from penstock.runtime.health_routes import application
 from penstock.runtime.logs import set_up
-from penstock.runtime.loop import EngineCore, Loop, Stopping
+from penstock.runtime.loop import Loop, ServiceCore, Stopping
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.settings import ServiceSettings, SettingsError, load
 
@@ -54,7 +54,7 @@ class Context(Generic[S]):
             observer()
 
 
-def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], EngineCore]) -> int:
+def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]], ServiceCore]) -> int:
     """Run a service until SIGTERM or SIGINT. Returns the exit code: 0 success, 1 failure, 2 invalid settings."""
     try:
         settings = load(settings_class)
@@ -91,7 +91,7 @@ def run(service: str, settings_class: type[S], open_core: Callable[[Context[S]],
 def _serve(
     service: str,
     settings: S,
-    open_core: Callable[[Context[S]], EngineCore],
+    open_core: Callable[[Context[S]], ServiceCore],
     logger: FilteringBoundLogger,
     stopping: Stopping,
 ) -> None:
@@ -102,7 +102,7 @@ def _serve(
     health.check("kafka", log.last_error)
     log.topics()  # fail at once if the broker is unreachable or refuses the client
     web: WebServer | None = None
-    core: EngineCore | None = None
+    core: ServiceCore | None = None
     try:
         core = open_core(context)
         app = application(health, metrics, context.observe, context.routes, settings.access().middleware())
