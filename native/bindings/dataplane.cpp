@@ -14,7 +14,6 @@
 
 #include "arrays.hpp"
 #include "dataplane/rdma.hpp"
-#include "dataplane/router.hpp"
 #include "dataplane/shared_plane.hpp"
 #include "dataplane/tcp_plane.hpp"
 #include "dataplane/tcp_server.hpp"
@@ -33,7 +32,7 @@ std::vector<std::byte> to_bytes(const nb::bytes& secret) {
 }
 
 RegionKind kind_of(std::uint32_t kind) {
-    if (kind < 1 || kind > 3) throw penstock::DataError("a region's kind is 1 (shard), 2 (slices) or 3 (other)");
+    if (kind < 1 || kind > 2) throw penstock::DataError("a region's kind is 1 (shard) or 2 (other)");
     return static_cast<RegionKind>(kind);
 }
 
@@ -142,7 +141,7 @@ void bind_node(nb::module_& m) {
                 new (self) ServedRegions(rdma_device ? open_rdma_host(*rdma_device) : nullptr);
             },
             "rdma_device"_a = nb::none())
-        .def("publish", &publish, "path"_a, "kind"_a = 3, "subject"_a = 0, "epoch"_a = 0, "reserve_bytes"_a = 0,
+        .def("publish", &publish, "path"_a, "kind"_a = 2, "subject"_a = 0, "epoch"_a = 0, "reserve_bytes"_a = 0,
              "stable"_a = false)
         .def("withdraw", &ServedRegions::withdraw, "number"_a)
         .def("directory", &ServedRegions::directory);
@@ -176,10 +175,6 @@ void bind_planes(nb::module_& m) {
           "connect_timeout_ms"_a = 2000, "read_timeout_ms"_a = 10000, "bytes_in_flight"_a = std::uint64_t{32} << 20);
     m.def("rdma_devices", &rdma_devices);
     m.def("built_with_rdma", &built_with_rdma);
-    nb::class_<Router, Plane>(m, "Router", "One plane over the planes of all nodes.")
-        .def(nb::init<>())
-        .def("add", &Router::add, "node"_a, "plane"_a)
-        .def("remove", &Router::remove, "node"_a);
 }
 
 }  // namespace
@@ -193,8 +188,7 @@ void bind_dataplane(nb::module_& m) {
         .def_ro("epoch", &RegionEntry::epoch)
         .def_ro("bytes", &RegionEntry::bytes)
         .def_ro("reserve_bytes", &RegionEntry::reserve_bytes)
-        .def_ro("path", &RegionEntry::path)
-        .def_ro("stable", &RegionEntry::stable);
+        .def_ro("path", &RegionEntry::path);
     bind_node(m);
     bind_planes(m);
 }

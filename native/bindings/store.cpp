@@ -102,12 +102,6 @@ std::unique_ptr<Source> view(Store& store, const std::vector<std::pair<std::uint
     return store.view(native);
 }
 
-std::vector<Label> labels_with_predicate(Labelled& store, TermId predicate) {
-    std::vector<Label> labels;
-    store.labels().with_predicate(predicate, labels);
-    return labels;
-}
-
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t> source_stats(const Source& source, Label label) {
     const auto stats = source.stats(label);
     return {stats.edges, stats.subjects, stats.objects};
@@ -179,7 +173,6 @@ void bind_store(nb::module_& m) {
             "label",
             [](Labelled& store, TermId graph, TermId predicate) { return store.labels().find(graph, predicate); },
             "graph"_a, "predicate"_a)
-        .def("labels_with_predicate", &labels_with_predicate, "predicate"_a)
         .def("graphs", [](Labelled& store) { return store.labels().graphs(); })
         .def("define_labels", &define_labels, "first"_a, "graphs"_a, "predicates"_a)
         .def("number_labels", &number_labels, "graphs"_a, "predicates"_a)

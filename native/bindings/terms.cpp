@@ -150,7 +150,6 @@ void bind_dictionary(nb::module_& m) {
         .def("settle", &settle, "ids"_a)
         .def(
             "check", [](const Dictionary& d, const IdsIn& ids) { d.check(ids.data(), ids.size()); }, "ids"_a)
-        .def("fresh_blank", &Dictionary::fresh_blank)
         .def("blank_count", &Dictionary::blank_count)
         .def("reserve_blanks", &Dictionary::reserve_blanks, "n"_a)
         .def("set_tick", &Dictionary::set_tick, "tick"_a)

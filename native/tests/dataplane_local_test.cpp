@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dataplane/local_plane.hpp"
+#include "dataplane/router.hpp"
 #include "store/layout.hpp"
 #include "store_world.hpp"
 
@@ -31,7 +32,7 @@ RegionEntry entry_of(const std::string& path, std::uint32_t number) {
     return entry;
 }
 
-Fault fault_of(LocalPlane& plane, const Read& read) {
+Fault fault_of(dataplane::Plane& plane, const Read& read) {
     try {
         plane.read({&read, 1});
     } catch (const dataplane::Error& error) {
@@ -102,6 +103,34 @@ TEST_F(LocalPlaneTest, AnotherIncarnationIsAnotherRegion) {
     }
     plane.attach(entry_of(path, 8));
     EXPECT_EQ(plane.directory(0).size(), 1u);
+}
+
+TEST(Router, ReadsFromSeveralNodesInOneBatch) {
+    dataplane::Router router;
+    std::vector<World> worlds(2);
+    std::vector<layout::Header> headers(2);
+    std::vector<Read> reads;
+    for (dataplane::Node node = 0; node < 2; ++node) {
+        for (std::uint64_t n = 0; n <= node; ++n) worlds[node].add({{iri(n), worlds[node].label(0), iri(n + 1)}});
+        RegionEntry entry = entry_of(worlds[node].scratch / "regions/shard-0.region", 3);
+        entry.id.node = node;
+        auto plane = std::make_shared<LocalPlane>();
+        plane->attach(entry);
+        router.add(node, plane);
+        reads.push_back({entry.id, 0, sizeof(layout::Header) / 8 * 8, reinterpret_cast<std::byte*>(&headers[node])});
+    }
+    router.read(reads);
+    EXPECT_EQ(headers[0].edges, 1u);
+    EXPECT_EQ(headers[1].edges, 2u);
+    EXPECT_EQ(router.transport(1), LocalPlane().transport(1));
+}
+
+TEST(Router, HasNoPlaneToOtherNodes) {
+    dataplane::Router router;
+    router.add(0, std::make_shared<LocalPlane>());
+    router.remove(0);
+    std::uint64_t word = 0;
+    EXPECT_EQ(fault_of(router, {{0, 0}, 0, 8, reinterpret_cast<std::byte*>(&word)}), Fault::Disconnected);
 }
 
 }  // namespace

@@ -18,11 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
-    """The content of a region. `subject` of the directory entry is the number of the shard or stream."""
+    """The content of a region. `subject` of the directory entry is the number of the shard."""
 
     SHARD = 1
-    SLICES = 2
-    OTHER = 3
+    OTHER = 2
 
 
 def _regions(transport: Transport, rdma_device: str) -> native.ServedRegions:

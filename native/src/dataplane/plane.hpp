@@ -40,7 +40,7 @@ struct Read {
 };
 inline constexpr std::uint32_t kMaxReadBytes = std::uint32_t{1} << 26;
 
-enum class RegionKind : std::uint32_t { Shard = 1, Slices = 2, Other = 3 };
+enum class RegionKind : std::uint32_t { Shard = 1, Other = 2 };
 
 /// Describes a region that a node serves; a directory is a list of these.
 struct RegionEntry {

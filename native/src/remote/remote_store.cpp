@@ -16,7 +16,6 @@ using dataplane::RegionId;
 using layout::CommitEntry;
 using layout::CommitRing;
 using layout::Header;
-using layout::VtsArray;
 
 namespace {
 
@@ -65,7 +64,6 @@ void RemoteStore::place(dataplane::Node node, const Attached& attached) {
     std::scoped_lock lock(mutex_);
     auto places = std::make_shared<Places>(*places_);
     for (const RegionEntry& entry : entries) {
-        if (entry.kind == dataplane::RegionKind::Slices) slices_[{entry.subject, node}] = {entry.id, entry.epoch};
         if (entry.kind != dataplane::RegionKind::Shard) continue;
         if (entry.subject >= shards_) throw DataError("there is no shard " + std::to_string(entry.subject));
         if (shards && std::find(shards->begin(), shards->end(), entry.subject) == shards->end()) continue;
@@ -85,20 +83,6 @@ void RemoteStore::detach(dataplane::Node node) {
     std::scoped_lock lock(plane_mutex_);
     router_.remove(node);
     planes_.erase(node);
-}
-
-void RemoteStore::refresh() {
-    std::scoped_lock lock(plane_mutex_);
-    for (const auto& [node, attached] : planes_) place(node, attached);
-}
-
-std::vector<std::pair<dataplane::Node, RemoteStore::SliceRegion>> RemoteStore::slice_regions(
-    std::uint32_t stream) const {
-    std::scoped_lock lock(mutex_);
-    std::vector<std::pair<dataplane::Node, SliceRegion>> regions;
-    for (const auto& [key, region] : slices_)
-        if (key.first == stream) regions.emplace_back(key.second, region);
-    return regions;
 }
 
 std::shared_ptr<const RemoteStore::Places> RemoteStore::places() const {
@@ -133,13 +117,6 @@ void RemoteStore::release(std::uint32_t stream, std::int64_t batch) {
     std::scoped_lock lock(mutex_);
     std::int64_t& released = released_.try_emplace(stream, batch).first->second;
     released = std::max(released, batch);
-}
-
-std::vector<StreamBound> RemoteStore::releases() const {
-    std::scoped_lock lock(mutex_);
-    std::vector<StreamBound> releases;
-    for (const auto& [stream, batch] : released_) releases.push_back({stream, batch});
-    return releases;
 }
 
 void RemoteStore::began(Snapshot from) {
@@ -206,8 +183,6 @@ void RemoteStore::know_published(const std::shared_ptr<const Places>& places, Sn
     published_places_ = places;
 }
 
-void RemoteStore::published(Snapshot snapshot) { know_published(places(), snapshot); }
-
 /// The headers for a view of the latest snapshot, or of `at`. There is no order between the words of one read, and
 /// everything reached from the headers must be as new as the snapshot. The snapshot must therefore be known to be
 /// published before the read was posted; otherwise the headers are read again.
@@ -232,36 +207,6 @@ std::uint64_t RemoteStore::edge_count() {
     std::uint64_t total = 0;
     for (const Header& header : read_headers(places()).at) total += header.edges;
     return total;
-}
-
-std::vector<std::int64_t> RemoteStore::stable_vts(std::span<const std::uint32_t> streams) {
-    std::vector<std::int64_t> stable(streams.size(), std::numeric_limits<std::int64_t>::max());
-    const auto places = this->places();
-    const Headers headers = read_headers(places);
-    // The array's capacity comes first. An array that was replaced meanwhile is protected by the lease; it only lags.
-    const std::uint32_t last = streams.empty() ? 0 : *std::max_element(streams.begin(), streams.end());
-    const std::uint64_t bytes = VtsArray::bytes(std::uint64_t{last} + 1);
-    std::vector<std::uint64_t> arrays(shards_ * bytes / 8);
-    std::vector<Read> reads;
-    for (std::uint32_t i = 0; i < shards_; ++i) {
-        const layout::Offset array = headers.at[i].vts;
-        if (array == 0) return std::vector<std::int64_t>(streams.size(), kNever);
-        // The array was replaced during the read.
-        if (array >= headers.at[i].mapped) return std::vector<std::int64_t>(streams.size(), kNever);
-        const std::uint64_t there = std::min(bytes, headers.at[i].mapped - array);
-        reads.push_back(read_of((*places)[i].region, array, there, &arrays[i * bytes / 8]));
-    }
-    read(reads);
-    for (std::uint32_t i = 0; i < shards_; ++i) {
-        const std::uint64_t* array = &arrays[i * bytes / 8];
-        for (std::size_t k = 0; k < streams.size(); ++k) {
-            const auto closed = static_cast<std::int64_t>(array[1 + streams[k]]);
-            const bool there = streams[k] < array[0] && (2 + streams[k]) * 8 <= reads[i].length;
-            stable[k] = std::min(stable[k], there ? closed : kNever);
-        }
-    }
-    check_lease(~Snapshot{0});
-    return stable;
 }
 
 // ---- views

@@ -66,16 +66,6 @@ public:
     /// Removes a node whose shards are attached elsewhere or no longer read.
     void detach(dataplane::Node node);
 
-    /// Reads the nodes' directories again. Required after a stream is declared, because its slices appear then.
-    void refresh();
-    /// A region with slices. A restarted node may reuse the region number, but not the epoch.
-    struct SliceRegion {
-        dataplane::RegionId id;
-        std::uint64_t epoch = 0;
-        bool operator==(const SliceRegion&) const = default;
-    };
-    /// For each node the region with its slices of the stream.
-    std::vector<std::pair<dataplane::Node, SliceRegion>> slice_regions(std::uint32_t stream) const;
     /// Performs a batch of reads. dataplane::Error.
     void read(std::span<const dataplane::Read> reads);
 
@@ -87,21 +77,10 @@ public:
     /// on streams may be released once a lease of that snapshot is granted.
     Snapshot oldest_needed(std::optional<Snapshot> otherwise = {}) const;
 
-    /// Promises that no view will bound this stream below `batch`. The nodes learn it with the next lease: see
-    /// releases().
+    /// Promises that no view will bound this stream below `batch`.
     void release(std::uint32_t stream, std::int64_t batch);
-    /// (stream, batch) of all releases so far. Call it before oldest_needed() and send both results.
-    std::vector<StreamBound> releases() const;
-
     /// The latest snapshot that every shard has published. Reads each shard's header.
     Snapshot latest();
-    /// Records that every node has published this snapshot. A view of it or an older one then begins with one read of
-    /// the headers instead of two.
-    void published(Snapshot snapshot);
-    /// Stable_VTS (Wukong+S §4.3): for each stream the last batch that every shard has closed; kNever if a shard has
-    /// closed none.
-    std::vector<std::int64_t> stable_vts(std::span<const std::uint32_t> streams);
-
     /// The graph at the latest stable snapshot, without what the bounded streams committed after their bounds. Throws
     /// dataplane::Error if a node is unreachable, a shard was replaced (attach it and retry) or the lease has expired;
     /// so do the view's reads. StorageError if the data cannot be that of a shard. `at` replaces the latest snapshot,
@@ -170,7 +149,6 @@ private:
     std::shared_ptr<const Places> published_places_;  // all shards at these places have published ...
     Snapshot published_ = 0;                          // ... this snapshot, according to an earlier read
     std::unordered_map<Label, Count> counts_;
-    std::map<std::pair<std::uint32_t, dataplane::Node>, SliceRegion> slices_;  // by stream and node
     std::multiset<Snapshot> open_;  // for each view, the snapshot at which its lease must begin
     Snapshot newest_ = 0, leased_ = 0;
     std::optional<Clock::time_point> leased_until_;

@@ -80,29 +80,6 @@ Stream::SliceView slice_view(const std::byte* slice) {
             {reinterpret_cast<const Label*>(slice + layout.label), tuples}};
 }
 
-std::size_t part_bytes(std::size_t tuples) {
-    return (Layout(tuples).counts + tuples * sizeof(std::uint32_t) + 7) / 8 * 8;
-}
-
-void write_part(std::byte* to, std::uint64_t sequence, std::int64_t batch, const PartColumns& part) {
-    const std::size_t tuples = part.ts.size(), bytes = part_bytes(tuples);
-    const Layout layout(tuples);
-    const SliceHeader header{sequence, bytes, batch, tuples, 0, 0};
-    std::memset(to + layout.label, 0, bytes - layout.label);  // the padding after 32-bit columns
-    std::memcpy(to, &header, sizeof header);
-    std::memcpy(to + layout.ts, part.ts.data(), part.ts.size_bytes());
-    std::memcpy(to + layout.s, part.s.data(), part.s.size_bytes());
-    std::memcpy(to + layout.o, part.o.data(), part.o.size_bytes());
-    std::memcpy(to + layout.label, part.label.data(), part.label.size_bytes());
-    std::memcpy(to + layout.counts, part.position.data(), part.position.size_bytes());
-}
-
-std::span<const std::uint32_t> part_positions(const std::byte* slice) {
-    const SliceHeader& header = slice_header(slice);
-    if (header.labels != 0 || header.bytes < part_bytes(header.tuples)) return {};
-    return {reinterpret_cast<const std::uint32_t*>(slice + Layout(header.tuples).counts), header.tuples};
-}
-
 std::span<const LabelCount> slice_counts(const std::byte* slice) {
     const SliceHeader& header = slice_header(slice);
     return {reinterpret_cast<const LabelCount*>(slice + Layout(header.tuples).counts), header.labels};

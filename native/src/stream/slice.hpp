@@ -1,5 +1,5 @@
 // The bytes of a slice: the immutable content of one closed batch. It contains no pointers, so other processes can map
-// it and other nodes can read it in one piece.
+// it.
 //
 //   SliceHeader | ts: i64[tuples] | s: u64[tuples] | o: u64[tuples] | label: u32[tuples], padded to 8 |
 //   LabelCount[labels]
@@ -60,19 +60,6 @@ private:
     std::vector<LabelCount> counts_;
     std::size_t bytes_;
 };
-
-/// A slice with a further column at the end: each tuple's number in its batch by (event time, arrival). With it a
-/// reader merges, in that order, the parts of a batch that several nodes publish.
-struct PartColumns {
-    std::span<const std::int64_t> ts;
-    std::span<const TermId> s, o;
-    std::span<const Label> label;
-    std::span<const std::uint32_t> position;
-};
-std::size_t part_bytes(std::size_t tuples);
-void write_part(std::byte* to, std::uint64_t sequence, std::int64_t batch, const PartColumns& part);
-/// Empty if the slice is not a part.
-std::span<const std::uint32_t> part_positions(const std::byte* slice);
 
 inline const SliceHeader& slice_header(const std::byte* slice) { return *reinterpret_cast<const SliceHeader*>(slice); }
 Stream::SliceView slice_view(const std::byte* slice);

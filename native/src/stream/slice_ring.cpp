@@ -56,7 +56,6 @@ SliceRing::SliceRing(std::string path, std::uint32_t stream, std::int64_t batch_
 SliceRing::~SliceRing() {
     for (const auto& segment : segments_) ::munmap(segment->data, segment->bytes);
     if (file_ < 0) return;
-    ::munmap(reinterpret_cast<std::byte*>(index_) - SliceIndex::kOffset, kPage);
     struct stat ours, there;
     // A later stream of this name has its own file under this path.
     if (::fstat(file_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
@@ -73,14 +72,7 @@ void SliceRing::open() {
         ::close(file);
         fail("write", path_, error);
     }
-    void* page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (page == MAP_FAILED) {
-        const int error = errno;
-        ::close(file);
-        fail("map", path_, error);
-    }
     file_ = file;
-    index_ = reinterpret_cast<SliceIndex*>(static_cast<std::byte*>(page) + SliceIndex::kOffset);
     end_ = kPage;
 }
 
@@ -95,16 +87,12 @@ SliceRing::Place SliceRing::place(std::size_t bytes) {
             current_->header().sequence.load(std::memory_order_relaxed), bytes};
 }
 
-void SliceRing::publish(const Place& place, std::int64_t batch) {
+void SliceRing::publish(const Place& place) {
     Segment& segment = *segments_[place.segment];
-    const std::uint64_t count = index_->count.load(std::memory_order_relaxed);
-    index_->entries[count % SliceIndex::kSlices] = {batch, segment.offset + segment.end, place.bytes, segment.offset,
-                                                    place.sequence};
     segment.end += place.bytes;
     segment.live += place.bytes;
     used_ += place.bytes;
     segment.header().used.store(segment.end, std::memory_order_release);
-    index_->count.store(count + 1, std::memory_order_release);  // publishes the slice's bytes and its entry
 }
 
 void SliceRing::free(std::uint32_t number, std::size_t bytes) {

@@ -1,6 +1,5 @@
-// The memory of a stream's slices: a file that other processes can map and other nodes can read one-sidedly. It is a
-// ring of segments (Wukong+S §4.1 has a ring buffer per stream; with segments the ring grows and shrinks with the
-// stream's rate).
+// The memory of a stream's slices: a file that other processes can map. It is a ring of segments (Wukong+S §4.1 has a
+// ring buffer per stream; with segments the ring grows and shrinks with the stream's rate).
 //
 //   RegionHeader, padded to a page | segment | segment | ...      segment = SegmentHeader | slice | slice | ... |
 //   unused
@@ -35,24 +34,6 @@ struct RegionHeader {
     std::int64_t batch_ms;
 };
 
-/// The locations of the last kSlices slices, in the first page, by slice number modulo kSlices. A reader loads `count`
-/// first, then entries, then slices, then the sequence of their segments again.
-struct SliceIndex {
-    static constexpr std::uint64_t kOffset = 64;  // in the file
-    static constexpr std::uint64_t kSlices = 1600;
-    struct Entry {
-        std::int64_t batch;
-        std::uint64_t offset;  // of the slice in the file
-        std::uint64_t bytes;
-        std::uint64_t segment;   // offset of its segment
-        std::uint64_t sequence;  // of its segment, while the slice is live
-    };
-    std::atomic<std::uint64_t> count;  // slices published so far
-    std::uint64_t unused[7];
-    Entry entries[kSlices];
-};
-static_assert(SliceIndex::kOffset + sizeof(SliceIndex) <= 64 << 10);
-
 struct SegmentHeader {
     std::atomic<std::uint64_t> sequence;  // 0 while the segment is being recycled
     std::uint64_t bytes;                  // header included; the next segment begins there. Constant
@@ -81,7 +62,7 @@ public:
     /// Allocates room for one slice (a multiple of 8 bytes), to be written and then published. A place that is not
     /// published is allocated again. StorageError if the file cannot grow.
     Place place(std::size_t bytes);
-    void publish(const Place& place, std::int64_t batch);
+    void publish(const Place& place);
     /// Frees slices of a segment, in any order. No reader in this process may use them.
     void free(std::uint32_t segment, std::size_t bytes);
 
@@ -101,7 +82,6 @@ private:
     std::uint32_t stream_;
     std::int64_t batch_ms_;
     int file_ = -1;
-    SliceIndex* index_ = nullptr;
     std::vector<std::unique_ptr<Segment>> segments_;  // in order of offset
     Segment* current_ = nullptr;
     std::uint64_t end_ = 0, sequence_ = 0;

@@ -160,7 +160,7 @@ void Stream::Impl::add_slice(std::int64_t batch, const OpenBatch& tuples, bool a
     const SliceRing::Place place = ring.place(writer.bytes());
     writer.write(place.data, place.sequence);
     if (absorb) absorb_timeless(batch, tuples);
-    ring.publish(place, batch);
+    ring.publish(place);
     // Batches open in almost any order, but slices are freed oldest first: until this one is, its terms are in use.
     for (auto before = live.rbegin(); before != live.rend() && before->oldest_tick > tuples.tick; ++before) {
         before->oldest_tick = tuples.tick;

@@ -35,8 +35,7 @@ struct StreamOptions {
     std::size_t memory_bytes = 0;  // of slices and open batches; 0 = no limit
 };
 
-/// The closed batches of a stream, for windows: those of this process (Stream), or copies of slices that nodes publish
-/// (remote::RemoteSlices).
+/// The closed batches of a stream, for windows.
 class SliceSource {
 public:
     struct SliceView {

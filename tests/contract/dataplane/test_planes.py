@@ -51,8 +51,8 @@ def test_the_directory_tells_what_is_published(node: Node, open_plane: Open) -> 
     plane = open_plane()
     entries = sorted(plane.directory(NODE), key=lambda entry: entry.number)
     assert [(e.node, e.number, e.kind, e.epoch, e.bytes) for e in entries] == [
-        (NODE, 0, 3, 0, 8 * WORDS),
-        (NODE, 1, 3, 1, 80),
+        (NODE, 0, 2, 0, 8 * WORDS),
+        (NODE, 1, 2, 1, 80),
     ]
     assert entries[0].path == str(node.path(0))
     assert entries[0].reserve_bytes == 1 << 28
@@ -159,15 +159,4 @@ def test_a_node_that_is_gone_is_an_error_of_the_read(node: Node, open_plane: Ope
     del node.server
     with pytest.raises(DataPlaneError) as caught:
         plane.directory(NODE)
-    assert caught.value.fault == "disconnected"
-
-
-def test_a_router_reads_from_several_nodes_in_one_batch(node: Node, open_plane: Open) -> None:
-    node.add(WORDS)
-    router = native.Router()
-    router.add(NODE, open_plane())
-    assert np.array_equal(read(router, NODE, [(0, 5, 50)]), expected([(0, 5, 50)]))
-    assert router.transport(NODE) == open_plane().transport(NODE)
-    with pytest.raises(DataPlaneError) as caught:
-        read(router, NODE + 1, [(0, 0, 1)])
     assert caught.value.fault == "disconnected"

@@ -37,7 +37,6 @@ def test_a_commit_makes_labels_of_graph_and_predicate(store: _native.Store) -> N
     assert store.edge_count() == 2
     assert store.label(0, KNOWS) != store.label(GRAPH, KNOWS) != 0
     assert store.label(0, LIKES) == 0
-    assert sorted(store.labels_with_predicate(KNOWS)) == [store.label(0, KNOWS), store.label(GRAPH, KNOWS)]
     assert store.graphs() == [GRAPH]
 
 
