@@ -114,6 +114,8 @@ class Leases:
 class LeaseServer(ControlServer[Leases]):
     """Serves requests of engines: shards, leases and forks (ADR 18). Runs in its own thread."""
 
+    _thread: threading.Thread | None = None
+
     def _do(self, message: dict[str, Any], columns: Columns) -> dict[str, Any]:
         del columns
         leases = self._served
@@ -132,4 +134,11 @@ class LeaseServer(ControlServer[Leases]):
 
     def start(self) -> None:
         """Serve until `close`."""
-        threading.Thread(target=self.run, daemon=True, name="penstock-leases").start()
+        self._thread = threading.Thread(target=self.run, daemon=True, name="penstock-leases")
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening, and wait for the end of the thread and of all connections."""
+        super().close()
+        if self._thread is not None:
+            self._thread.join()

@@ -159,7 +159,8 @@ class SmallCluster:
     def close(self) -> None:
         for engine in self.engines.values():
             engine.close()
-        for name, store in self.stores.items():
-            self._lessors[name].close()
+        for lessor in self._lessors.values():  # a test may have taken away the store of one
+            lessor.close()
+        for store in self.stores.values():
             store.close()
         self.coordinator.close()

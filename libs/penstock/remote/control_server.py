@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -19,6 +20,7 @@ MAX_CONNECTIONS = 256
 _HANDSHAKE_S = 5.0
 _EXPIRE_EVERY_S = 1.0
 _PAUSE_S = 0.1  # pause after a failed accept
+_CLOSE_S = 5.0  # how long the end of the server waits for requests that run
 
 _log = logging.getLogger(__name__)
 
@@ -48,32 +50,58 @@ class ControlServer(Generic[N]):
         self._secret = secret
         self.data_port = data_port
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._closing = False
+        self._connections: dict[socket.socket, threading.Thread] = {}  # changed by the thread of `run` and their own
         self._listener = socket.create_server((host, port))
         self._listener.settimeout(_EXPIRE_EVERY_S)
         self.address = Address(host, self._listener.getsockname()[1])
 
     def run(self) -> None:
-        """Serve in the calling thread until another thread or a signal handler calls `close`."""
-        while self._listener.fileno() >= 0:
+        """Serve in the calling thread until another thread or a signal handler calls `close`, then end all
+        connections.
+        """
+        try:
+            self._accept()
+        finally:
+            self._end_connections()
+
+    def _accept(self) -> None:
+        while not self._closing:
             try:
                 stream, _ = self._listener.accept()
             except TimeoutError:
                 self._served.expire()
                 continue
             except OSError as error:
-                if self._listener.fileno() < 0:
-                    return  # closed
+                if self._closing:
+                    return
                 _log.warning("no connection could be taken: %s", error)  # for example, no file descriptors are left
                 time.sleep(_PAUSE_S)
                 continue
             if not self._places.acquire(blocking=False):
                 stream.close()
                 continue
-            threading.Thread(target=self._serve, args=(stream,), daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(stream,), daemon=True)
+            self._connections[stream] = thread
+            thread.start()
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening: `run` ends."""
+        self._closing = True
+        with contextlib.suppress(OSError):  # it is already closed
+            self._listener.shutdown(socket.SHUT_RD)  # wakes the thread that waits in accept()
         self._listener.close()
+
+    def _end_connections(self) -> None:
+        """End all connections. Their threads hold this server and what it serves, so `run` waits for them."""
+        until = time.monotonic() + _CLOSE_S
+        threads = []
+        for stream, thread in list(self._connections.items()):
+            with contextlib.suppress(OSError):  # it is already closed
+                stream.shutdown(socket.SHUT_RDWR)
+            threads.append(thread)
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _serve(self, stream: socket.socket) -> None:
         try:
@@ -84,6 +112,7 @@ class ControlServer(Generic[N]):
         except ControlError as error:
             _log.info("an engine has gone: %s", error)
         finally:
+            self._connections.pop(stream)
             stream.close()
             self._places.release()
 

@@ -108,6 +108,21 @@ def test_a_connection_that_cannot_be_taken_does_not_end_the_server():
     assert not serving.is_alive()
 
 
+def test_a_closed_server_ends_its_connections_and_threads():
+    """A thread that went on would hold the server's shards until its engine disconnects."""
+    server = ControlServer(Nothing(), "127.0.0.1", 0, SECRET, 0)
+    serving = threading.Thread(target=server.run, daemon=True)
+    serving.start()
+    before = set(threading.enumerate())
+    connection = Connection.to(server.address, SECRET, 5)
+    server.close()
+    serving.join(10)
+    assert not serving.is_alive()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(ControlError):
+        connection.receive()
+
+
 def test_a_handshake_has_one_deadline_however_its_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte in each timeout would keep a place of the server for ever."""
     monkeypatch.setattr("penstock.remote.control_server._HANDSHAKE_S", 0.5)
