@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from penstock.core import _native as native
 from penstock.errors import DataError, DataPlaneError
 from support.plane_regions import Node, expected, read
 
@@ -16,6 +15,8 @@ from .conftest import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.core import _native as native
 
     Open = Callable[..., native.Plane]
 
