@@ -1,4 +1,7 @@
-"""Files and directories accessible only to the owner: checkpoints, logs and regions contain users' data."""
+"""Files and directories accessible only to the owner: checkpoints, logs and regions contain users' data.
+
+`flush` makes a file, or the entries of a directory, durable.
+"""
 
 from __future__ import annotations
 
@@ -36,3 +39,12 @@ def _missing(path: Path) -> Iterator[Path]:
 def opened(path: Path, mode: str) -> IO[bytes]:
     """Open a binary file. If this creates it, only the owner can access it."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the entries of a directory, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -25,7 +25,6 @@ from penstock.wire import encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.engine.limits import Limits
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
     from penstock.term_ids.outgoing_terms import TermEncoder
@@ -38,8 +37,6 @@ STEP_S = 5.0
 """
 PORTION_CPU_S = 20.0
 """Maximum CPU time of the parsers of one portion, in s."""
-OPENING_S = 60.0
-"""How long opening may read the log before it raises TransientError."""
 
 
 class Adaptor:
@@ -51,13 +48,11 @@ class Adaptor:
         names: TopicNames,
         terms: TermEncoder,
         group: str,
-        limits: Limits | None = None,
-        opening_s: float = OPENING_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log, self._names, self._now = log, names, now
-        self.adapting = EventAdapter(names, terms, limits)
-        self._declared = DeclaredStreams(log, names, opening_s)
+        self.adapting = EventAdapter(names, terms)
+        self._declared = DeclaredStreams(log, names)
         self._writer = log.writer()
         self._reader = log.join(group, [])
         self._work: list[Message] = []

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.event_time.watermark import NEVER
-from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.ingest.declared_streams import OPENING_S, DeclaredStreams
 from penstock.log import LogError, Partition, Record, Topic, TransientError
 from penstock.log.sizes import wire_bytes
 from penstock.log.view import Lookup, records_behind
@@ -44,8 +44,6 @@ OPEN_BYTES = 256 << 20
 """
 GROWTH_MS = 5_000
 """Interval of checks for new partitions, in ms."""
-OPENING_S = 60.0
-"""How long opening may read each of its topics before it raises TransientError, in s."""
 
 
 class Dispatcher:
@@ -62,15 +60,13 @@ class Dispatcher:
         shards: int,
         clock: Clock,
         adaptor_group: str,
-        opening_s: float = OPENING_S,
         max_batch_tuples: int = MAX_BATCH_TUPLES,
     ) -> None:
         self._max_batch_tuples = max_batch_tuples
         self._log, self._names, self._shards, self._clock = log, names, shards, clock
-        self._opening_s = opening_s
         log.create([Topic(names.dispatcher, 1, "compact")])
         self._writer = log.transactional(f"{names.prefix}.dispatcher")
-        self._declared = DeclaredStreams(log, names, opening_s)
+        self._declared = DeclaredStreams(log, names)
         self._reader: Reader = log.reader()
         self._lookup = Lookup(log)
         self._records = InternalRecords(log, names)
@@ -292,7 +288,7 @@ class Dispatcher:
     def _read_states(self) -> dict[bytes, DispatcherState]:
         view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
         try:
-            latest = view.catch_up(self._opening_s)
+            latest = view.catch_up(OPENING_S)
             return {key: self._records.read(message, DISPATCHER) for key, message in latest.items()}
         finally:
             view.close()
@@ -317,10 +313,10 @@ class Dispatcher:
 
     def _replay_partition(self, stream: StreamTime, name: Partition, start: int, end: int) -> None:
         reader = self._log.reader({name: start})
-        deadline = time.monotonic() + self._opening_s
+        deadline = time.monotonic() + OPENING_S
         try:
             while reader.positions()[name] < end:
-                for message in reader.poll(POLL_RECORDS, min(0.1, self._opening_s)):
+                for message in reader.poll(POLL_RECORDS, 0.1):
                     tuples = self._records.read(message, TUPLES) if message.offset < end else None
                     if tuples is not None:
                         stream.replay(name.number, tuples, message.offset)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from penstock.wire.records import Ids, Numbers
+    from penstock.core._native import Ids
+    from penstock.wire.records import Numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from penstock.errors import UnavailableError
     from penstock.log import Log
     from penstock.log.clock import Clock
-    from penstock.replication.absorption import TermEncoder
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.retention import Commitments
     from penstock.replication.sequencer import Step
     from penstock.services.store.shard_store import ShardStore
+    from penstock.term_ids.outgoing_terms import TermEncoder
 
 _POLL = 256  # maximum number of records per poll
 

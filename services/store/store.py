@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from penstock.log.clock import Clock
     from penstock.remote import Server
     from penstock.remote.control_connection import Address
-    from penstock.replication.absorption import TermEncoder
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.store.shard_checkpoints import ShardCheckpoints
+    from penstock.term_ids.outgoing_terms import TermEncoder
 
 _TRIES = 3  # attempts to read a checkpoint that another store replaces meanwhile
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
-    from penstock.replication.absorption import TermEncoder
+    from penstock.term_ids.outgoing_terms import TermEncoder
     from penstock.wire.records import Numbers
 
 MAX_STREAMS = 100_000

@@ -39,12 +39,12 @@ def _given_to_connections() -> int:
         return _USUAL_RANGE
 
 
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Return whether a server can listen on the port."""
+def is_free(port: int) -> bool:
+    """Return whether a server can listen on the port of the loopback interface."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: ignores connections in TIME_WAIT
         try:
-            probe.bind((host, port))
+            probe.bind(("127.0.0.1", port))
             probe.listen(1)
         except OSError:
             return False

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.log import Log, Message
     from penstock.log.topics import TopicNames
 
+OPENING_S = 60.0
+"""How long a service may read a topic before it raises TransientError, in s."""
 _POLL_S = 0.05
 
 
@@ -26,8 +28,8 @@ class DeclaredStreams:
     `wanted`: predicate filters by IRI, for streams that have one.
     """
 
-    def __init__(self, log: Log, names: TopicNames, timeout_s: float = 60.0) -> None:
-        self._log, self._names, self._timeout_s = log, names, timeout_s
+    def __init__(self, log: Log, names: TopicNames) -> None:
+        self._log, self._names = log, names
         self._records = InternalRecords(log, names)
         self._view = self._records.view([Partition(names.control)], CONTROL)
         self.by_iri: dict[str, StreamDeclaration] = {}
@@ -36,7 +38,7 @@ class DeclaredStreams:
         self._by_topic: dict[str, StreamDeclaration] = {}
         self._mapped = 0
         self._keys: dict[bytes, str] = {}
-        for key, message in self._view.catch_up(timeout_s).items():
+        for key, message in self._view.catch_up(OPENING_S).items():
             self._apply(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
@@ -58,7 +60,7 @@ class DeclaredStreams:
         """Apply all records up to the log's current end. Queries the brokers. TransientError after the timeout."""
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end
-        deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + OPENING_S
         while self._view.positions()[partition] < end:
             self.refresh(_POLL_S)
             if time.monotonic() > deadline and self._view.positions()[partition] < end:

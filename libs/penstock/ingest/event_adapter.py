@@ -43,9 +43,9 @@ class EventAdapter:
     `events`, `tuples`, `dead` and `discarded` (tuples) count the output so far.
     """
 
-    def __init__(self, names: TopicNames, terms: TermEncoder, limits: Limits | None = None) -> None:
+    def __init__(self, names: TopicNames, terms: TermEncoder) -> None:
         self._names = names
-        self._max_bytes = (limits or Limits()).max_event_bytes
+        self._max_bytes = Limits().max_event_bytes
         self._terms = OutgoingTerms(terms)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
         self._wanted: Mapping[str, StreamWanted] = {}

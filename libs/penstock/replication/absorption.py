@@ -17,12 +17,11 @@ import numpy as np
 from penstock.rdf.terms import IRI
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from penstock.core._native import Ids, TermTuple
+    from penstock.core._native import Ids
     from penstock.engine.intake.declaration import Declaration
+    from penstock.term_ids.outgoing_terms import TermEncoder
 
 
 class Labelling(Protocol):
@@ -30,14 +29,6 @@ class Labelling(Protocol):
 
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
         """Return the numbers of labels. A new label gets the next number."""
-
-
-class TermEncoder(Protocol):
-    """The part of the dictionary service that absorption uses."""
-
-    def encode(self, terms: Sequence[TermTuple]) -> Ids:
-        """Return durable ids. TransientError: retry."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from penstock.core import _native as native
 from penstock.core import arrow as co
 from penstock.engine.intake.bulk_intake import KNOWN_PART
 from penstock.rdf.id_layout import PAYLOAD, TAG_BLANK, TAG_SHIFT
+from penstock.spark.statement_parsing import BYTES_PER_BATCH, TERMS_PER_BATCH
 from penstock.spark.task import patiently, task_number
 from penstock.term_ids.flight_terms import FlightTerms
 
@@ -53,9 +54,7 @@ _TASK_SHIFT = np.uint64(32)
 _TASK = np.uint64((1 << 20) - 1)
 _NUMBER = np.uint64((1 << 32) - 1)
 _TAG = np.uint64(7)
-_TERMS_PER_BATCH = 65_536
 _TERMS_PER_REQUEST = 8_192
-_BYTES_PER_BATCH = 16 << 20
 
 
 def ids_of_codes(codes: Ids, first_entries: Ids, first_blanks: Ids) -> Ids:
@@ -161,7 +160,7 @@ class _Numbering:
         yield from self._maps(codes)
 
     def _terms(self, codes: Ids, wanted: NDArray[np.bool_]) -> Iterator[Any]:
-        for slots, kinds, texts in self._parts_of_dictionary(_TERMS_PER_BATCH):
+        for slots, kinds, texts in self._parts_of_dictionary(TERMS_PER_BATCH):
             mask = pa.array(wanted[slots])
             lexical, datatype, lang = (column.filter(mask) for column in texts)
             chosen = slots[wanted[slots]]
@@ -173,7 +172,7 @@ class _Numbering:
         """Yield slots, kinds and texts in parts."""
         slot, end = 1, native.next_slot(self._dictionary)
         while slot < end:
-            ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, _BYTES_PER_BATCH)
+            ids, kinds, *texts, slot = native.dictionary_columns(self._dictionary, slot, terms, BYTES_PER_BATCH)
             yield ids & PAYLOAD, kinds, [co.strings(column) for column in texts]
 
 

@@ -57,8 +57,8 @@ STAGED_DDL = (
 WHOLE_DOCUMENT = -1
 """Line number of an error that invalidates the whole document."""
 
-_TERMS_PER_BATCH = 65_536
-_BYTES_PER_BATCH = 16 << 20
+TERMS_PER_BATCH, BYTES_PER_BATCH = 65_536, 16 << 20
+"""Maximum size of a batch of terms between tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class _Part:
         slot = 1
         while slot < native.next_slot(self._dictionary):
             ids, kinds, lexicals, datatypes, langs, slot = native.dictionary_columns(
-                self._dictionary, slot, _TERMS_PER_BATCH, _BYTES_PER_BATCH
+                self._dictionary, slot, TERMS_PER_BATCH, BYTES_PER_BATCH
             )
             yield self._terms(ids, kinds, *(co.strings(texts) for texts in (lexicals, datatypes, langs)))
         yield from self._blanks()

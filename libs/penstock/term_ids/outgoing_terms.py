@@ -28,7 +28,7 @@ _NO_TERM = (0, "", "", "")
 
 
 class TermEncoder(Protocol):
-    """The part of the dictionary service that an adaptor uses."""
+    """The part of the dictionary service that adaptors and stores use."""
 
     def encode(self, terms: Sequence[TermTuple]) -> Ids:
         """Return durable ids, with a fresh node per blank node. TransientError: retry."""

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ids: TypeAlias = NDArray[np.uint64]
+    Ids: TypeAlias = NDArray[np.uint64]  # that of the core, which is in a layer above
     Numbers: TypeAlias = NDArray[np.int64]
     Positions: TypeAlias = NDArray[np.uint32]
 

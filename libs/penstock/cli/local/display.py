@@ -43,10 +43,10 @@ def short(term: Any) -> str:
     return str(term)
 
 
-def answer_table(evaluation: Evaluation, *, title: str | None = None, rows: int = 20) -> Table:
+def answer_table(evaluation: Evaluation, *, rows: int = 20) -> Table:
     """Return a table of an answer, with at most `rows` rows."""
     answer = evaluation.answer
-    table = Table(title=title, title_justify="left", title_style="bold", expand=False, show_edge=False, pad_edge=False)
+    table = Table(expand=False, show_edge=False, pad_edge=False)
     if isinstance(answer, bool):
         table.add_column("answer")
         table.add_row("yes" if answer else "no")

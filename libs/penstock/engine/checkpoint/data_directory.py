@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import StorageError
-from penstock.private_files import FILE_MODE, make_directory, make_private, opened
+from penstock.private_files import FILE_MODE, flush, make_directory, make_private, opened
 
 _MANIFEST = "manifest.json"
 _CHECKPOINT = re.compile(r"checkpoint-([0-9]+)(?:\.new)?")
@@ -129,15 +129,15 @@ class DataDirectory:
         write_durably(folder / _MANIFEST, manifest)
         for file in files:
             if file not in linked:
-                _sync(file)
+                flush(file)
         for inner in (*(path for path in folder.rglob("*") if path.is_dir()), folder):
-            _sync(inner)
+            flush(inner)
         final = folder.with_name(folder.name.removesuffix(".new"))
         folder.rename(final)
-        _sync(self.path)
+        flush(self.path)
         write_durably(self.path / "CURRENT.new", f"{final.name} {zlib.crc32(manifest):08x}\n".encode())
         (self.path / "CURRENT.new").rename(self.path / "CURRENT")
-        _sync(self.path)
+        flush(self.path)
         for other in self.path.glob("checkpoint-*"):
             if other != final:
                 shutil.rmtree(other, ignore_errors=True)
@@ -183,14 +183,6 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error}") from error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _checksum(path: Path) -> int:

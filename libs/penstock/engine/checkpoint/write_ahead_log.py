@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.checkpoint.log_file import MAGIC, framed, log_numbers, log_path
 from penstock.errors import StorageError
+from penstock.private_files import flush
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,11 +154,7 @@ def _create(path: Path) -> int:
     try:
         _write(descriptor, MAGIC)
         os.fsync(descriptor)
-        parent = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(parent)
-        finally:
-            os.close(parent)
+        flush(path.parent)
     except OSError:
         os.close(descriptor)
         raise

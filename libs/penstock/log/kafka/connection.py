@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GIVE_UP_S: Final = 300.0
 _ANSWER_S: Final = 30.0  # maximum duration of a request to the brokers
+_CHECK_S: Final = 2.0  # maximum duration of a check of the brokers
 _RETRY_S: Final = 0.05
 _QUIET_S: Final = 10.0  # minimum interval between log lines about the same kind of error
 _UNKNOWN: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
@@ -134,10 +135,10 @@ class KafkaConnection:
             self._known = found
         return dict(found)
 
-    def last_error(self, timeout_s: float = 2.0) -> str | None:
-        """Return why the brokers cannot be used now, or None, for health checks."""
+    def last_error(self) -> str | None:
+        """Return why the brokers cannot be used now, or None."""
         try:
-            self._admin.list_topics(timeout=timeout_s)
+            self._admin.list_topics(timeout=_CHECK_S)
         except KafkaException as exception:
             return self._why(exception)
         return None

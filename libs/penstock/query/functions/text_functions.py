@@ -21,6 +21,7 @@ TermTuple = tuple[int, str, str, str]  # (kind: 1 IRI, 2 blank, 3 literal), lexi
 
 _LITERAL = 3
 _XSD = "http://www.w3.org/2001/XMLSchema#"
+_QUOTED = 60  # maximum length of a quoted pattern, in characters
 MAX_TEXT = 1 << 26  # maximum length of a result, in characters
 
 
@@ -47,8 +48,8 @@ def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0)
         ) from None
 
 
-def _short(text: str, most: int = 60) -> str:
-    return repr(text if len(text) <= most else text[:most] + "…")
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
 
 
 def _regex(terms: list[TermTuple], seconds: float) -> TermTuple:
