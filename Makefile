@@ -11,7 +11,7 @@ SOURCES := $(shell find native/src native/bindings -name '*.cpp' -o -name '*.hpp
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
+.PHONY: help setup demo demo-cluster up test test-python test-native test-rdma test-spark test-helm test-tsan test-long test-long-spark lint tidy format bench docs wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,7 +48,7 @@ up: setup $(VENV)/.dev ## A cluster on this machine with a Kafka broker, in ./cl
 test: test-native test-python ## Everything that must pass, native tests under ASan/UBSan included
 
 test-python: setup $(VENV)/.dev
-	$(PYTEST) -m "not long and not spark"
+	$(PYTEST) -m "not long and not spark and not helm"
 
 test-native: $(VENV)/.dev
 	$(GTEST)
@@ -65,6 +65,10 @@ $(VENV)/.spark: $(VENV)/.dev
 
 test-spark: setup $(VENV)/.spark ## Bulk load and stream adaptor on a real Spark, against the plain ones, and killed
 	$(PY) -m pytest -m "spark and not long"
+
+test-helm: setup $(VENV)/.dev ## The Helm chart: lint, schema, rendered resources; builds Helm where there is none
+	PYTHON=$(PY) tools/helm.sh version
+	$(PY) -m pytest -n 0 -m helm tests/helm
 
 test-long-spark: setup $(VENV)/.spark ## The same with ten million triples
 	$(PY) -m pytest -m "spark and long"

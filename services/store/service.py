@@ -13,9 +13,11 @@ from penstock.errors import StorageError
 from penstock.log.view import records_behind
 from penstock.remote import Server
 from penstock.remote.control_connection import Address
+from penstock.remote.rdma_requirements import missing
 from penstock.runtime import Context, run
 from penstock.runtime.cluster_settings import ClientSettings, read_secret, topics_of
 from penstock.runtime.metrics import Tally
+from penstock.runtime.settings import SettingsError
 from penstock.services.store.background_checkpoint import BackgroundCheckpoint
 from penstock.services.store.leases import Leases, LeaseServer
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
@@ -41,6 +43,9 @@ class StoreSettings(ClientSettings):
     )
     checkpoint_s: float = Field(60.0, gt=0, description="seconds between checkpoints")
     rdma_device: str = Field("", description="RDMA device of the data plane; empty = the first usable one")
+    rdma_required: bool = Field(
+        False, description="end at the start if regions cannot be served over RDMA, and say what is missing"
+    )
     poll_ms: int = Field(10, ge=1, le=10_000, description="longest time that a step waits for input")
 
     def secret(self) -> bytes:
@@ -58,6 +63,8 @@ class ServedStore:
         settings, topics = context.settings, topics_of(context)
         listen = Address.of(settings.listen)
         host, secret = listen.host, settings.secret()
+        if settings.rdma_required and (wrong := missing(settings.rdma_device)):
+            raise SettingsError(f"PENSTOCK_RDMA_REQUIRED: {'; '.join(wrong)}")
         server = Server(host, settings.data_port, secret, rdma_device=settings.rdma_device)
         leases = Leases()
         self.leases = LeaseServer(leases, host, listen.port, secret, server.port)

@@ -94,6 +94,12 @@ class ServiceSettings(BaseSettings):
         description="librdkafka properties: `PENSTOCK_KAFKA_SECURITY_PROTOCOL` sets `security.protocol`",
     )
 
+    secret_properties_dir: Path | None = Field(
+        None,
+        description="folder with one file per secret librdkafka property: the file `sasl.password` contains its value."
+        " A mounted Kubernetes Secret has this form",
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -128,13 +134,27 @@ class ServiceSettings(BaseSettings):
         )
 
     def kafka_properties(self) -> dict[str, str]:
-        """Return the librdkafka properties: the file's table, overridden by the environment."""
+        """Return the librdkafka properties: the file's table, overridden by the folder, then by the environment.
+
+        SettingsError if the folder cannot be read.
+        """
         passed = {
             name.removeprefix(_KAFKA).lower().replace("_", "."): value
             for name, value in os.environ.items()
             if name.startswith(_KAFKA)
         }
-        return self.kafka | passed
+        return self.kafka | _file_properties(self.secret_properties_dir) | passed
+
+
+def _file_properties(folder: Path | None) -> dict[str, str]:
+    """Return the content of each file by its name. Hidden files are not properties: Kubernetes keeps its own there."""
+    if folder is None:
+        return {}
+    try:
+        files = [file for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith(".")]
+        return {file.name: file.read_text(encoding="utf-8").strip("\r\n") for file in files}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{_PREFIX}SECRET_PROPERTIES_DIR: {error}") from error
 
 
 def _by_comma(text: str) -> list[str]:

@@ -44,6 +44,20 @@ def test_settings_come_from_the_environment_before_the_file(environment, tmp_pat
     assert "sasl" not in repr(settings)
 
 
+def test_a_folder_of_files_gives_properties_that_are_secret(environment, tmp_path):
+    environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
+    folder = tmp_path / "kafka"
+    (folder / "..2026_11_25").mkdir(parents=True)  # as Kubernetes mounts a Secret
+    (folder / "sasl.password").write_text("of the file\n")
+    (folder / "sasl.username").write_text("u")
+    environment.setenv("PENSTOCK_SECRET_PROPERTIES_DIR", str(folder))
+    environment.setenv("PENSTOCK_KAFKA_SASL_USERNAME", "v")
+    assert load(ServiceSettings).kafka_properties() == {"sasl.password": "of the file", "sasl.username": "v"}
+    environment.setenv("PENSTOCK_SECRET_PROPERTIES_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(SettingsError, match=r"PENSTOCK_SECRET_PROPERTIES_DIR: .*nowhere"):
+        load(ServiceSettings).kafka_properties()
+
+
 def test_what_is_wrong_is_named(environment):
     environment.setenv("PENSTOCK_SHARDS", "0")
     environment.setenv("PENSTOCK_LOG_LEVEL", "loud")

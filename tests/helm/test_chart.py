@@ -1,0 +1,307 @@
+"""The Helm chart: lint, schema, rendered resources. Needs Helm (`make test-helm` brings it), no cluster."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from tools.docs.reference import SETTINGS
+
+from penstock.log.topics import TopicNames
+from penstock.replication.cluster_topics import ClusterTopics
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "helm" / "penstock"
+EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+VERSIONS = ("1.29", "1.34")
+OPERATORS = {"monitoring.coreos.com", "kafka.strimzi.io", "keda.sh"}
+TRIAL = ("--set", "kafka.embedded.enabled=true")
+pytestmark = pytest.mark.helm
+
+
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "tools" / "helm.sh", *arguments], capture_output=True, text=True, check=False)
+
+
+@functools.cache
+def render(*arguments: str) -> list[dict[str, Any]]:
+    done = helm("template", "test", str(CHART), "--namespace", "ns", *arguments)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def refusal(*arguments: str) -> str:
+    done = helm("template", "test", str(CHART), *arguments)
+    assert done.returncode != 0, "the values were accepted"
+    return done.stderr
+
+
+def find(documents: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    [found] = [d for d in documents if d["kind"] == kind and d["metadata"]["name"] == name]
+    return found
+
+
+def pod(documents: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    [found] = [d for d in documents if d["kind"] in {"StatefulSet", "Deployment"} and d["metadata"]["name"] == name]
+    return found["spec"]["template"]["spec"]
+
+
+def pods(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [d["spec"]["template"]["spec"] for d in documents if d["kind"] in {"StatefulSet", "Deployment"}]
+
+
+def environment(container: dict[str, Any]) -> dict[str, Any]:
+    return {entry["name"]: entry.get("value") for entry in container["env"]}
+
+
+def example(name: str) -> list[dict[str, Any]]:
+    return render("--values", str(CHART / "examples" / f"{name}.yaml"))
+
+
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_passes_lint_and_the_schemas_of_kubernetes(values: Path):
+    linted = helm("lint", "--strict", str(CHART), "--values", str(values))
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+    documents = example(values.stem)
+    assert {"StatefulSet", "Deployment", "Service"} <= {d["kind"] for d in documents}
+    for document in documents:
+        if document["apiVersion"].partition("/")[0] not in OPERATORS:
+            for version in VERSIONS[-1:] if values.stem == "rdma-dra" else VERSIONS:
+                kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_there_are_enough_examples():
+    assert len(EXAMPLES) >= 12
+
+
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_pods_meet_the_restricted_profile(values: Path):
+    for spec in pods(example(values.stem)):
+        security = spec["securityContext"]
+        assert security["runAsNonRoot"]
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in spec["containers"]:
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["readOnlyRootFilesystem"] is True
+            assert own["capabilities"]["drop"] == ["ALL"]
+            rdma = values.stem.startswith("rdma") and container["name"] in {"store", "query-engine"}
+            assert own["capabilities"].get("add", []) == (["IPC_LOCK"] if rdma else [])
+
+
+@pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
+def test_volume_mounts_have_volumes_and_names_are_unique(values: Path):
+    documents = example(values.stem)
+    names = [(d["kind"], d["metadata"]["name"]) for d in documents]
+    assert len(names) == len(set(names))
+    for document in documents:
+        if document["kind"] not in {"StatefulSet", "Deployment"}:
+            continue
+        spec = document["spec"]["template"]["spec"]
+        volumes = {v["name"] for v in spec["volumes"]}
+        volumes |= {c["metadata"]["name"] for c in document["spec"].get("volumeClaimTemplates", [])}
+        for container in spec["containers"]:
+            assert {m["name"] for m in container["volumeMounts"]} <= volumes, document["metadata"]["name"]
+
+
+def test_services_get_settings_that_they_have():
+    for name in ("trial", "production", "colocated", "rdma-device-plugin", "two-clusters", "spark-local"):
+        for spec in pods(example(name)):
+            for container in spec["containers"]:
+                if container["name"] == "kafka":
+                    continue
+                spark = container["name"] == "adaptor" and name.startswith("spark")
+                fields = SETTINGS["adaptor --spark" if spark else container["name"]].model_fields.keys()
+                given = {key.removeprefix("PENSTOCK_").lower() for key in environment(container) if "PENSTOCK" in key}
+                given = {key for key in given if not key.startswith("kafka_")}
+                assert given <= fields, (name, container["name"])
+
+
+def test_every_service_reaches_the_dictionaries_by_their_own_names():
+    documents = render(*TRIAL, "--set", "dictionary.replicas=3")
+    expected = ",".join(f"grpc://test-penstock-dictionary-{i}.test-penstock-dictionary:7879" for i in range(3))
+    for name in ("adaptor", "coordinator", "store", "query-engine"):
+        assert (
+            environment(pod(documents, f"test-penstock-{name}")["containers"][0])["PENSTOCK_DICTIONARIES"] == expected
+        )
+    service = find(documents, "Service", "test-penstock-dictionary")
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"]
+
+
+def test_a_secret_is_made_once_and_only_where_none_is_named():
+    secret = find(render(*TRIAL), "Secret", "test-penstock-secret")
+    assert secret["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    documents = render(*TRIAL, "--set", "secret.existingSecret=mine")
+    assert not [d for d in documents if d["kind"] == "Secret"]
+    [volume] = [v for v in pod(documents, "test-penstock-store")["volumes"] if v["name"] == "secret"]
+    assert volume["secret"]["secretName"] == "mine"
+
+
+def test_passwords_of_the_brokers_are_files():
+    documents = example("production")
+    for spec in pods(documents):
+        for container in spec["containers"]:
+            given = environment(container)
+            assert not [name for name in given if "PASSWORD" in name]
+            assert given["PENSTOCK_SECRET_PROPERTIES_DIR"] == "/run/secrets/kafka"
+            assert given["PENSTOCK_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
+            assert given["PENSTOCK_KAFKA_SSL_CA_LOCATION"] == "/run/secrets/kafka-ca/ca.crt"
+
+
+def test_stores_keep_their_shards_in_shared_memory_and_their_checkpoints_in_a_claim():
+    documents = example("production")
+    spec = pod(documents, "test-penstock-store")
+    [regions] = [v for v in spec["volumes"] if v["name"] == "regions"]
+    assert regions["emptyDir"] == {"medium": "Memory", "sizeLimit": "32Gi"}
+    [claim] = find(documents, "StatefulSet", "test-penstock-store")["spec"]["volumeClaimTemplates"]
+    assert claim["spec"]["storageClassName"] == "fast"
+    shared = pod(example("shared-checkpoints"), "test-penstock-store")
+    assert {"name": "data", "persistentVolumeClaim": {"claimName": "penstock-shards"}} in shared["volumes"]
+
+
+def test_a_colocated_engine_shares_memory_with_its_store():
+    documents = example("colocated")
+    store, engine = pod(documents, "test-penstock-store")["containers"]
+    assert (store["name"], engine["name"]) == ("store", "query-engine")
+    for container in (store, engine):
+        assert {"name": "regions", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert next(m for m in engine["volumeMounts"] if m["name"] == "data")["subPath"] == "query-engine"
+    assert environment(engine)["PENSTOCK_HTTP_PORT"] == "8081"
+    assert not [d for d in documents if d["metadata"]["name"] == "test-penstock-query-engine"]
+    sparql = find(documents, "Service", "test-penstock-sparql")["spec"]
+    assert sparql["selector"]["app.kubernetes.io/component"] == "store"
+    assert sparql["ports"][0]["targetPort"] == "http-engine"
+
+
+def test_a_pod_with_rdma_asks_for_the_device_in_requests_and_limits():
+    for name in ("store", "query-engine"):
+        [container] = pod(example("rdma-device-plugin"), f"test-penstock-{name}")["containers"]
+        for kind in ("requests", "limits"):
+            assert container["resources"][kind]["rdma/hca_shared_devices_a"] == "1"
+            assert container["resources"][kind]["hugepages-2Mi"] == "1Gi"
+    spec = pod(example("rdma-dra"), "test-penstock-store")
+    assert spec["resourceClaims"] == [{"name": "rdma", "resourceClaimTemplateName": "rdma-nic"}]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "rdma"}]
+    plain = pod(render(*TRIAL), "test-penstock-store")
+    assert "rdma" not in str(plain["containers"][0]["resources"])
+
+
+def test_sparks_driver_may_start_executors_only_where_they_are_pods():
+    local, pods_ = example("spark-local"), example("spark-kubernetes")
+    assert not [d for d in local if d["kind"] == "Role"]
+    assert find(pods_, "Role", "test-penstock-adaptor")["rules"]
+    assert pod(local, "test-penstock-adaptor")["automountServiceAccountToken"] is False
+    spec = pod(pods_, "test-penstock-adaptor")
+    assert spec["automountServiceAccountToken"] is True
+    [container] = spec["containers"]
+    assert "--conf=spark.kubernetes.namespace=ns" in container["args"]
+    assert "--conf=spark.executor.instances=4" in container["args"]
+
+
+def test_autoscaling_owns_the_number_of_replicas():
+    for name, kind in (("autoscaling-hpa", "HorizontalPodAutoscaler"), ("autoscaling-keda", "ScaledObject")):
+        documents = example(name)
+        assert [d["metadata"]["name"] for d in documents if d["kind"] == kind] == [
+            "test-penstock-adaptor",
+            "test-penstock-query-engine",
+        ]
+        assert "replicas" not in find(documents, "Deployment", "test-penstock-adaptor")["spec"]
+        assert "replicas" not in find(documents, "StatefulSet", "test-penstock-query-engine")["spec"]
+
+
+def test_policies_deny_by_default_and_admit_the_parts_to_each_other():
+    documents = render(*TRIAL)
+    policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
+    assert policies["test-penstock-default"]["policyTypes"] == ["Ingress", "Egress"]
+    [rule] = policies["test-penstock-store"]["ingress"]
+    peers = [p["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for p in rule["from"]]
+    assert peers == ["store", "query-engine"]
+    assert [p["port"] for p in rule["ports"]] == [7880, 7881]
+    assert not [d for d in render(*TRIAL, "--set", "networkPolicy.enabled=false") if d["kind"] == "NetworkPolicy"]
+
+
+def test_topics_of_strimzi_are_those_of_the_cluster():
+    made = {
+        d["spec"]["topicName"]: (d["spec"]["partitions"], d["spec"]["config"]["cleanup.policy"])
+        for d in example("strimzi")
+        if d["kind"] == "KafkaTopic"
+    }
+    expected = {t.name: (t.partitions, t.cleanup) for t in ClusterTopics(TopicNames("sensors"), 4, 8).all()}
+    assert made == expected
+
+
+def test_alert_rules_link_to_the_runbook():
+    rule = find(example("monitoring"), "PrometheusRule", "test-penstock")
+    links = [r["annotations"]["runbook_url"] for r in rule["spec"]["groups"][0]["rules"]]
+    assert links
+    assert all(link.startswith("https://docs.example.org/how-to/alerts/#penstock") for link in links)
+    boards = [d for d in example("monitoring") if d["metadata"]["labels"].get("grafana_dashboard") == "1"]
+    assert len(boards) == 2
+
+
+def test_a_change_of_a_setting_rolls_the_pods():
+    def annotation(*arguments: str) -> str:
+        store = find(render(*TRIAL, *arguments), "StatefulSet", "test-penstock-store")
+        return store["spec"]["template"]["metadata"]["annotations"]["penstock/config"]
+
+    assert annotation() != annotation("--set", "log.level=debug")
+
+
+MISTAKES = {
+    "a word for a number": (["store.replicas=two"], "store/replicas"),
+    "no stores": (["store.replicas=0"], "store/replicas"),
+    "an unknown value": (["stores.replicas=2"], "stores"),
+    "an unknown value in a block": (["store.replica=2"], "replica"),
+    "a level of logs": (["log.level=verbose"], "log/level"),
+    "a format of logs": (["log.format=xml"], "log/format"),
+    "a prefix with a dot": (["cluster.prefix=a.b"], "cluster/prefix"),
+    "too many shards": (["cluster.shards=5000"], "cluster/shards"),
+    "brokers without a port": (["kafka.embedded.enabled=false", "kafka.bootstrapServers=kafka"], "bootstrapServers"),
+    "a port that is none": (["kafka.port=99999"], "kafka/port"),
+    "a password in the open": (["kafka.properties.sasl\\.password=x"], "sasl.password"),
+    "a mode of the adaptor": (["adaptor.mode=flink"], "adaptor/mode"),
+    "a transport": (["queryEngine.transport=udp"], "queryEngine/transport"),
+    "a graph": (["queryEngine.graph=none"], "queryEngine/graph"),
+    "an execution": (["queryEngine.execution=fast"], "queryEngine/execution"),
+    "a size": (["store.sharedMemory=2 GB"], "store/sharedMemory"),
+    "a size of a claim": (["store.persistence.size=big"], "store/persistence/size"),
+    "an access mode": (["store.persistence.accessModes[0]=RWO"], "accessModes"),
+    "a pull policy": (["image.pullPolicy=Sometimes"], "image/pullPolicy"),
+    "a digest": (["image.digest=abc"], "image/digest"),
+    "a resource without a vendor": (["rdma.resourceName=hca"], "rdma/resourceName"),
+    "a mode of RDMA": (["rdma.mode=sriov"], "rdma/mode"),
+    "a kind of autoscaling": (["adaptor.autoscaling.kind=vpa"], "autoscaling/kind"),
+    "a boolean as text": (["colocate=maybe"], "colocate"),
+    "a type of service": (["coordinator.service.type=Public"], "coordinator/service/type"),
+    "a setting in capitals": (["settings.GIVE_UP_S=1"], "GIVE_UP_S"),
+    "an interval": (["monitoring.podMonitor.interval=often"], "interval"),
+    "a short grace period": (["store.terminationGracePeriodSeconds=1"], "terminationGracePeriodSeconds"),
+    # what only the templates can know
+    "no broker": (["kafka.embedded.enabled=false"], "kafka.bootstrapServers is empty"),
+    "two kinds of broker": (["kafka.bootstrapServers=a:1"], "exclude each other"),
+    "more stores than shards": (["store.replicas=5"], "store.replicas is 5 but cluster.shards is 4"),
+    "more engines than buckets": (["queryEngine.replicas=9"], "queryEngine.replicas is 9 but cluster.buckets is 8"),
+    "RDMA without RDMA": (["queryEngine.transport=rdma"], "rdma.enabled is false"),
+    "shared memory of other pods": (["queryEngine.transport=shm"], "colocate is false"),
+    "two drivers": (["adaptor.mode=spark", "adaptor.replicas=2"], "adaptor.replicas must be 1"),
+    "DRA without a template": (["rdma.enabled=true", "rdma.mode=dra"], "rdma.claimTemplate is empty"),
+    "KEDA without Prometheus": (
+        ["adaptor.autoscaling.enabled=true", "adaptor.autoscaling.kind=keda"],
+        "adaptor.autoscaling.prometheus is empty",
+    ),
+    "an ingress without a host": (["ingress.enabled=true"], "ingress.host is empty"),
+    "a setting of the chart": (["store.settings.data_dir=/x"], "store.settings.data_dir is set by the chart"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_refused_by_the_name_of_the_value(mistake: str):
+    changes, named = MISTAKES[mistake]
+    text = refusal(*TRIAL, *[part for change in changes for part in ("--set", change)])
+    assert named.replace("/", ".") in text.replace("/", "."), text
