@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import LimitError
+from penstock.query.functions import text_functions
 from penstock.query.functions.text_functions import TermTuple, call
 from penstock.query.functions.xpath_regex import PatternError, compile_pattern
 
@@ -205,3 +206,26 @@ def test_a_search_takes_no_longer_than_the_evaluation_has_left() -> None:
     with pytest.raises(LimitError, match="the evaluation exceeded its time limit"):
         call("replace", [arguments[0], literal("^(a|a)+[x-z]"), literal("")], 0.05)
     assert time.monotonic() - began < 5
+
+
+def test_on_a_busy_machine_a_search_gets_its_share_of_the_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`regex` counts processor time: here a quarter of the wall time."""
+    clock = 100.0
+    allowed = []
+
+    def search(_: list[TermTuple], seconds: float) -> None:
+        nonlocal clock
+        clock += 4 * seconds
+        allowed.append(seconds)
+        raise TimeoutError
+
+    monkeypatch.setattr(text_functions, "monotonic", lambda: clock)
+    monkeypatch.setitem(text_functions._FUNCTIONS, "regex", search)
+    arguments = [literal("a"), literal("(a|a)*")]
+    with pytest.raises(LimitError, match="the evaluation exceeded its time limit"):
+        call("regex", arguments, 2.0)
+    assert clock == pytest.approx(102.0)
+    assert allowed == pytest.approx([0.1, 0.4])
+    with pytest.raises(LimitError, match="searched one string for more than 1 s"):
+        call("regex", arguments, 60.0)
+    assert allowed[2:] == pytest.approx([0.1, 1.0])

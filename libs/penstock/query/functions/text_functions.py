@@ -7,6 +7,7 @@ checked the kinds of the arguments, and handles plain-text patterns itself.
 from __future__ import annotations
 
 import hashlib
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from penstock.errors import LimitError
@@ -14,6 +15,9 @@ from penstock.query.functions.xpath_regex import MATCH_SECONDS, Match, Pattern, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    Function: TypeAlias = Callable[[list["TermTuple"], float], "TermTuple | None"]
 
 __all__ = ["TermTuple", "call"]
 
@@ -23,29 +27,50 @@ _LITERAL = 3
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _QUOTED = 60  # maximum length of a quoted pattern, in characters
 MAX_TEXT = 1 << 26  # maximum length of a result, in characters
+_PROBE_SECONDS = 0.1
 
 
 def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0) -> TermTuple | None:
     """Return the function's result, or None for an expression error (also for unknown functions).
 
-    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search takes at most this long, and at most
-    MATCH_SECONDS. LimitError if a pattern, a search or a result exceeds its limit.
+    `seconds_left`: the remaining time of the evaluation; 0 = no limit. A search ends with it, and after MATCH_SECONDS
+    of processor time. LimitError if a pattern, a search or a result exceeds its limit.
     """
     function = _FUNCTIONS.get(name)
     terms = [term for term in args if term is not None and term[0] == _LITERAL]
     if function is None or len(terms) != len(args) or not terms:
         return None
     try:
-        return function(terms, min(seconds_left or MATCH_SECONDS, MATCH_SECONDS))
+        return _in_time(function, terms, seconds_left) if seconds_left else function(terms, MATCH_SECONDS)
     except PatternError:
         return None
     except TimeoutError:
-        if 0 < seconds_left < MATCH_SECONDS:
-            raise LimitError("the evaluation exceeded its time limit") from None
         limit = f"{MATCH_SECONDS:g} s"
         raise LimitError(
             f"the regular expression {_short(terms[1][1])} searched one string for more than {limit}"
         ) from None
+
+
+def _in_time(function: Function, terms: list[TermTuple], seconds_left: float) -> TermTuple | None:
+    """Call a function within the evaluation's remaining time.
+
+    `regex` limits processor time, the evaluation wall time. A long search is therefore interrupted once, to measure
+    how much processor time the machine gives it, and starts again with the share of the remaining time.
+    """
+    began = monotonic()
+    try:
+        return function(terms, min(seconds_left, _PROBE_SECONDS))
+    except TimeoutError:
+        took = monotonic() - began
+    share = min(seconds_left, _PROBE_SECONDS) / took
+    seconds = (seconds_left - took) * share
+    try:
+        if seconds > 0:
+            return function(terms, min(seconds, MATCH_SECONDS))
+    except TimeoutError:
+        if seconds >= MATCH_SECONDS:
+            raise
+    raise LimitError("the evaluation exceeded its time limit")
 
 
 def _short(text: str) -> str:
@@ -132,7 +157,7 @@ def _hash(name: str) -> Callable[[list[TermTuple], float], TermTuple]:
     return digest
 
 
-_FUNCTIONS: dict[str, Callable[[list[TermTuple], float], TermTuple | None]] = {
+_FUNCTIONS: dict[str, Function] = {
     "regex": _regex,
     "replace": _replace,
     "ucase": lambda terms, _: _with_text(terms[0], terms[0][1].upper()),
