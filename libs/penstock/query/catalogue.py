@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 STORED_GRAPH = "urn:x-penstock:stored"
 """The IRI of the stored default graph (docs/semantics.md §4)."""
 
+ANY_PREDICATE = 0
+"""Stands for all predicates in statistics. No term has this id."""
+
+ALL_NAMED_GRAPHS = -1
+"""Stands for all named graphs in statistics of any predicate."""
+
 OUT, IN = 0, 1
 """Directions of an edge list: subject → objects, object → subjects."""
 
@@ -44,7 +50,7 @@ class Catalogue(Protocol):
         """Return the id of a constant, assigning one if necessary."""
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """(edges, distinct subjects, distinct objects) of a label."""
+        """(edges, distinct subjects, distinct objects) of a label, or sums over the labels of ANY_PREDICATE."""
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Exact length of a neighbour list."""

@@ -22,6 +22,7 @@ from penstock.query.algebra.tree import (
 )
 from penstock.query.algebra.walk import rebuild, rename
 from penstock.query.budget import PlanningLimits, planning
+from penstock.query.catalogue import ALL_NAMED_GRAPHS, ANY_PREDICATE
 from penstock.query.datasets import query_dataset
 from penstock.query.ir import ContinuousQuery, Form, RelationToStream
 from penstock.query.plan_tree import render
@@ -71,7 +72,7 @@ class PhysicalPlan:
     def replan_needed(self, catalogue: Catalogue) -> bool:
         """Return whether statistics have left the range of the plan (docs/architecture.md, "Queries")."""
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
-            if graph < 0:
+            if graph == ALL_NAMED_GRAPHS and predicate != ANY_PREDICATE:
                 continue
             now = catalogue.label_stats(source, graph, predicate)[0]
             low, high = sorted((max(edges, _STALE_FLOOR), max(now, _STALE_FLOOR)))

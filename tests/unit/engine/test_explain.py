@@ -125,3 +125,21 @@ def test_explain_of_a_one_shot_text_shows_its_last_run_and_current_counts(bench)
     bench.engine.load(nt("t p o").encode(), format="nt")
     plan = bench.engine.explain(asked)
     assert (estimates(plan, "scan"), actual(plan, "scan")) == (["31"], [30])
+
+
+def test_a_pattern_with_a_variable_predicate_is_estimated_by_the_triples_of_its_graphs(bench):
+    everywhere = "SELECT * { ?s ?p ?o }", "SELECT * { GRAPH ?g { ?s ?p ?o } }", "SELECT * { ?s ?p ?o . ?o ?q ?z }"
+    for text in everywhere:
+        assert set(estimates(bench.engine.explain(text), "scan")) == {"0"}
+    stored = [f"s{i} p{i % 3} o" for i in range(30)] + [f"s{i} q o" for i in range(12)]
+    named = [f"s{i} p o g{i % 2}" for i in range(8)]
+    bench.engine.load(nt(*stored, *named).encode(), format="nquads")
+    assert estimates(bench.engine.explain(everywhere[0]), "scan") == ["42"]
+    assert estimates(bench.engine.explain(everywhere[1]), "scan") == ["8"]
+    assert estimates(bench.engine.explain("SELECT * { GRAPH <urn:g1> { ?s ?p ?o } }"), "scan") == ["4"]
+    assert estimates(bench.engine.explain(everywhere[2]), "scan") == ["336", "42"]
+
+
+def test_of_many_predicates_the_first_ones_stand_for_the_others(bench):
+    bench.engine.load(nt(*(f"s{i} p{i % 200} o" for i in range(600))).encode(), format="nquads")
+    assert estimates(bench.engine.explain("SELECT * { ?s ?p ?o }"), "scan") == ["600"]

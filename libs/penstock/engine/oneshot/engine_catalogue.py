@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from penstock.core import _native as native
 from penstock.errors import DataPlaneError, LimitError, UnavailableError
 from penstock.query.budget import planning
+from penstock.query.catalogue import ALL_NAMED_GRAPHS, ANY_PREDICATE
 from penstock.query.planner import PhysicalPlan, plan
 from penstock.query.templates import Template
 from penstock.query.text_faults import LimitFault
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from penstock.query.ir import ContinuousQuery
     from penstock.query.planning.cost.placement import Placement
     from penstock.query.templates import Constant
+
+_COUNTED_LABELS = 64  # labels whose counts are read for a pattern with a variable predicate
 
 T = TypeVar("T")
 CompiledPlan: TypeAlias = native.Plan
@@ -92,9 +96,23 @@ class EngineCatalogue:
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """(edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet."""
+        """(edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet.
+
+        For ANY_PREDICATE: sums over labels. Of many labels the first ones stand for the others.
+        """
+        if predicate == ANY_PREDICATE:
+            return self._sums(source, graph)
         label = self._core.store.labels.label(graph, predicate)
         return self._count(source, lambda found: native.source_stats(found, label), (0, 0, 0)) if label else (0, 0, 0)
+
+    def _sums(self, source: int, graph: int) -> tuple[int, int, int]:
+        graphs, _ = self._core.store.labels.label_pairs()
+        labels = np.flatnonzero(graphs != 0 if graph == ALL_NAMED_GRAPHS else graphs == graph) + 1
+        some = labels[:_COUNTED_LABELS].tolist()
+        counts = [self._count(source, partial(native.source_stats, label=label), (0, 0, 0)) for label in some]
+        scale = len(labels) / max(len(some), 1)
+        edges, subjects, objects = (round(scale * sum(column)) for column in zip((0, 0, 0), *counts, strict=True))
+        return edges, subjects, objects
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
         """Exact length of a neighbour list."""

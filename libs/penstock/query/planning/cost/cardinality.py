@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.query.algebra.tree import Iri, Literal, PathTriple, Term, Triple, Variable
-from penstock.query.catalogue import IN, OUT
+from penstock.query.catalogue import ALL_NAMED_GRAPHS, ANY_PREDICATE, IN, OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = (1000.0, 200.0, 200.0)  # assumed edges, subjects and objects of a label without statistics
 _PER_VERTEX = 8.0  # assumed edges of a vertex over all labels, for a variable predicate
-_ALL_EDGES = 1e6  # assumed edges over all labels
+_ALL_EDGES = 1e6  # assumed edges over all labels, in a window
 _CLOSURE = 4.0  # assumed reach of a closure, as a multiple of one step
 
 Counts = tuple[int, int, int]
@@ -45,7 +45,8 @@ class Estimator:
         subject, object_ = self._is_bound(pattern.subject, bound), self._is_bound(pattern.object, bound)
         if not isinstance(pattern.predicate, Iri):
             narrowed = 0.2 if self._is_bound(pattern.predicate, bound) else 1.0
-            return narrowed * (0.5 if subject and object_ else _PER_VERTEX if subject or object_ else _ALL_EDGES)
+            edges = sum(self._all_edges(part.source, graph) for part in parts for graph in _graphs(part.graphs))
+            return narrowed * min(edges, 0.5 if subject and object_ else _PER_VERTEX if subject or object_ else edges)
         return sum(self._part(pattern, part.source, graph, bound) for part in parts for graph in _graphs(part.graphs))
 
     def _part(self, pattern: Triple, source: int, graph: int, bound: Names) -> float:
@@ -67,6 +68,15 @@ class Estimator:
         if object_:
             return edges / max(objects, 1.0)
         return edges
+
+    def _all_edges(self, source: int, graph: int) -> float:
+        """Return the edges of a graph over all labels."""
+        if source != 0:
+            return _ALL_EDGES
+        key = (source, graph, ANY_PREDICATE)
+        if key not in self.counts:
+            self.counts[key] = self._catalogue.label_stats(source, graph, ANY_PREDICATE)
+        return float(self.counts[key][0])
 
     def _stats(self, source: int, graph: int, predicate: int) -> tuple[float, float, float]:
         key = (source, graph, predicate)
@@ -97,7 +107,7 @@ class Estimator:
 
 
 def _graphs(graphs: tuple[int, ...] | str) -> tuple[int, ...]:
-    """Return graph ids for statistics; -1 means "all named graphs" (unknown), a window has the single graph 0."""
+    """Return graph ids for statistics; a window has the single graph 0."""
     if isinstance(graphs, str):
-        return (-1,)
+        return (ALL_NAMED_GRAPHS,)
     return graphs or (0,)
