@@ -93,6 +93,14 @@ class TestSparql:
         told = http.get("/sparql", params={"query": "ASK {}", "default-graph-uri": "http://x/g"})
         assert (told.status_code, "FROM" in told.json()["message"]) == (400, True)
 
+    def test_a_standing_query_is_refused_with_the_request_that_registers_it(self, http):
+        text = "REGISTER QUERY q AS SELECT * FROM STREAM <http://x/s> [RANGE 1s] { ?s ?p ?o }"
+        told = http.get("/sparql", params={"query": text})
+        assert (told.status_code, told.json()["error"]) == (400, "QueryError")
+        assert "PUT /queries/NAME" in told.json()["message"]
+        assert "POST /update" in http.get("/sparql", params={"query": "INSERT DATA {}"}).json()["message"]
+        assert "PUT /queries/NAME" in http.post("/update", content=text).json()["message"]
+
     def test_errors_have_a_place(self, http):
         told = http.get("/sparql", params={"query": "SELECT ?x\nWHERE { ?x }"}).json()
         assert (told["error"], told["line"]) == ("QueryError", "2")

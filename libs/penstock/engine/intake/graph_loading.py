@@ -82,7 +82,8 @@ class Document:
 def insert(core: EngineCore, statement: Statement) -> int:
     """Commit an `INSERT DATA` as one snapshot. Returns the snapshot's number. The parser rejects all other updates."""
     if isinstance(statement, ContinuousQuery):
-        raise QueryError("a query is not an update: use Engine.query or Engine.register", 1, 1, text=statement.text)
+        ways = "use Engine.query or Engine.register, Client.query or Client.register, /sparql or PUT /queries/NAME"
+        raise QueryError(f"a query is not an update: {ways}", 1, 1, text=statement.text)
     if not statement.quads:
         return core.store.latest()
     columns = quads_of(core.dictionary, statement)

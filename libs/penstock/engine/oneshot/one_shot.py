@@ -177,7 +177,9 @@ class OneShot:
 
 def _one_shot(statement: Statement) -> ContinuousQuery:
     if isinstance(statement, InsertData):
-        raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
+        message = "an update is not a query: use Engine.update, Client.update or POST /update"
+        raise QueryError(message, 1, 1, "INSERT DATA", statement.text)
     if statement.continuous:
-        raise error_at(statement, statement.at, "a continuous query is registered, not asked: use Engine.register")
+        ways = "use Engine.register, Client.register or PUT /queries/NAME"
+        raise error_at(statement, statement.at, f"a continuous query is registered, not asked: {ways}")
     return statement

@@ -79,7 +79,8 @@ class Registry:
 
     def _checked(self, statement: Statement) -> ContinuousQuery:
         if not isinstance(statement, ContinuousQuery):
-            raise QueryError("an update is not a query: use Engine.update", 1, 1, "INSERT DATA", statement.text)
+            message = "an update is not a query: use Engine.update, Client.update or POST /update"
+            raise QueryError(message, 1, 1, "INSERT DATA", statement.text)
         if not statement.windows:
             message = "a standing query needs a window over a stream; use Engine.query for a query without one"
             raise error_at(statement, statement.at, message)
