@@ -18,10 +18,10 @@ QUERY = "REGISTER QUERY q AS SELECT ?o FROM STREAM <http://x/s> [RANGE 1s STEP 1
 
 
 @contextmanager
-def served(*arguments):
+def served(*arguments, **options):
     """The process and its URL; it is stopped in order at the end."""
     command = [sys.executable, "-m", "penstock", "serve", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
     try:
         line = process.stdout.readline()
         assert line.startswith("Penstock at http://127.0.0.1:"), line
@@ -71,14 +71,16 @@ def test_live_answers_and_a_restart(tmp_path):
         )
 
 
-def test_a_listener_does_not_hold_up_the_end():
-    with served() as (process, url):
-        asked(url + PATH, "PUT", b"{}")
+def test_listeners_do_not_hold_up_the_end_and_no_trace_is_printed(tmp_path):
+    printed = tmp_path / "stderr.txt"
+    with printed.open("w") as errors, served(stderr=errors) as (process, url):
+        asked(url + PATH, "PUT", b'{"timing": "all"}')
         asked(url + "/queries/q", "PUT", QUERY.encode())
-        live = urlopen(url + "/queries/q/results", timeout=30)  # nothing comes
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-        live.close()
+        with urlopen(url + "/queries/q/results", timeout=30) as one, urlopen(url + "/results", timeout=30) as page:
+            process.send_signal(signal.SIGTERM)
+            assert one.read() + page.read() == b"", "the streams end: no evaluation comes"
+            assert process.wait(20) == 0
+    assert printed.read_text() == ""
 
 
 def test_a_port_that_is_taken_is_told(tmp_path):

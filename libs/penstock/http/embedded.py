@@ -38,7 +38,7 @@ from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.error_responses import body_of, errors_as_json
-from penstock.http.live import Feed, all_events, events
+from penstock.http.live import Feeds, all_events, events
 from penstock.http.web_access import Access
 from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
@@ -58,19 +58,21 @@ READ_AT_ONCE = 4
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
-def application(engine: Engine, access: Access | None = None) -> Starlette:
+def application(engine: Engine, access: Access | None = None, feeds: Feeds | None = None) -> Starlette:
     """Return the ASGI application. It subscribes to all of the engine's queries, to fill their feeds.
 
-    `access`: the browser requests that are allowed. None: those addressed to local host names.
+    `access`: the browser requests that are allowed. None: those addressed to local host names. `feeds`: those of the
+    engine's queries; closing them ends the live streams before the server stops.
     """
     middleware = (access or Access()).middleware()
-    return Starlette(routes=_Handler(engine).routes(), middleware=middleware)
+    handler = _Handler(engine, Feeds(engine.queries.values()) if feeds is None else feeds)
+    return Starlette(routes=handler.routes(), middleware=middleware)
 
 
 class _Handler:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, feeds: Feeds) -> None:
         self._engine = engine
-        self._feeds = {name: Feed(query) for name, query in engine.queries.items()}
+        self._feeds = feeds
         self._registry = registry_of(engine)
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
 
@@ -190,14 +192,12 @@ class _Handler:
         if known is not None and (known.text, known.base) == (text, base):
             return _query_document(known)
         query = self._engine.register(text, name=name, base=base)
-        self._feeds[query.name] = Feed(query)
+        self._feeds.add(query)
         return _query_document(query)
 
     def _stop(self, query: Query) -> None:
         query.stop()
-        feed = self._feeds.pop(query.name, None)
-        if feed is not None:
-            feed.end()
+        self._feeds.end(query.name)
 
     async def results(self, request: Request) -> Response:
         feed = self._feeds.get(request.path_params["name"])

@@ -21,7 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from penstock.engine.answers.json_lines import json_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     from penstock.engine import Evaluation, Query
 
@@ -46,7 +46,7 @@ class Feed:
         self._count = 0
         self._lock = Lock()
         self._wakers: set[Callable[[], None]] = set()
-        self.ended = False
+        self.ended = self.closed = False
         self._unsubscribe = query.subscribe(self._add)
 
     def _add(self, evaluation: Evaluation) -> None:
@@ -62,6 +62,12 @@ class Feed:
         """End the feed: its query was stopped. Listeners get the retained evaluations, then an end event."""
         self._unsubscribe()
         self.ended = True
+        self._wake()
+
+    def close(self) -> None:
+        """Disconnect the listeners: the server stops. There is no end event, because the query goes on."""
+        self._unsubscribe()
+        self.closed = True
         self._wake()
 
     # ---- listeners
@@ -114,6 +120,36 @@ class _Waker:
             return False
 
 
+class Feeds:
+    """The feeds of an engine's queries, by name. Any thread may use them."""
+
+    def __init__(self, queries: Iterable[Query]) -> None:
+        self._by_name = {query.name: Feed(query) for query in queries}
+        self.closed = False
+
+    def __iter__(self) -> Iterator[Feed]:
+        return iter(list(self._by_name.values()))
+
+    def get(self, name: str) -> Feed | None:
+        """Return the feed of a query, or None."""
+        return self._by_name.get(name)
+
+    def add(self, query: Query) -> None:
+        """Add the feed of a new query."""
+        self._by_name[query.name] = Feed(query)
+
+    def end(self, name: str) -> None:
+        """End the feed of a query that was stopped."""
+        if (feed := self._by_name.pop(name, None)) is not None:
+            feed.end()
+
+    def close(self) -> None:
+        """Disconnect all listeners: the server stops."""
+        self.closed = True
+        for feed in self:
+            feed.close()
+
+
 async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
     """Yield server-sent events: retained evaluations with a time after `after` (ms), then each new one.
 
@@ -132,6 +168,7 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
                 yield f"id: {evaluation.time}\n{await _data_lines(evaluation)}"
             if ended:
                 yield "event: end\ndata: the query has stopped\n\n"
+            if ended or feed.closed:
                 return
             if not await waker.wait(_HEARTBEAT_S):
                 yield _HEARTBEAT
@@ -139,16 +176,16 @@ async def events(feed: Feed, after: int | None = None) -> AsyncIterator[str]:
         feed.remove_listener(waker)
 
 
-async def all_events(feeds: Mapping[str, Feed]) -> AsyncIterator[str]:
+async def all_events(feeds: Feeds) -> AsyncIterator[str]:
     """Yield the last evaluation of each query, then all new ones, including those of later queries.
 
     Browsers open only six connections per server, so that one connection per query is not possible.
     """
     waker, positions, sent_at = _Waker(), dict[Feed, int](), time.monotonic()
     try:
-        while True:
+        while not feeds.closed:
             waker.clear()
-            for feed in list(feeds.values()):
+            for feed in feeds:
                 if feed not in positions:
                     feed.add_listener(waker)
                     positions[feed] = feed.last

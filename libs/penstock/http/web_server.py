@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
+from starlette.responses import JSONResponse
 
 from penstock.errors import StorageError
 from penstock.http.bounded_protocol import Connections
 from penstock.http.web_limits import WebLimits
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _START_S = 10.0
-_FINISH_S = 3.0  # for responses in progress; endless ones are cut
+_FINISH_S = 3.0  # for responses in progress; later ones are cut
 _STOP_S = 5.0
 
 
 class WebServer:
     """A web server in a separate thread. `port` is the actual port; `connections` has the limits and their counts."""
 
-    def __init__(self, app: Starlette, host: str, port: int, limits: WebLimits | None = None) -> None:
+    def __init__(self, app: ASGIApp, host: str, port: int, limits: WebLimits | None = None) -> None:
         self.connections = Connections(limits or WebLimits())
         config = uvicorn.Config(
-            app,
+            self._interruptible(app),
             host=host,
             port=port,
             http=cast("type[asyncio.Protocol]", self.connections.protocol),
@@ -46,6 +46,28 @@ class WebServer:
                 raise StorageError(f"cannot serve HTTP on {host}:{port}")
             time.sleep(0.01)
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+
+    def _interruptible(self, app: ASGIApp) -> ASGIApp:
+        """Return the application with a response of status 503 to requests that the end of the server interrupts."""
+
+        async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+            started = False
+
+            async def observed(message: Message) -> None:
+                nonlocal started
+                started = True
+                await send(message)
+
+            try:
+                await app(scope, receive, observed)
+            except asyncio.CancelledError:
+                if started or not self._server.should_exit:
+                    raise
+                message = "the server stops; the request may have had an effect"
+                content = {"error": "UnavailableError", "message": message}
+                await JSONResponse(content, 503)(scope, receive, send)
+
+        return wrapped
 
     def stop(self) -> None:
         """Finish the responses in progress and stop."""

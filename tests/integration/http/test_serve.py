@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 import penstock
 from penstock.http.embedded import application
-from penstock.http.live import Feed, all_events, events
+from penstock.http.live import Feed, Feeds, all_events, events
 from penstock.http.sparql import preferred
 from penstock.rdf.formats import Format
 from support import hostile, large_queries
@@ -346,17 +346,17 @@ class TestFeeds:
 
     def test_all_feeds_at_once_begin_with_the_last_answers(self, engine):
         query = self.register(engine)
-        feeds = {"q": Feed(query)}
+        feeds = Feeds([query])
         engine.advance(STREAM, 2000)
 
         async def listen():
             messages = all_events(feeds)
             found = [await anext(messages)]
-            feeds["r"] = Feed(engine.register(QUERY.replace("QUERY q", "QUERY r")))
+            feeds.add(engine.register(QUERY.replace("QUERY q", "QUERY r")))
             await asyncio.to_thread(engine.advance, STREAM, 3000)
             found += [await asyncio.wait_for(anext(messages), 10) for _ in range(2)]
             query.stop()
-            feeds.pop("q").end()
+            feeds.end("q")
             await asyncio.to_thread(engine.advance, STREAM, 4000)
             return [*found, await asyncio.wait_for(anext(messages), 10)]
 
@@ -370,6 +370,21 @@ class TestFeeds:
         query.stop()
         feed.end()
         assert [m.startswith("event: end") for m in heard(feed, 2)] == [False, True]
+
+    def test_a_server_that_stops_ends_the_streams_of_queries_that_go_on(self, engine):
+        feeds = Feeds([self.register(engine)])
+        engine.advance(STREAM, 1000)
+
+        async def listen(messages):
+            return [data_of(message)["time"] async for message in messages]
+
+        async def both():
+            listening = [asyncio.ensure_future(listen(m)) for m in (events(feeds.get("q")), all_events(feeds))]
+            await asyncio.sleep(0.1)
+            feeds.close()
+            return await asyncio.wait_for(asyncio.gather(*listening), 10)
+
+        assert asyncio.run(both()) == [[1000], [1000]], "without an end event"
 
 
 class TestTheEngine:

@@ -52,6 +52,7 @@ def serve(
     """Serve an engine over HTTP until Ctrl-C: SPARQL, streams, standing queries with live results, and a page at /."""
     # Importing Starlette and uvicorn here saves a sixth of the start-up time of the other commands.
     from penstock.http.embedded import application  # noqa: PLC0415
+    from penstock.http.live import Feeds  # noqa: PLC0415
     from penstock.http.web_access import Access  # noqa: PLC0415
     from penstock.http.web_limits import WebLimits  # noqa: PLC0415
     from penstock.http.web_server import WebServer  # noqa: PLC0415
@@ -63,11 +64,13 @@ def serve(
     with Engine(data_dir=data_dir, shards=shards, durability=durable.value) as engine:
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
-        server = WebServer(application(engine, access), host, port, limits)
+        feeds = Feeds(engine.queries.values())
+        server = WebServer(application(engine, access, feeds), host, port, limits)
         print(f"Penstock at http://{_address(host)}:{server.port}/", flush=True)
         try:
             _keep(engine, stopping, None if durable is Durability.none else checkpoint_s)
         finally:
+            feeds.close()
             server.stop()
 
 
