@@ -24,6 +24,7 @@ def test_every_block_of_the_kafka_pages_works(tmp_path):
     except StorageError as error:
         pytest.skip(str(error))
     with started(tmp_path / "cluster", tmp_path / "up.txt") as up:
+        assert "Literal('hello')" in up.first_event(), "the answers of another query are in the results topic, too"
         for page in PAGES:
             run_page(
                 DOCS / page,
