@@ -16,9 +16,11 @@ ADR 28).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.oneshot.one_shot import OneShot, Texts
+from penstock.engine.standing.query_status import QueryStatus, status_of
 from penstock.errors import UnavailableError
 from penstock.log import Partition
 from penstock.quarantine import InternalRecords
@@ -154,6 +156,14 @@ class QueryEngine:
     def answer_at(self, url: str) -> None:
         """Announce in heartbeats the URL at which this engine answers one-shot queries."""
         self._heartbeat_sender.url = url
+
+    def status(self, name: str) -> QueryStatus | None:
+        """Return what a query waits for, or None if this engine does not evaluate it. Any thread may call it."""
+        for bucket in list(self.buckets.values()):
+            for member, registration in list(bucket.members.values()):
+                if registration.record.name == name:
+                    return replace(status_of(member), name=name)  # members have numbers for names
+        return None
 
     # ---- positions
     def positions(self) -> Sequence[int]:

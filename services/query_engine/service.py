@@ -1,4 +1,6 @@
-"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql."""
+"""The query engine's process: evaluates its buckets, writes checkpoints, and serves one-shot queries at /sparql
+and the status of its queries at /queries/NAME/status.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from pydantic import Field
 from penstock.engine.checkpoint.data_directory import DataDirectory
 from penstock.engine.limits import Limits
 from penstock.errors import StorageError
-from penstock.http.sparql import routes
+from penstock.http import query_statuses, sparql
 from penstock.log.view import records_behind
 from penstock.query.planning.cost.placement import Execution  # noqa: TC001 - pydantic reads it
 from penstock.remote.lease_keeper import Keeper
@@ -219,7 +221,8 @@ class EngineGauges:
 def open_engine(context: Context[QueryEngineSettings]) -> CheckpointedEngine:
     """Open the engine."""
     made = CheckpointedEngine(context)
-    context.routes.extend(routes(made.engine.one_shot.query, Limits()))
+    context.routes.extend(sparql.routes(made.engine.one_shot.query, Limits()))
+    context.routes.extend(query_statuses.routes(made.engine.status))
     context.listening.append(made.engine.answer_at)
     made.engine.send_heartbeats()
     context.health.check("log", lambda: None if made.engine.caught_up() else "behind the end of the log")

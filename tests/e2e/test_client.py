@@ -72,6 +72,12 @@ def told(evaluation):
     return evaluation.query, evaluation.time, evaluation.windows, rows
 
 
+def waits(query):
+    """What a query waits for."""
+    status = query.status()
+    return status.state, status.last, status.next, status.waits_for
+
+
 def taken(query, until_ms):
     """Evaluations of a query up to an instant, however long they take to come."""
     found, deadline = [], time.monotonic() + BOUND_S
@@ -93,6 +99,7 @@ def test_the_same_verbs_give_the_same_answers(broker, topic_prefix, tmp_path):
         rows, jams = prepare(engine)
         events(engine)
         expected = taken(rows, 4_000), taken(jams, 4_000)
+        waiting = waits(rows), waits(jams)
         late, letters = engine.late(S), engine.dead_letters()
         one_shot = list(engine.query(ABSORBED))
     with (
@@ -100,8 +107,11 @@ def test_the_same_verbs_give_the_same_answers(broker, topic_prefix, tmp_path):
         Client(broker.bootstrap_servers, cluster.url, prefix=topic_prefix) as client,  # engines are found
     ):
         rows, jams = prepare(client)
+        until(lambda: rows.status().evaluated and jams.status().evaluated)
         events(client)
         assert (taken(rows, 4_000), taken(jams, 4_000)) == expected
+        assert until(lambda: (waits(rows), waits(jams)) == waiting)
+        assert rows.status().error is None
         assert until(lambda: client.late(S)) == late
         assert client.late(S) == [], "taking empties them"
         assert {letter.data for letter in until(client.dead_letters)} == {b"no RDF"} == {letters[0].data, b"no RDF"}
@@ -127,6 +137,7 @@ def again(client, jams):
 
     assert asyncio.run(asyncio.wait_for(iterate(), BOUND_S)) == [6_000]
     assert jams.stopped
+    assert jams.status().state == "stopped"
     assert set(client.queries) == {"rows"}
     client.stop("rows")
     client.drop_stream(S)

@@ -6,6 +6,7 @@ results topics (`results`) and returns them as the embedded engine does (`answer
 """
 
 from penstock.client.client import Client
+from penstock.client.cluster_status import ClusterQueryStatus
 from penstock.client.results import Answered, ClusterEvaluation, ClusterQuery
 
-__all__ = ["Answered", "Client", "ClusterEvaluation", "ClusterQuery"]
+__all__ = ["Answered", "Client", "ClusterEvaluation", "ClusterQuery", "ClusterQueryStatus"]

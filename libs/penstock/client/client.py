@@ -11,10 +11,11 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from penstock.client.answers import answer_of, graph_of
+from penstock.client.cluster_status import status_of_documents
 from penstock.client.documents import document_of, event_of
 from penstock.client.refused_events import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
-from penstock.client.service_requests import ServiceRequest, send, urls, with_query
+from penstock.client.service_requests import NotFoundError, ServiceRequest, first_found, send, urls, with_query
 from penstock.engine.intake.declaration import warning_of
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     import rdflib
 
+    from penstock.client.cluster_status import ClusterQueryStatus
     from penstock.engine.answers.answer_values import Solutions
     from penstock.engine.intake.events import EventData
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
@@ -151,6 +153,17 @@ class Client:
     def _gaps(self, name: str) -> list[Gap]:
         found = json.loads(self._coordinator("GET", f"/queries/{quote(name, safe='')}"))
         return [Gap(**gap) for gap in found["gaps"]]
+
+    def _status(self, name: str, number: int) -> ClusterQueryStatus:
+        path = f"/queries/{quote(name, safe='')}"
+        try:
+            registration = json.loads(self._coordinator("GET", path))
+        except NotFoundError:
+            registration = None
+        if registration is None or registration["number"] != number:  # the name has another query
+            return status_of_documents(name, None, None)
+        found = first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
+        return status_of_documents(name, registration, None if found is None else json.loads(found))
 
     def stop(self, name: str) -> None:
         """Stop a standing query. Evaluations that are due are still committed."""
@@ -304,7 +317,7 @@ class Client:
             raise _with_text(error, (body or b"").decode()) from None
 
     def _sparql(self) -> list[str]:
-        """Return the URLs for one-shot queries, as far as known."""
+        """Return the URLs of the query engines, as far as known."""
         if self._engines or not self._coordinators:
             return self._engines
         return list(json.loads(self._coordinator("GET", "/engines")).values())
@@ -326,7 +339,8 @@ class Client:
         name, number = record["name"], int(record["number"])
         held = self._held.get(name)
         if held is None or held.number != number:
-            held = self._held[name] = ClusterQuery(name, number, record["text"], self._results, self.stop, self._gaps)
+            held = ClusterQuery(name, number, record["text"], self._results, self.stop, self._gaps, self._status)
+            self._held[name] = held
         return held
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import rdflib
 
+    from penstock.client.cluster_status import ClusterQueryStatus
     from penstock.engine.answers.answer_values import Solutions
     from penstock.event_time.gaps import Gap
     from penstock.log import Log, Message, Reader
@@ -193,11 +194,12 @@ class ClusterQuery:
         results: Results,
         stop: Callable[[str], None],
         gaps: Callable[[str], list[Gap]],
+        status: Callable[[str, int], ClusterQueryStatus],
     ) -> None:
         self.name, self.number, self.text = name, number, text
         self.stopped = False
         self._results = results
-        self._stop, self._gaps = stop, gaps
+        self._stop, self._gaps, self._status = stop, gaps, status
 
     def __repr__(self) -> str:
         return f"<Query {self.name}{' (stopped)' if self.stopped else ''}>"
@@ -206,6 +208,13 @@ class ClusterQuery:
     def gaps(self) -> list[Gap]:
         """Skipped instants, because event time advanced past them in one leap. Queries the coordinator."""
         return self._gaps(self.name)
+
+    def status(self) -> ClusterQueryStatus:
+        """Return what the query waits for, and which input would release it. Asks the coordinator and the engines.
+
+        TransientError if no coordinator responds within about 15 s.
+        """
+        return self._status(self.name, self.number)
 
     def poll(self, limit: int | None = None, timeout_s: float = 0.0) -> list[ClusterEvaluation]:
         """Return new evaluations in time order, waiting up to `timeout_s` for the first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,9 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _TRIES, _PAUSE_S, _RESPONSE_S = 60, 0.25, 70.0
+_LOOK_S = 5.0  # for one try of one instance
+
+
+class NotFoundError(PenstockError):
+    """An instance has nothing of that name."""
+
+
 _ERRORS: dict[str, type[PenstockError]] = {
     "DataError": DataError,
     "LimitError": LimitError,
+    "NotFound": NotFoundError,
     "UnknownStreamError": UnknownStreamError,
 }
 _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLimitError": QueryLimitError}
@@ -78,6 +87,19 @@ def send(bases: Callable[[], Sequence[str]], request: ServiceRequest, wait_s: fl
                 failed = response.text
         time.sleep(_PAUSE_S)
     raise TransientError(f"{request.method} {request.path}: {failed}")
+
+
+def first_found(bases: Sequence[str], request: ServiceRequest) -> bytes | None:
+    """Return the body of the first successful response. Tries each instance once; None if none has a response."""
+    for base in bases:
+        with suppress(httpx.TransportError):
+            url = base + request.path
+            response = _client().request(
+                request.method, url, content=request.body, headers=request.headers, timeout=_LOOK_S
+            )
+            if response.is_success:
+                return response.content
+    return None
 
 
 @cache
