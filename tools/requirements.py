@@ -25,7 +25,11 @@ def requirements(extras: list[str]) -> list[str]:
 
 
 def link() -> None:
-    """Make `import penstock` and the command `penstock` work in this environment."""
+    """Make `import penstock` and the command `penstock` work in this environment.
+
+    A path file in place of an editable install: that of scikit-build-core (1.1.2, both modes) puts a finder before
+    `sys.path`, so PYTHONPATH could no longer select another checkout for the same environment.
+    """
     (Path(sysconfig.get_path("purelib")) / "penstock.pth").write_text(f"{ROOT / 'libs'}\n")
     command = Path(sysconfig.get_path("scripts")) / "penstock"
     command.write_text(COMMAND.format(python=sys.executable))
