@@ -117,7 +117,7 @@ class Adaptor:
         self._followed = self._declared.changes
 
     def _write(self, work: Sequence[Message]) -> None:
-        """Write the tuples of messages. The predicate filter is the one in force after the tuples are durable."""
+        """Write the tuples of messages. If the predicate filter has changed, write them again by the new one."""
         by_topic, wanted = self._declared.by_topic(), self._declared.wanted
         topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:

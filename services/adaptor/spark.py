@@ -34,7 +34,7 @@ class SparkAdaptorSettings(AdaptorSettings):
     trigger_ms: int = Field(
         0, ge=0, description="trigger interval of micro-batches; 0 = start the next one when events arrive"
     )
-    max_events: int = Field(200_000, ge=1, description="most events of one micro-batch")
+    max_events: int = Field(200_000, ge=1, description="maximum number of events of one micro-batch")
     spark_master: str | None = Field(None, description="Spark master; none = `local[*]`. `spark-submit` sets its own")
     spark_memory: str = Field("1g", description="memory of the Spark driver. `spark-submit` sets its own")
 

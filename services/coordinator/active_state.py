@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class Active:
     """The active instance's state and what changes it: `streams`, `queries`, `insertions`, `filters` and `place`.
 
-    All changes go through `writer`, one transaction each. `discard_after_ms`: how long no query may have read a
-    predicate before adaptors may discard it; None = they discard nothing. `max_catch_up`: of registrations without one.
+    All changes go through `writer`, one transaction each. `discard_after_ms`: adaptors may discard a predicate that no
+    query has read for this long; None = they discard nothing. `max_catch_up`: of registrations without one.
     """
 
     def __init__(
@@ -68,6 +68,6 @@ class Active:
         return True
 
     def close(self) -> None:
-        """Release the writer and readers."""
+        """Close the writer and the readers."""
         self.writer.close()
         self.filters.close()

@@ -42,7 +42,7 @@ CONFIRM_MS = 2_000
 
 
 class Coordinator:
-    """One instance. On standby, verbs raise NotActiveError. TransientError: nothing has happened; retry.
+    """One instance. On standby, requests raise NotActiveError. TransientError: nothing has happened; retry.
 
     `discard_after_ms`: adaptors discard predicates that no query has read for this long; None: they discard nothing.
     `max_catch_up`: default for registrations without one.
@@ -145,7 +145,7 @@ class Coordinator:
             self._active.close()
             self._active = None
 
-    # ---- verbs
+    # ---- requests
     def declare(self, iri: str, name: str | None = None, **settings: Any) -> StreamDeclaration:
         """Declare a stream. Idempotent. DataError if the declaration is invalid."""
         return self.declare_all([(iri, name, settings)])[0]
@@ -155,7 +155,7 @@ class Coordinator:
         return self._do(lambda active: active.streams.declare(wanted))
 
     def drop(self, iri: str) -> None:
-        """Drop a stream that no query reads."""
+        """Drop a stream. DataError if a query reads or publishes it. UnknownStreamError if it is not declared."""
         self._do(lambda active: active.streams.drop(iri))
 
     def register(
@@ -166,7 +166,7 @@ class Coordinator:
         topic: str | None = None,
         max_catch_up: int | None = None,
     ) -> QueryRegistration:
-        """Register a standing query. Idempotent. QueryError with line and column.
+        """Register a standing query. Idempotent. QueryError, with line and column, if the text is invalid.
 
         NotYetError if adaptors discard predicates that the query reads: the coordinator has extended the predicate
         filter; retry. `max_catch_up`: maximum number of instants that one advance of a stream may make due; the query
@@ -200,7 +200,7 @@ class Coordinator:
     def insert(self, insertion: Insertion, request: str | None = None) -> int:
         """Store quads as one snapshot. Returns their number.
 
-        Documents and updates are parsed beforehand, so this verb does not delay other verbs and steps by parsing or by
+        The insertion was parsed before, so this method does not delay other requests and steps by parsing or by
         requests to the dictionary.
         """
         return self._do(lambda active: active.insertions.insert(insertion, request))
@@ -242,7 +242,7 @@ class Coordinator:
         return self._active.registrar
 
     def _do(self, verb: Callable[[Active], T]) -> T:
-        """Run a verb on the active instance. After an error, the instance restores its state from the log."""
+        """Run a request on the active instance. After an error, the instance restores its state from the log."""
         if self._active is None:
             raise NotActiveError("this coordinator is on standby")
         active, written = self._active, self._active.writer.written

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FilterUpdates:
-    """Keeps each stream's predicate filter in step with the standing queries (ADR 45).
+    """Keeps each stream's predicate filter consistent with the standing queries (ADR 45).
 
     `known`: the filter versions that adaptors apply. `pushdown`: decides when a filter shrinks; None = never. `known`
     is closed with this object.
@@ -42,7 +42,8 @@ class FilterUpdates:
     def await_adaptors(self, statement: Statement) -> int | None:
         """Extend the filters by what a query reads. NotYetError until all adaptors apply filters that contain it.
 
-        Return the end of the last open batch, in ms, that was cut by an earlier filter; None if there is none.
+        Return the end, in ms, of the last open batch from which an earlier filter may have removed tuples; None if
+        there is none.
         """
         if not self._state.wanted:
             return None

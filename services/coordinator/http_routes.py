@@ -1,4 +1,4 @@
-"""The coordinator's verbs over HTTP. A standby instance responds 503.
+"""The coordinator's requests over HTTP. A standby instance responds 503.
 
 - PUT, GET, DELETE /streams/NAME: JSON with `iri` and settings. POST /streams: several, by name
 - PUT, GET, DELETE /queries/NAME: the query's text; ?base=, ?topic=, ?max_catch_up=; ?wait= seconds for the registration
@@ -55,7 +55,7 @@ _LOOK_S = 0.02
 def routes(
     coordinator: Coordinator, lock: AbstractContextManager[object], dictionaries: Sequence[str] = ()
 ) -> list[BaseRoute]:
-    """Return the routes. `lock` serialises their verbs with the steps of the service.
+    """Return the routes. `lock` makes their requests and the service's steps mutually exclusive.
 
     `dictionaries`: addresses of the dictionary, for the preparation of loads.
     """

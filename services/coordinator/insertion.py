@@ -1,5 +1,5 @@
-"""Quads to store, from a document or an update. Parsed before the coordinator's lock is acquired, so that nothing waits
-for it.
+"""Quads to store, from a document or an update. They are parsed without the coordinator's lock, so that no other
+request waits.
 """
 
 from __future__ import annotations

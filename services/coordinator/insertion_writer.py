@@ -54,7 +54,7 @@ class CompletedRequests:
 class InsertionWriter:
     """Stores quads, one transaction and one snapshot per call.
 
-    After an exception, the state in memory may be ahead of the log: the owner reads it again.
+    After an exception, the state in memory may be ahead of the log. The owner must then read it from the log again.
     """
 
     def __init__(

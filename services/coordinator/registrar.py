@@ -67,7 +67,7 @@ class Parsed(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """The effect of a verb. `commands`: in total order. `compacted`: updates of the control topic, by key."""
+    """The effect of a request. `commands`: in total order. `compacted`: updates of the control topic, by key."""
 
     commands: list[Command] = field(default_factory=list)
     compacted: dict[str, Compacted] = field(default_factory=dict)
@@ -87,7 +87,8 @@ def empty_runtime(limits: Limits, clock: Callable[[], int], rng: Random) -> Runt
 
 
 class Registrar:
-    """The declarations and queries in force. Every verb applies its change and returns it, or raises an error.
+    """The declarations and queries in force. `declare`, `drop`, `register`, `replace` and `stop` apply their change and
+    return it, or raise an error.
 
     `limits.max_catch_up`: default for registrations without one.
     """

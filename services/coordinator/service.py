@@ -1,4 +1,4 @@
-"""The coordinator's process: its verbs over HTTP, health and metrics."""
+"""The coordinator's process: its requests over HTTP, health and metrics."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class CoordinatorSettings(ClientSettings):
         MAX_CATCH_UP,
         ge=1,
         le=MOST_CATCH_UP,
-        description="instants that one move of a stream may make due of a query, where its registration does not say",
+        description="instants of a query that one advance of a stream may make due, if its registration sets no number",
     )
 
 
 class LockedCoordinator:
-    """A coordinator whose steps and verbs are mutually exclusive."""
+    """A coordinator whose steps and requests are mutually exclusive."""
 
     def __init__(self, coordinator: Coordinator, lock: FairLock) -> None:
         self._coordinator = coordinator
         self._lock = lock
 
     def step(self, timeout_s: float) -> bool:
-        """Perform one step under the lock. The lock is fair, so verbs run between steps."""
+        """Perform one step under the lock. The lock is fair, so waiting requests are served between two steps."""
         with self._lock:
             return self._coordinator.step(timeout_s)
 

@@ -25,7 +25,7 @@ _STATE = b"state"
 
 
 class StateWriter:
-    """Commits changes of `state`. Each commit is one transaction; FencedError if another instance is active.
+    """Commits changes of `state`. Each commit is one transaction. FencedError if another instance is active.
 
     `written`: number of transactions. `ahead`: a refused change is in memory but not in the log. Commits then write the
     state of the last successful one, and the owner must read the state from the log again.

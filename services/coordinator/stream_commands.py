@@ -63,8 +63,8 @@ class StreamCommands:
     ) -> dict[str, Beginning]:
         """Return where the new streams begin in their topics, by IRI.
 
-        The records before belong to an earlier stream of that name. A reader that does not know the new declaration yet
-        must not assign later records to the earlier stream.
+        Earlier records of the topics belong to an earlier stream of that name. A reader that does not know the new
+        declaration yet must not assign later records to the earlier stream.
         """
         names = self._topics.names
         named = {iri: name or iri for iri, name, _ in wanted if iri not in self._registrar.streams}

@@ -1,4 +1,4 @@
-"""Registration by topic: executes users' records in the streams and queries topics as the coordinator's verbs.
+"""Registration by topic: executes users' records in the streams and queries topics like requests over HTTP.
 
 | topic | key | value | headers |
 | --- | --- | --- | --- |
@@ -78,7 +78,7 @@ class Requests:
         """Process new requests. A query is processed after the declarations that precede it, and after adaptors pass on
         its predicates; later queries wait for it.
 
-        LogError: restart from the log.
+        LogError: the caller must read its state from the log again.
         """
         streams, queries = self._streams.poll(_POLL), [] if self._held else self._queries.poll(_POLL)
         self._declare(active, streams)

@@ -32,7 +32,7 @@ _ROW_BYTES = 4 * 8  # cost of a row in addition to its text
 
 
 class Requests:
-    """All requests in progress. Any thread."""
+    """All requests in progress. Methods may be called from any thread."""
 
     def __init__(self, max_calls: int = MAX_CALLS, max_held_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_calls, self._max_held_bytes = max_calls, max_held_bytes

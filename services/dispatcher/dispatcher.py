@@ -94,7 +94,7 @@ class Dispatcher:
         return self._streams
 
     def tallies(self) -> Tallies:
-        """Return the totals of all streams since the start. Any thread."""
+        """Return the totals of all streams since the start. May be called from any thread."""
         return sum((stream.tallies for stream in list(self._streams.values())), self._gone)
 
     def step(self, timeout_s: float = 0.0) -> bool:

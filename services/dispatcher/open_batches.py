@@ -35,7 +35,7 @@ class Rows:
         return Rows(self.times[chosen], self.subjects[chosen], self.predicates[chosen], self.objects[chosen])
 
     def after(self, first: int) -> Rows:
-        """Return the rows without the first ones."""
+        """Return the rows without the first `first` ones."""
         return Rows(self.times[first:], self.subjects[first:], self.predicates[first:], self.objects[first:])
 
     @classmethod
@@ -53,8 +53,8 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic that contained tuples. `next_offset`: the source offset expected before the
-    record; `wanted`: the version of the predicate filter that was reached.
+    """The record of the tuples topic that contained tuples. `next_offset`, `wanted`: the next source offset and the
+    filter version of the partition before the record.
     """
 
     partition: int

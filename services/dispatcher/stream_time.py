@@ -215,7 +215,7 @@ class StreamTime:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
-        """Reject tuples with older filter versions. The version is in the coordinator's log."""
+        """Reject tuples with filter versions older than `version`, which the control topic contains."""
         for part in self.partitions:
             part.wanted = max(part.wanted, version)
         self._learn()
@@ -231,7 +231,7 @@ class StreamTime:
         return all(part.idle for part in self.partitions)
 
     def silent(self, wall_ms: int) -> list[int]:
-        """Return the partitions that hold back the watermark and had no records for the idle timeout."""
+        """Return the partitions that are not idle yet and had no record for the idle timeout."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
 
@@ -329,8 +329,8 @@ class StreamTime:
     def begin_after(self, state: DispatcherState) -> None:
         """Begin as a new stream with the topics of a dropped one.
 
-        Records that the dropped stream has read do not belong to the new stream. Exception: records after the
-        declaration of the new stream, which the dispatcher had not seen yet.
+        Records that the dropped stream has read belong to the new stream only if they follow its declaration, which the
+        dispatcher had not seen yet.
         """
         declared = self.declaration
         for i, part in enumerate(self.partitions[: len(state.positions)]):

@@ -68,7 +68,9 @@ class BucketAssignment:
         self.opening: dict[int, Opening] = {}
 
     def update(self, *, gains: bool) -> bool:
-        """Do what there is to do for the placement; False where that was nothing. `gains`: whether to open buckets."""
+        """Open and release buckets as the placement requires. Returns False if there was nothing to do. `gains`:
+        whether to open buckets.
+        """
         mine = self._placement.buckets_of(self._instance)
         if mine is None:
             return False
@@ -101,20 +103,20 @@ class BucketAssignment:
         self.cancel()
 
     def _wait_to_be_fenced(self, gone: Collection[int]) -> bool:
-        """Evaluate buckets that are placed elsewhere until their next engine has opened them; check whether it has, in
-        case nothing is committed that would show it.
+        """Release the buckets that their next engine has opened. Until then, this engine evaluates them. It checks by a
+        commit, because without results it commits nothing.
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
     def open(self, number: int) -> None:
-        """Fence the bucket's last engine. No other writer appends to its progress from now on, so it has an end."""
+        """Fence the bucket's previous engine and begin to read its progress, which no other writer extends any more."""
         writer = self._log.transactional(f"{self._topics.names.prefix}.bucket.{number}")
         reader = self._log.reader({Partition(self._topics.progress, number): START})
         view = ProgressView(self._records, states=True)
         self.opening[number] = Opening(writer, reader, self._placement.epoch, view)
 
     def _opened(self) -> bool:
-        """Add the first bucket whose progress has been read to its end; False where there is none."""
+        """Add the first bucket whose progress has been read to its end. Returns False if there is none."""
         for number, opening in list(self.opening.items()):
             for message in opening.reader.poll(_POLL):
                 opening.view.feed(message)

@@ -1,4 +1,4 @@
-"""Commits: one transaction per bucket, with its results, what its queries publish, and its progress.
+"""Commits: one transaction per bucket, with its results, the batches of derived streams, and its progress.
 
 Another engine that opens a bucket fences the writer here. The bucket is then released (docs/semantics.md §5, ADR 28).
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.services.query_engine.retained_state import RetainedState
 
 CONFIRM_MS = 1_000
-"""How often an engine that waits checks that its buckets are still its own."""
+"""Interval in ms at which an engine that waits checks that its buckets are still its own."""
 _log = logging.getLogger("penstock.query-engine")
 
 
@@ -67,23 +67,23 @@ class BucketCommits:
             self._metrics.committed(bucket.pending)
             self._sinks.committed(bucket.pending)
             bucket.progress_writer.committed()
-            bucket.said = progress
+            bucket.last_commit = progress
             bucket.pending, bucket.fired, bucket.dirty = [], set(), False
             self._retained.record(number, bucket.committed, progress.step)
 
     def commit_or_wait(self) -> None:
-        """Commit in the middle of a step. After a transient error the results stay pending; the step bounds them."""
+        """Commit before the service's step ends. After a TransientError, results stay pending until a later commit."""
         try:
             self.commit()
         except TransientError:
             return
 
     def _write(self, bucket: Bucket, progress: Sequence[Record]) -> bool:
-        """Commit what a bucket has pending. Errors replace what results topics refuse. False where a refusal has ended
-        the writer.
+        """Commit the pending records of a bucket. Errors replace records that results topics refuse. Returns False if a
+        refusal has ended the writer.
         """
         while True:
-            bucket.tell_errors(self._topics.names, self._sinks)
+            bucket.report_errors(self._topics.names, self._sinks)
             try:
                 bucket.writer.commit([*bucket.pending, *progress])
             except RecordRefusedError as error:
@@ -113,8 +113,8 @@ class BucketCommits:
         """Check that buckets (None: all) are still this engine's, by committing again what they have committed, at most
         once in `every_ms`. Returns whether one was released.
 
-        An engine that waits commits nothing, so it does not learn that it was fenced. It would wait forever for a graph
-        that stores no longer keep.
+        An engine that waits commits nothing, so it would not notice that it was fenced. It might then wait forever for
+        a snapshot that stores no longer retain.
         """
         now_ms, held = self._clock.now_ms(), len(self._buckets.by_number)
         if now_ms < self._confirmed_ms + every_ms:
@@ -122,7 +122,7 @@ class BucketCommits:
         self._confirmed_ms = now_ms
         for number in list(self._buckets.by_number if numbers is None else numbers):
             bucket = self._buckets.by_number[number]
-            record = bucket.progress_writer.confirmation(bucket.said)
+            record = bucket.progress_writer.confirmation(bucket.last_commit)
             try:
                 bucket.writer.commit([record])
             except FencedError:

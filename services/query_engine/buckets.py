@@ -1,7 +1,8 @@
 """Buckets: shares of the standing queries, and the set of them that one engine evaluates.
 
-Each bucket has its own transactional writer. Opening the writer fences the bucket's last engine and ends its open
-transaction. The bucket's progress topic then has what is committed, and the queries continue from there.
+Each bucket has its own transactional writer. Opening the writer fences the bucket's previous engine and ends its open
+transaction. The bucket's partition of the progress topic then contains all that is committed, and the queries continue
+from there.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 class Bucket:
     """One bucket that this engine has opened. `committed`: the committed progress of each group.
 
-    The progress depends on registration points and stops that a slower replica has not applied yet. So the queries are
-    enrolled once this replica has applied step `waits_for` of the total order.
+    The progress depends on registration points and stops that a slower replica has not applied yet. The queries are
+    therefore enrolled once this replica has applied step `waits_for` of the total order.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Bucket:
         self.writer = writer
         self.progress_writer = progress_writer
         self.saved = saved
-        self.said = saved or BucketState(number, self.epoch, 0)  # the last commit
+        self.last_commit = saved or BucketState(number, self.epoch, 0)
         self.committed = {progress.group: progress for progress in (saved.groups if saved is not None else ())}
         self.waits_for = 0 if saved is None else saved.step
         self.last_ms: dict[int, int] = {g: p.last_ms for g, p in self.committed.items() if p.last_ms is not None}
@@ -77,10 +78,10 @@ class Bucket:
         self.enrolled = False
         self.finished: set[int] = set()  # stopped queries that were evaluated to their end
         self.dirty = False
-        self.errors: dict[int, str | None] = {}  # what was told of the results topics of queries, by their numbers
-        self._errors_at = self._published_members = -1  # changes and members when they were last told
+        self.errors: dict[int, str | None] = {}  # reported errors, by number of the query
+        self._errors_at = self._published_members = -1  # changes and members when errors were last reported
         self._published_derived: dict[int, str] = {}
-        self.opened = 0  # the placement under which this was done
+        self.opened = 0  # epoch of the placement under which the bucket was opened
 
     @property
     def unwritten(self) -> bool:
@@ -96,7 +97,9 @@ class Bucket:
 
     # ---- members
     def enrol(self, registrations: Iterable[Registration], runtime: Runtime, texts: Texts) -> None:
-        """Take queries of this bucket in, each where its group has committed up to, or at its registration point."""
+        """Make queries members. Each continues after the last committed instant of its group, or after its registration
+        point.
+        """
         fresh: dict[int, list[Cohort]] = {}
         for registration in registrations:
             member, cohort = self._join(registration, runtime, texts)
@@ -107,7 +110,7 @@ class Bucket:
             self._restore(number, cohorts, runtime)
 
     def _join(self, registration: Registration, runtime: Runtime, texts: Texts) -> tuple[Member, Cohort | None]:
-        """Put a query into its cohort; returns that where it is new and has a registration point."""
+        """Add a query to its cohort. Returns the member, and the cohort if it is new and has a registration point."""
         record, point = registration.record, registration.point
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
@@ -139,7 +142,9 @@ class Bucket:
         self.groups[number].settle(runtime.registry.pool)
 
     def _open_derived_sink(self, registration: Registration, stream: LiveStream) -> None:
-        """Go on publishing where the last commit left it. A derived stream's declaration is the command before."""
+        """Create the sink of a derived stream, in its committed state. The declaration is the command before the
+        query's.
+        """
         record = registration.record
         derived_sink = DerivedStreamSink(
             stream.iri, record.number - 1, stream.batch_ms, record.name, registration.until
@@ -150,7 +155,7 @@ class Bucket:
         self.derived_sinks[record.group] = derived_sink
 
     def omit(self, name: str, gap: Gap, runtime: Runtime) -> None:
-        """Leave out the instants of a gap; what the query publishes moves over them."""
+        """Omit the instants of a gap. The stream that the query publishes advances over them."""
         member, registration = self.members[name]
         member.gaps.append(gap)
         cohort, number = member.cohort, registration.record.group
@@ -163,7 +168,7 @@ class Bucket:
             self.fired.add(number)
 
     def end(self, name: str, runtime: Runtime) -> None:
-        """Let a query go that was stopped: the stream that it published ends with the next commit."""
+        """Remove a stopped query. The stream that it published ends with the next commit."""
         number = self.members[name][1].record.group
         derived_sink = self.derived_sinks.get(number)
         self.dismiss(name, runtime)
@@ -173,13 +178,13 @@ class Bucket:
             self.ending.append(derived_sink)
 
     def dismiss(self, name: str, runtime: Runtime) -> None:
-        """Let a query go: it is another engine's, or stopped."""
+        """Remove a query that is stopped, or whose bucket is released."""
         member, registration = self.members.pop(name)
         stream = member.group.publishes
         ended = stream is not None and stream.ended
         runtime.registry.remove(member)
         if stream is not None:
-            stream.ended = ended  # that is a step of the spine
+            stream.ended = ended  # a step of the total order ends the stream
         number = registration.record.group
         self.derived_sinks.pop(number, None)
         if not any(other.record.group == number for _, other in self.members.values()):
@@ -189,20 +194,20 @@ class Bucket:
             self.fired.discard(number)
 
     # ---- results
-    def tell(self, names: TopicNames, registration: Registration) -> None:
-        """Say, with the next commit, which registration point and which gaps a query has."""
+    def report_status(self, names: TopicNames, registration: Registration) -> None:
+        """Report a query's registration point and gaps with the next commit."""
         self.pending.append(self._standing(names, registration))
         self.dirty = True
 
     def outdated(self, sinks: ResultSinks) -> bool:
-        """Whether topics refuse something else by now than what was told."""
+        """Whether the errors of results topics have changed since they were last reported."""
         return self._errors_at not in (-1, sinks.changes)
 
-    def tell_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
-        """Report, with this commit, queries of which a topic or a stream refuses answers, and those where that is over.
+    def report_errors(self, names: TopicNames, sinks: ResultSinks) -> None:
+        """Report queries whose answers a topic or stream refuses, and those for which that is over, with this commit.
 
-        A bucket that was opened reports all queries with a topic or a stream of their own: the engine before may have
-        reported an error.
+        The first call reports all queries with a topic or stream of their own, because the previous engine may have
+        reported errors.
         """
         derived = {number: sink.last_error for number, sink in self.derived_sinks.items() if sink.last_error}
         now = sinks.changes, len(self.members), derived
@@ -224,8 +229,8 @@ class Bucket:
     def publish(
         self, topics: ClusterTopics, dictionary: native.Dictionary, terms: TermService, sinks: ResultSinks
     ) -> None:
-        """Add what queries have published to what waits for the commit. An evaluation that a stream refuses becomes an
-        error. TransientError: nothing is lost, ask again.
+        """Add the batches of derived streams to the pending records. Evaluations that a stream refuses become errors.
+        TransientError: nothing is lost; call again.
         """
         for number, derived_sink in self.derived_sinks.items():
             if derived_sink.changed:
@@ -238,7 +243,7 @@ class Bucket:
             del self.ending[0]
 
     def progress(self, runtime: Runtime, step: int) -> BucketState:
-        """Return the progress of all groups, those that have fired since the last commit anew."""
+        """Return the progress of all groups. It is computed again for groups that have fired since the last commit."""
         for number in self.fired:
             last, dictionary = self.last_ms.get(number), runtime.core.dictionary
             progress = progress_of(number, self.groups[number], last, dictionary)
@@ -250,7 +255,7 @@ class Bucket:
 
 
 class BucketSet:
-    """The open buckets of one engine. `shares`: how many buckets the cluster has."""
+    """The open buckets of one engine. `shares`: number of buckets of the cluster."""
 
     def __init__(self, shares: int, runtime: Runtime, placement: PlacementView, retained: RetainedState) -> None:
         self._shares, self._runtime, self._placement, self._retained = shares, runtime, placement, retained
@@ -265,21 +270,21 @@ class BucketSet:
         return next(self._incarnations)
 
     def number_of(self, query: QueryRegistration) -> int:
-        """Return the number of a query's bucket, of this engine or another."""
+        """Return the number of a query's bucket, which this engine or another one may hold."""
         return query.group % self._shares
 
     def enrolled(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket of a query, None where it is not open here or its queries are not enrolled yet."""
+        """Return the bucket of a query, or None if it is not open here or its queries are not enrolled yet."""
         bucket = self.by_number.get(self.number_of(query))
         return bucket if bucket is not None and bucket.enrolled else None
 
     def member(self, query: QueryRegistration) -> Bucket | None:
-        """Return the bucket in which a query is evaluated here, None where it is not."""
+        """Return the bucket in which this engine evaluates a query, or None if it does not."""
         bucket = self.by_number.get(self.number_of(query))
         return bucket if bucket is not None and str(query.number) in bucket.members else None
 
     def pending(self) -> int:
-        """Return how many records wait for a commit."""
+        """Return the number of records that wait for a commit."""
         return sum(len(bucket.pending) for bucket in self)
 
     def release(self, number: int) -> None:

@@ -30,7 +30,7 @@ class CommitMetrics:
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
 
     def read(self, messages: Sequence[Message]) -> None:
-        """Record that records of the log were read. Latency is measured from the first of them."""
+        """Record the timestamp of the first of these records, unless earlier ones are not committed yet."""
         if messages and self._oldest_ms is None:
             self._oldest_ms = messages[0].timestamp_ms
 

@@ -66,12 +66,12 @@ class Enrolment:
             bucket.enrolled = True
             for registration in standing:
                 if max(registration.step, registration.pointed or 0, registration.leapt or 0) > bucket.waits_for:
-                    bucket.tell(self._names, registration)
+                    bucket.report_status(self._names, registration)
             self._enrol(bucket, standing)
 
     def finish(self, bucket: Bucket, registration: Registration, over: Callable[[], bool]) -> None:
-        """Evaluate once what was due before a query was stopped, and that its last engine has not committed. Once the
-        time is `over`, the rest is not evaluated.
+        """Evaluate, once, the instants of a stopped query that were due before the stop and are not committed. When the
+        time is `over`, the remaining ones are skipped.
         """
         if registration.record.number in bucket.finished:
             return
@@ -99,7 +99,7 @@ class Enrolment:
         self._collector.collect(self._buckets)
 
     def _fire_due(self, bucket: Bucket) -> None:
-        """Fire what is due of a bucket's queries: this replica may be ahead of their last commit."""
+        """Evaluate the due instants of a bucket's queries: this replica may be ahead of their last commit."""
         runtime = self._replica.runtime
         streams = dict.fromkeys(s for group in bucket.groups.values() for s in group.streams)
         runtime.schedule.run(list(streams), runtime.firing)
@@ -107,12 +107,12 @@ class Enrolment:
 
     # ---- steps of the log
     def prepare(self, first: SequencedRecord) -> None:
-        """Learn the constants of a query that a step is going to enrol. UnavailableError: nothing has changed."""
+        """Look up the constants of a query that the next step enrols. UnavailableError: nothing has changed."""
         if isinstance(first, QueryRegistration) and self._buckets.enrolled(first) is not None:
             self.learn_constants([first])
 
     def learn_constants(self, records: Iterable[QueryRegistration]) -> None:
-        """Look up the cluster's ids of the constants of queries. A query that is half planned could not wait for the
+        """Look up the cluster's ids of the constants of queries. This precedes planning, which cannot wait for the
         dictionary.
         """
         runtime, terms = self._replica.runtime, self._replica.terms
@@ -123,13 +123,13 @@ class Enrolment:
         terms.learn(term for constants in found for term in constants)
 
     def add(self, record: QueryRegistration) -> None:
-        """Enrol a query that a step has registered, where its bucket is enrolled here."""
+        """Enrol a query that a step has registered, if its bucket is enrolled here."""
         bucket = self._buckets.enrolled(record)
         if bucket is not None:
             self._enrol(bucket, [self._replica.registrations[record.number]])
 
     def end(self, name: str) -> None:
-        """Evaluate what is due of a query that a step is going to stop, and end it, where it is a member here."""
+        """Evaluate the due instants of a query that the next step stops, and end it, if it is a member here."""
         known = self._replica.standing(name)
         if known is None or (bucket := self._buckets.member(known.record)) is None:
             return
@@ -144,7 +144,7 @@ class Enrolment:
         for registration in news:
             bucket = self._buckets.enrolled(registration.record)
             if bucket is not None and registration.stopped is None:
-                bucket.tell(self._names, registration)
+                bucket.report_status(self._names, registration)
 
     def omit(self, registration: Registration, gap: Gap) -> None:
         """Omit the instants of a gap from a query that is a member here."""

@@ -6,12 +6,12 @@ ADR 28).
 
 | module | part |
 | --- | --- |
-| `bucket_assignment.py` | opens and releases buckets as the placement says |
+| `bucket_assignment.py` | opens and releases buckets as the placement requires |
 | `enrolment.py` | makes queries members of open buckets |
 | `step_applier.py` | reads the log, applies its steps |
 | `result_collector.py` | makes records of evaluations |
 | `bucket_commits.py` | one transaction per bucket |
-| `retained_state.py` | keeps what the cluster's queries may still read |
+| `retained_state.py` | retains what the cluster's queries may still read |
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 class QueryEngine:
     """One engine process. `replicas` makes its replica.
 
-    `progress` is called for each evaluation; what it raises ends the engine. `interrupted`: whether steps are to be
-    short. `last_error`: why the last step was interrupted. `graph`: the stored graph, where stores have it.
+    `progress` is called for each evaluation; an exception that it raises ends the engine. `interrupted`: whether steps
+    should be short. `last_error`: why the last step was interrupted. `graph`: the stored graph if stores hold it, else
+    None.
     """
 
     def __init__(
@@ -107,10 +108,10 @@ class QueryEngine:
         retained.apply_floor()
 
     def step(self, timeout_s: float = 0.0) -> bool:
-        """Do what there is to do now; False where that was nothing. TransientError: call again later.
+        """Perform one step. Returns False if there was nothing to do. TransientError: call again later.
 
-        After an UnavailableError, `last_error` has the reason and the next step continues. Heartbeats go on meanwhile,
-        because any other engine would wait for the same processes.
+        After an UnavailableError, `last_error` has the reason and the next step continues. Heartbeats continue
+        meanwhile, because any other engine would wait for the same processes.
         """
         self._beat()
         self.last_error = None
@@ -150,7 +151,7 @@ class QueryEngine:
         self._progress()
 
     def send_heartbeats(self) -> None:
-        """Send heartbeats from a thread, however long a step takes."""
+        """Send heartbeats from a thread, independently of the duration of steps."""
         self._heartbeat_sender.start()
 
     def answer_at(self, url: str) -> None:
@@ -167,11 +168,11 @@ class QueryEngine:
 
     # ---- positions
     def positions(self) -> Sequence[int]:
-        """Return from where a restart from a checkpoint made now reads each partition."""
+        """Return the offset of each partition from which a restart reads, if a checkpoint is written now."""
         return self.replica.sequencer.positions()
 
     def read_to(self) -> dict[Partition, int]:
-        """Return from where each partition is read next."""
+        """Return the next offset to read of each partition."""
         return self._reader.positions()
 
     def caught_up(self) -> bool:
@@ -188,7 +189,7 @@ class QueryEngine:
 
     # ---- leaving
     def leave(self) -> None:
-        """Ask for other engines to take the buckets. Each is evaluated here until its next engine has opened it."""
+        """Announce the shutdown. Each bucket is evaluated here until its next engine has opened it."""
         self.leaving = True
         self._heartbeat_sender.leave()
         self._beat()
@@ -196,7 +197,7 @@ class QueryEngine:
 
     @property
     def left(self) -> bool:
-        """Whether this engine evaluates no bucket any more."""
+        """Whether this engine evaluates no bucket any longer."""
         return not self.buckets
 
     @property

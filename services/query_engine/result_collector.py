@@ -1,4 +1,4 @@
-"""From evaluations to records: collects what queries answer and publish, for the next commit of their buckets."""
+"""Collects the answers of queries, and what they publish, as records for the next commit of their buckets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ResultCollector:
-    """Evaluations since the last call of `collect`. `progress` is called for each; what it raises ends the engine."""
+    """Evaluations since the last call of `collect`. `progress` is called for each; its exceptions end the engine."""
 
     def __init__(self, sinks: ResultSinks, progress: Callable[[], None]) -> None:
         self._sinks, self._progress = sinks, progress
@@ -25,18 +25,18 @@ class ResultCollector:
 
     # ---- `EvaluationSink`
     def evaluated(self, group: Group, time: int) -> None:
-        """Note that a group was evaluated at an instant."""
+        """Record that a group was evaluated at an instant."""
         self._progress()
         self._fired[group] = max(time, self._fired.get(group, time))
 
     def published(self, cohort: Cohort, block: Block | None, following: int) -> None:
-        """Note what a cohort publishes (None: nothing), and how far its stream's watermark goes."""
+        """Record what a cohort publishes at an instant (None: nothing), and its stream's new watermark."""
         time = None if block is None else block.reading.time
         self._published.setdefault(cohort.group, []).append((time, block, following))
 
     # ---- records
     def collect(self, buckets: BucketSet) -> None:
-        """Add the records of all evaluations to what their buckets have pending."""
+        """Add the records of all evaluations to the pending records of their buckets."""
         fired, self._fired = self._fired, {}
         published, self._published = self._published, {}
         for bucket in buckets:
@@ -54,8 +54,8 @@ class ResultCollector:
                     ]
 
     def drain(self, draining: Bucket, registration: Registration, member: Member) -> list[Record]:
-        """Return the records of a stopped query's last evaluations; a sink of the draining bucket gets what it
-        published.
+        """Return the records of a stopped query's last evaluations. The sink of the draining bucket receives what the
+        query has published.
         """
         for given in self._published.pop(member.group, ()):
             draining.derived_sinks[registration.record.group].take(*given)
@@ -64,7 +64,7 @@ class ResultCollector:
         return records
 
     def discard(self, group: Group) -> None:
-        """Drop what a group has given: it is evaluated again later."""
+        """Drop the recorded evaluations of a group, which is evaluated again later."""
         self._published.pop(group, None)
         self._fired.pop(group, None)
 

@@ -57,7 +57,7 @@ class QueryEngineSettings(ClientSettings):
         " `auto`: what costs less",
     )
     lease_ms: int = Field(
-        10_000, ge=1_000, le=600_000, description="how long a store keeps old state for an engine that sends nothing"
+        10_000, ge=1_000, le=600_000, description="how long a store retains old state for an engine that sends nothing"
     )
     wait_ms: int = Field(
         200, ge=0, le=1_000, description="how long an evaluation waits for stores before the engine does other work"

@@ -1,4 +1,4 @@
-"""Reads the shards topic and applies its steps to the replica, with commits in between and catch-up beside."""
+"""Reads the shards topic, applies its steps to the replica, collects their results, and evaluates the backlog."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class StepApplier:
         self._cut = False  # the last call has left steps of the log undone
 
     def read(self, timeout_s: float, interrupted: Callable[[], bool]) -> bool:
-        """Read the log and apply the steps that are complete; False where that was nothing. While `interrupted`, a call
-        ends soon, and the next one applies the other steps.
+        """Read the log and apply the steps that are complete. Returns False if there was nothing to do. While
+        `interrupted`, a call ends soon, and the next one applies the remaining steps.
         """
         waits = self._replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
@@ -84,8 +84,8 @@ class StepApplier:
         return moved
 
     def resume(self) -> None:
-        """Continue what an UnavailableError has interrupted, before anything is committed: in half a pass, some cohorts
-        are beyond the results that were collected, and others of their group are not.
+        """Continue what an UnavailableError has interrupted. Call before a commit: in an interrupted pass, some cohorts
+        of a group are ahead of the collected results, others are not.
         """
         runtime = self._replica.runtime
         if runtime.schedule.unfinished:  # also where a step has been applied in part: its pass may be another one
@@ -98,7 +98,7 @@ class StepApplier:
         self._enrolment.enrol_waiting()
 
     def catch_up(self) -> bool:
-        """Evaluate a slice of what is due of queries that are behind; False where there are none."""
+        """Evaluate a slice of the due instants of queries that catch up. Returns False if there are none."""
         found = self._catch_up.slice()
         if found:
             self._collector.collect(self._buckets)
@@ -115,7 +115,7 @@ class StepApplier:
 
     # ---- one step
     def _apply(self, step: Step, applying: Iterator[UnavailableError | None]) -> None:
-        """Apply a step, or the rest of one. UnavailableError: an evaluation waits, and the rest with it."""
+        """Apply a step, or the remaining part of one. UnavailableError: an evaluation waits, and the part after it."""
         first = step[0]
         if isinstance(first, QueryStop):
             self._enrolment.end(first.name)

@@ -37,7 +37,7 @@ class _Lease:
 
 
 class Leases:
-    """All leases of one store. Any thread."""
+    """All leases of one store. Methods may be called from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

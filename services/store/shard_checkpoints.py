@@ -54,7 +54,9 @@ class ShardCheckpoints:
         return True
 
     def capture(self, replica: Replica[ShardSet], shard: ShardStore) -> ShardCapture:
-        """Copy the changes of a shard since its last checkpoint. The replica must be `whole`. StorageError."""
+        """Copy the changes of a shard since its last checkpoint. The replica must be `whole`. StorageError if the
+        folder cannot be written.
+        """
         state = ReplicaState.of(replica, VERSION, _extra(replica.runtime), _of_stream)
         try:
             directory = self._directory(shard.number)
@@ -65,7 +67,9 @@ class ShardCheckpoints:
         return ShardCapture(self, directory, folder, state, copied)
 
     def finish(self, capture: ShardCapture) -> None:
-        """Write and publish a captured checkpoint, unless the shard was released. Any thread. StorageError."""
+        """Write and publish a captured checkpoint, unless the shard was released. May be called from any thread.
+        StorageError if it cannot be written.
+        """
         with self._finishing:
             if capture.directory not in self._open.values():
                 return
@@ -149,7 +153,7 @@ class ShardCapture:
     copied: native.StoreCapture
 
     def write(self) -> None:
-        """Write and publish it, once, in any thread. After a StorageError, the previous checkpoint remains."""
+        """Write and publish the checkpoint, once, from any thread. After a StorageError, the previous one remains."""
         self.checkpoints.finish(self)
 
 

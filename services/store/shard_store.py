@@ -27,8 +27,8 @@ _RESERVE_BYTES = 1 << 36  # address space, not memory
 
 
 class ShardStore:
-    """A native store with one shard, so that shards can be added and removed separately. One writer; `lease` from any
-    thread.
+    """A native store with one shard, so that shards can be added and removed separately. One thread writes; `lease` may
+    be called from any thread.
 
     `directory`: on a memory file system (/dev/shm), removed with the shard. `saved`: the checkpoint to begin with.
     `epoch`: distinguishes this region from all other regions of the shard. `fragments`: executes steps of forks.

@@ -119,7 +119,7 @@ class Store:
     # ---- shards
     @property
     def shards(self) -> dict[int, ShardStore]:
-        """All shards of this store. Any thread."""
+        """All shards of this store. May be read from any thread."""
         return {n: shard for follower in self.followers() for n, shard in list(follower.graph.shards.items())}
 
     def _placed(self) -> bool:
@@ -191,8 +191,8 @@ class Store:
         return not self._placement.replaced(self._instance)
 
     def checkpoint(self) -> bool:
-        """Write checkpoints of all shards of the most advanced follower. Returns False if none can be written.
-        StorageError.
+        """Write checkpoints of all shards of the most advanced follower. Returns False if none can be written now.
+        StorageError if writing fails.
         """
         if self._checkpoints is None or not self._followers:
             return False

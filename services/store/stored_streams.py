@@ -83,17 +83,17 @@ class StoredStreams:
         return iter(self._by_iri.values())
 
     def get(self, iri: str) -> StoredStream:
-        """Return the stream; UnknownStreamError."""
+        """Return the stream. UnknownStreamError if it was not declared or was dropped."""
         if iri not in self._by_iri:
             raise UnknownStreamError(f"unknown stream <{iri}>: declare it first")
         return self._by_iri[iri]
 
     def learn(self, declaration: Declaration, terms: TermEncoder) -> None:
-        """Resolve the terms of a declaration before it is applied. TransientError; then nothing has changed."""
+        """Resolve the terms of a declaration before it is applied. TransientError: nothing has changed; call again."""
         self._learnt = declaration, Absorption.of(declaration, terms)
 
     def declare(self, declaration: Declaration) -> StoredStream:
-        """Add a stream whose terms `learn` has resolved. LimitError."""
+        """Add a stream whose terms `learn` has resolved. LimitError if there are already `MAX_STREAMS`."""
         if len(self._by_iri) >= MAX_STREAMS:
             raise LimitError(f"there are already {MAX_STREAMS} streams")
         assert self._learnt is not None, declaration.iri

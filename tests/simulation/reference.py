@@ -1,9 +1,9 @@
-"""What should have come out: the embedded engine, given what the producers sent in the order of the cluster's spine.
+"""The expected output: that of an embedded engine which gets the producers' events in the cluster's total order.
 
-The spine decides where commands take effect among closed batches (ADR 26), so the tape of the log says when the reference
-registers, stores and closes; what it closes then, and which events are late, it finds out by itself from what was sent.
-Of a stream that was dropped and declared again the tape says too where in its topic the second one began: somewhere
-before the first event that was sent once it was declared.
+The total order decides where commands take effect among closed batches (ADR 26). The recorded log therefore determines
+when the reference registers queries, stores data and closes batches. From the produced events, the reference computes
+the content of each batch and which events are late. If a stream was dropped and declared again, the log also determines
+where the second stream begins in its topic: before the first event that was sent after its declaration.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Reference:
         self._handles: dict[str, Any] = {}
         self._again: Counter[str] = Counter()  # how often streams have been declared
         self._cursor: Counter[str] = Counter()  # streams of one partition: messages taken; of several: closed until
-        self._ends: dict[str, int] = {}  # of streams' last batches in the spine
+        self._ends: dict[str, int] = {}  # of streams' last batches in the total order
         self._declared: dict[str, tuple[int, Source]] = {}  # what is in force
         self._said_late = {_place(event): event for event in late}
         self.expected: dict[Key, dict[str, Any]] = {}

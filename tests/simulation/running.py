@@ -184,7 +184,7 @@ class Driver:
         return operation
 
     def catch_up(self) -> None:
-        """Where a stream is derived, its batches come into the spine later than the reference has them: wait for them.
+        """Wait for the batches of derived streams: the cluster's total order has them later than the reference.
 
         P of a query depends on which of its streams comes first, and where it had come (ADR 35); and what is stored now is
         seen by instants that the derived stream has yet to make due (docs/semantics.md §3).

@@ -55,7 +55,7 @@ class Asked:
         return self.cluster.log.reader({Partition(topic): START}).poll(100_000)
 
     def said(self) -> list[tuple[str, str]]:
-        """Commands in the spine, in their order."""
+        """Commands in their total order."""
         records = [decode(message.value) for message in self.read(self.cluster.topics.names.shards)]
         known = [r for r in records if isinstance(r, QueryRegistration | QueryStop)]
         return [(r.text, r.name) if isinstance(r, QueryRegistration) else ("stop", r.name) for r in known]
