@@ -23,7 +23,8 @@ from starlette.routing import Route
 
 from penstock.engine.intake.declaration import warnings_of
 from penstock.errors import DataError, NotYetError, UnknownStreamError
-from penstock.http.error_responses import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json, no_query
+from penstock.http.web_limits import READ_AT_ONCE
 from penstock.rdf.formats import Format
 from penstock.replication.load_files import Manifest
 from penstock.services.coordinator.insertion import Insertion
@@ -45,8 +46,6 @@ WAIT_S = 2.0
 """Default time that a response to a registration waits for the registration point, in s."""
 ADAPTORS_WAIT_S = 20.0
 """Minimum time that a registration waits for adaptors that discard predicates of the query (ADR 45), in s."""
-READ_AT_ONCE = 4
-"""Maximum number of documents and updates that are parsed at the same time. Others wait without a thread."""
 _MAX_WAIT_S = 60.0
 _MAX_NAME = 200
 _LOOK_S = 0.02
@@ -130,9 +129,9 @@ class _Handler:
             return JSONResponse(_query_document(record, await self._standing(name, wait_s)))
         if request.method == "DELETE":
             stopped = await self._do(lambda c: c.stop(name))
-            return Response(status_code=204) if stopped else _missing(name)
+            return Response(status_code=204) if stopped else no_query(name)
         record = (await self._do(lambda c: c.queries)).get(name)
-        return _missing(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
+        return no_query(name) if record is None else JSONResponse(_query_document(record, await self._standing(name)))
 
     async def _registered(self, verb: Callable[[Coordinator], QueryRegistration], wait_s: float) -> QueryRegistration:
         """Register, and wait for adaptors. NotYetError (503) after `wait_s`; the query is then not registered."""
@@ -213,7 +212,3 @@ def _query_document(record: QueryRegistration, standing: Standing | None) -> dic
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)
     return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps, "error": error}
-
-
-def _missing(name: str) -> Response:
-    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)

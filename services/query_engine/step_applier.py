@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.quarantine.kinds import SHARDS
 from penstock.wire import QueryRegistration, QueryStop, ShardLoad
 
 if TYPE_CHECKING:
@@ -59,10 +58,7 @@ class StepApplier:
         waits = self._replica.held is not None or self._cut or self._catch_up.full()
         messages = [] if waits else self._reader.poll(_POLL, timeout_s)
         self._metrics.read(messages)
-        for message in messages:
-            part = self._records.read(message, SHARDS)
-            if part is not None:
-                self._replica.sequencer.take(message.partition, message.offset, part)
+        self._replica.sequencer.read(messages, self._records)
         moved, over, self._cut = bool(messages), self._catch_up.slice_over(), False
         while (step := self._replica.held or self._replica.sequencer.next()) is not None:
             self._replica.held = step

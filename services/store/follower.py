@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from penstock.log import Partition, TransientError
 from penstock.quarantine import InternalRecords
-from penstock.quarantine.kinds import SHARDS
 from penstock.replication.log_end import LogEnd
 from penstock.replication.replica import Replica, declaration_of
 from penstock.services.store.shard_set import ShardSet
@@ -73,10 +72,7 @@ class Follower:
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
         """Apply new steps, up to `until`. Returns False if there were none. TransientError: retry."""
         messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
-        for message in messages:
-            part = self._records.read(message, SHARDS)
-            if part is not None:
-                self.replica.sequencer.take(message.partition, message.offset, part)
+        self.replica.sequencer.read(messages, self._records)
         moved = bool(messages)
         while (step := self._next(until)) is not None:
             self.replica.held = step

@@ -37,9 +37,10 @@ from penstock.errors import DataError, UnknownStreamError
 from penstock.event_time.time_units import unit_warning
 from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
-from penstock.http.error_responses import body_of, errors_as_json
+from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.live import Feeds, all_events, events
 from penstock.http.web_access import Access
+from penstock.http.web_limits import READ_AT_ONCE
 from penstock.json_text import parse_json
 from penstock.rdf.formats import Format
 
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
 
 T = TypeVar("T")
-READ_AT_ONCE = 4
-"""Documents of other formats than N-Triples and N-Quads that are read at a time; the next ones wait."""
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
@@ -180,7 +179,7 @@ class _Handler:
             return JSONResponse(await run_in_threadpool(self._register, name, text, request.query_params.get("base")))
         found = (await run_in_threadpool(lambda: self._engine.queries)).get(name)
         if found is None:
-            return _missing(name)
+            return no_query(name)
         if request.method == "DELETE":
             await run_in_threadpool(self._stop, found)
             return Response(status_code=204)
@@ -202,7 +201,7 @@ class _Handler:
     async def results(self, request: Request) -> Response:
         feed = self._feeds.get(request.path_params["name"])
         if feed is None:
-            return _missing(request.path_params["name"])
+            return no_query(request.path_params["name"])
         last = request.query_params.get("after") or request.headers.get("last-event-id")
         after = None if last is None else _milliseconds(last)
         return _stream(events(feed, after))
@@ -308,7 +307,3 @@ def _refused(refused: LateEvent | DeadLetter) -> dict[str, Any]:
 def _stream(messages: AsyncIterator[str]) -> Response:
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
-
-
-def _missing(name: str) -> Response:
-    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)

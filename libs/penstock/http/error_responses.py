@@ -67,6 +67,11 @@ def errors_as_json(endpoint: Callable[[Request], Awaitable[Response]]) -> Callab
     return wrapped
 
 
+def no_query(name: str) -> Response:
+    """Return the response to a request for a query that is not registered."""
+    return JSONResponse({"error": "NotFound", "message": f"there is no query {name!r}"}, 404)
+
+
 def status_of(error: type[Exception]) -> int:
     """Return the HTTP status for a class of error."""
     return next((code for cls, code in _STATUSES if issubclass(error, cls)), 500)

@@ -19,6 +19,7 @@ from penstock.ingest.event_message import Event, read_event
 from penstock.ingest.predicate_filter import PredicateFilter
 from penstock.ingest.refused_records import DeadLetter, dead_letter_record
 from penstock.log import Partition, Record
+from penstock.quarantine.place import Place
 from penstock.rdf.terms import MAX_TERM_BYTES
 from penstock.term_ids.outgoing_terms import OutgoingTerms
 from penstock.wire import Tuples, encode
@@ -83,11 +84,12 @@ class EventAdapter:
         return self._refused(messages[0], reason)
 
     def _refused(self, message: Message, reason: str) -> list[Record]:
-        stream = self._by_topic[message.topic]
-        place = message.topic, message.partition, message.offset
         self.dead += 1
-        letter = DeadLetter(*place, reason, message.value or b"", stream.iri)
-        return [dead_letter_record(self._names, letter, message.headers)]
+        return [self._copy(self._by_topic[message.topic], message, reason)]
+
+    def _copy(self, stream: StreamDeclaration, message: Message, reason: str) -> Record:
+        letter = DeadLetter(*Place.of(message), reason, message.value or b"", stream.iri)
+        return dead_letter_record(self._names, letter, message.headers)
 
     def _records(self, messages: Sequence[Message]) -> list[Record]:
         if self._terms.trim():
@@ -118,9 +120,7 @@ class EventAdapter:
             try:
                 events.append(read_event(message))
             except DataError as error:
-                place = message.topic, message.partition, message.offset
-                letter = DeadLetter(*place, str(error), message.value or b"", stream.iri)
-                dead.append(dead_letter_record(self._names, letter, message.headers))
+                dead.append(self._copy(stream, message, str(error)))
         return events, dead
 
     def _parse(

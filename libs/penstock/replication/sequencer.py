@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import LimitError
+from penstock.quarantine.kinds import SHARDS
 from penstock.wire import (
     QueryRegistration,
     QueryStop,
@@ -26,7 +27,10 @@ from penstock.wire import (
 from penstock.wire.parts import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.log import Message
+    from penstock.quarantine import InternalRecords
 
 SequencedRecord: TypeAlias = (
     ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
@@ -92,6 +96,13 @@ class Sequencer:
     def resume(self, positions: Sequence[int]) -> None:
         """Resume at the given offsets, after a restart."""
         self._next = list(positions)
+
+    def read(self, messages: Iterable[Message], records: InternalRecords) -> None:
+        """Add messages of the shards topic. LimitError as for `take`; UnreadableRecordError."""
+        for message in messages:
+            part = records.read(message, SHARDS)
+            if part is not None:
+                self.take(message.partition, message.offset, part)
 
     def take(self, partition: int, offset: int, record: SequencedRecord) -> None:
         """Add a record that was read from a partition. LimitError if the partition is too far ahead of the others."""

@@ -57,6 +57,5 @@ def run(log: Log, names: TopicNames, place: str | None, *, show: bool) -> list[s
 def _copy(names: TopicNames, message: Message, reason: str) -> Record:
     from penstock.ingest.refused_records import DeadLetter, dead_letter_record  # noqa: PLC0415 - numpy and all behind it
 
-    place = message.topic, message.partition, message.offset
-    letter = DeadLetter(*place, f"quarantine: {reason}", message.value or b"", "")
+    letter = DeadLetter(*Place.of(message), f"quarantine: {reason}", message.value or b"", "")
     return dead_letter_record(names, letter, message.headers)

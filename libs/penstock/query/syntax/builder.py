@@ -257,9 +257,7 @@ class TreeBuilder:
     def bind(self, c: Children) -> BindPattern:
         return BindPattern(AsVariable(c[1], c[3], position(c[1])), position(c[0]))
 
-    def inline_data(self, c: Children) -> InlineData:
-        variables, rows = c[1]
-        return InlineData(variables, rows, position(c[0]))
+    inline_data = values_clause
 
     def data_block_one(self, c: Children) -> tuple[tuple[Token, ...], tuple[Any, ...]]:
         return (c[0],), tuple((value,) for value in c[1:])
