@@ -41,7 +41,8 @@ class ShardSet:
     def moved(self, iri: str) -> None:
         """Close a stream's batches up to its watermark: store the open batch, then update Local_VTS."""
         stream = self.streams.get(iri)
-        assert stream.watermark is not None, iri
+        if stream.watermark is None:
+            return  # a derived stream that ends before its first batch
         end = closed_until(stream.watermark, stream.batch_ms)
         batch = end // stream.batch_ms - 1
         if stream.open_batch is not None and stream.open_batch.batch <= batch:

@@ -241,3 +241,17 @@ def test_what_a_dropped_stream_stored_is_told_apart_while_somebody_may_look_at_t
     feed(cluster, 20, 40)
     [follower] = store.followers()
     assert follower.graph.gone == []
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_derived_stream_ends_before_or_after_its_first_batch(cluster: SmallCluster, tmp_path: Path, published: bool):
+    store = cluster.start_store("s0", tmp_path)
+    body = f"CONSTRUCT {{ ?x <{EX}q> ?o }} FROM STREAM <{EX}s> [RANGE 1s STEP 1s] WHERE {{ ?x <{EX}at> ?o }}"
+    cluster.coordinator.register(EX + "d", f"REGISTER STREAM <{EX}d> AS {body}")
+    cluster.run()
+    expected = feed(cluster, 0, 20) if published else set()
+    cluster.coordinator.stop(EX + "d")
+    cluster.run()
+    expected |= feed(cluster, 20, 40)
+    assert {quad for quad in quads(cluster) if quad[1] != "q"} == expected
+    assert store.caught_up()
