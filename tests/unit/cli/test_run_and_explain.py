@@ -157,6 +157,17 @@ def test_a_stream_without_timing_is_a_warning(penstock: Any, query_file: Path, e
     assert penstock(*arguments, "--absorb", f"{S}=urn:g").err == ""
 
 
+def test_a_recording_without_a_valid_event_is_an_error(penstock: Any, tmp_path: Path, query_file: Path) -> None:
+    stream = tmp_path / "s.nqs"
+    arguments = ["run", query_file, "--stream", f"{S}={stream}", "--timing", "all"]
+    stream.write_text("100 <urn:a> <http://ex.org/p> 1 .\n")
+    done = penstock(*arguments)
+    assert (done.code, done.err.splitlines()[0][:47]) == (1, "error: no event is valid: 1 event rejected, the")
+    stream.write_text("100 <urn:a> <http://ex.org/p> 1 .\n200 <urn:a> <http://ex.org/p> <urn:b> .\n")
+    done = penstock(*arguments)
+    assert (done.code, done.err[:27]) == (0, "1 event rejected, the first")
+
+
 def test_explain_takes_what_a_standing_query_names_as_there(penstock: Any, tmp_path: Path) -> None:
     folder, data = tmp_path / "data", tmp_path / "d.nt"
     data.write_text("<urn:a> <http://lab/fo> <urn:b> .\n", encoding="utf-8")

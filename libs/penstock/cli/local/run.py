@@ -17,7 +17,7 @@ from penstock.cli.local.finishing import finish
 from penstock.cli.local.recording import Recording, replay
 from penstock.engine import Engine
 from penstock.engine.answers.json_lines import json_line
-from penstock.errors import QueryError
+from penstock.errors import DataError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -195,11 +195,17 @@ class Printer:
 
 
 def report_refusals(engine: Engine, streams: Sequence[str]) -> None:
-    """Report late and invalid events on standard error."""
+    """Report late and invalid events on standard error. DataError if all events are invalid."""
     for iri in streams:
         late = engine.late(iri)
         if late:
-            print(f"{len(late)} late events on <{iri}>", file=sys.stderr)
+            print(f"{len(late)} late event{'s' * (len(late) != 1)} on <{iri}>", file=sys.stderr)
     letters = engine.dead_letters()
     if letters:
-        print(f"{len(letters)} events rejected, the first one because: {letters[0].reason}", file=sys.stderr)
+        accepted = sum(stream["events"] + stream["late"] for stream in engine.stats()["streams"].values())
+        rejected = (
+            f"{len(letters)} event{'s' * (len(letters) != 1)} rejected, the first one because: {letters[0].reason}"
+        )
+        if not accepted:
+            raise DataError(f"no event is valid: {rejected}")
+        print(rejected, file=sys.stderr)
