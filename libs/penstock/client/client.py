@@ -64,8 +64,11 @@ class Client:
         kafka: Mapping[str, str] | None = None,
     ) -> None:
         if log is None:
-            from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415 - the cluster extra
-
+            try:
+                from penstock.log.kafka.kafka_log import KafkaLog  # noqa: PLC0415 - the cluster extra
+            except ModuleNotFoundError as error:
+                message = f"{error.name} not installed: a client needs `pip install 'penstock[cluster]'`"
+                raise ModuleNotFoundError(message, name=error.name) from error
             if bootstrap_servers is None:
                 raise DataError("a client needs bootstrap_servers")
             log = KafkaLog(bootstrap_servers, dict(kafka or {}))

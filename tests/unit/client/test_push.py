@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from penstock import Client
@@ -24,6 +26,14 @@ class BrokersAway(NoFaults):
             self.after -= 1
             if self.after < 0:
                 raise TransientError("the brokers do not answer")
+
+
+def test_a_client_without_the_cluster_extra_names_it(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("penstock.log.kafka")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs `pip install 'penstock\[cluster\]'`"):
+        Client("localhost:9092")
 
 
 @pytest.mark.parametrize("durable", range(3))
