@@ -41,7 +41,7 @@ _FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
     ("a number", _NUMBERS),
     ("a signed number", _SIGNED),
     ("a string", _STRINGS),
-    ("an IRI", _IRIS),
+    ("an IRI or a name", _IRIS),
     ("an IRI", _IRIS - {"NAME"}),
 )
 _WORDS = {
