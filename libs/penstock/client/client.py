@@ -42,15 +42,15 @@ _SPARQL_ACCEPT = "application/sparql-results+json, application/n-triples"
 
 
 class Client:
-    """A user of a cluster, with the verbs, answers and errors of the embedded engine.
+    """A user of a cluster, with the answers, the errors and most methods of the embedded engine.
 
     url: coordinator URLs, comma-separated. sparql_url: query engine URLs, comma-separated; by default those known to
     the coordinators. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties (TLS, SASL).
 
     A stream is identified by its IRI or by the name used in its topics. Declarations, registrations and stored data
     take effect in log order and are durable on return, as are events when `push` returns. Reading evaluations, late
-    events and dead letters does not remove them from their topics.
-    The client has no term-id methods (`encode`, `decode`, `push_columns`) and no `checkpoint`.
+    events and dead letters does not remove them from their topics. The client has no `advance_idle`, `bulk`,
+    `checkpoint`, `decode`, `encode`, `explain`, `limits`, `push_columns` and `stats`.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class TopicNames:
 
     @property
     def late(self) -> str:
-        """Events that arrived after their batch was closed."""
+        """Late events: those with a time at or before their stream's watermark."""
         return f"{self.prefix}.late"
 
     @property
