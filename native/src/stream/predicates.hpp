@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "rdf/dictionary.hpp"
@@ -18,11 +16,6 @@ struct StreamPredicate {
     TermId term = 0;
     Label window = 0;    // (0, predicate)
     Label absorbed = 0;  // (absorb_graph, predicate); 0 for a timing predicate
-};
-
-struct LabelCount {
-    Label label;
-    std::uint32_t tuples;
 };
 
 /// Numbers are dense from 0 and never reused. The label table bounds their number.
@@ -46,20 +39,6 @@ public:
     const StreamPredicate& operator[](std::uint32_t number) const { return known_[number]; }
     std::size_t size() const { return known_.size(); }
 
-    /// The number of occurrences of each window label among `numbers`.
-    std::vector<LabelCount> count(std::span<const std::uint32_t> numbers) {
-        counted_.resize(known_.size());
-        std::vector<std::uint32_t> met;
-        for (const std::uint32_t number : numbers) {
-            if (counted_[number]++ == 0) met.push_back(number);
-        }
-        std::vector<LabelCount> counts;
-        counts.reserve(met.size());
-        for (const std::uint32_t number : met)
-            counts.push_back({known_[number].window, std::exchange(counted_[number], 0)});
-        return counts;
-    }
-
 private:
     std::uint32_t learn(TermId predicate) {
         StreamPredicate learnt{predicate, labels_.intern(0, predicate), 0};
@@ -81,7 +60,6 @@ private:
     std::vector<StreamPredicate> known_;
     std::unordered_map<TermId, std::uint32_t> numbers_;
     std::uint32_t last_ = 0;
-    std::vector<std::uint32_t> counted_;  // all zero between calls of count()
 };
 
 }  // namespace penstock

@@ -10,14 +10,14 @@ namespace {
 
 /// Offsets of the columns in a slice of the given number of tuples.
 struct Layout {
-    std::size_t ts, s, o, label, counts;
+    std::size_t ts, s, o, label, end;
 
     explicit Layout(std::size_t tuples)
         : ts(sizeof(SliceHeader)),
           s(ts + tuples * sizeof(std::int64_t)),
           o(s + tuples * sizeof(TermId)),
           label(o + tuples * sizeof(TermId)),
-          counts((label + tuples * sizeof(Label) + 7) / 8 * 8) {}
+          end((label + tuples * sizeof(Label) + 7) / 8 * 8) {}
 };
 
 template <class T>
@@ -42,19 +42,17 @@ std::vector<std::uint32_t> time_order(std::span<const std::int64_t> ts) {
     return order;
 }
 
-SliceWriter::SliceWriter(std::int64_t batch, const OpenBatch& open, StreamPredicates& predicates)
+SliceWriter::SliceWriter(std::int64_t batch, const OpenBatch& open, const StreamPredicates& predicates)
     : batch_(batch),
       open_(open),
       predicates_(predicates),
       order_(time_order(open.ts)),
-      counts_(predicates.count(open.predicate)),
-      bytes_(Layout(open.size()).counts + counts_.size() * sizeof(LabelCount)) {}
+      bytes_(Layout(open.size()).end) {}
 
 void SliceWriter::write(std::byte* to, std::uint64_t sequence) const {
-    const SliceHeader header{sequence, bytes_, batch_, open_.size(), counts_.size(), open_.tick};
+    const SliceHeader header{sequence, bytes_, batch_, open_.size(), open_.tick};
     std::memcpy(to, &header, sizeof header);
     write_columns(to);
-    std::memcpy(to + Layout(open_.size()).counts, counts_.data(), counts_.size() * sizeof(LabelCount));
 }
 
 void SliceWriter::write_columns(std::byte* to) const {
@@ -66,7 +64,7 @@ void SliceWriter::write_columns(std::byte* to) const {
     for (std::size_t row = 0; row < open_.size(); ++row) {
         label[row] = predicates_[open_.predicate[order_.empty() ? row : order_[row]]].window;
     }
-    std::memset(label + open_.size(), 0, layout.counts - layout.label - open_.size() * sizeof(Label));
+    std::memset(label + open_.size(), 0, layout.end - layout.label - open_.size() * sizeof(Label));
 }
 
 Stream::SliceView slice_view(const std::byte* slice) {
@@ -78,11 +76,6 @@ Stream::SliceView slice_view(const std::byte* slice) {
             {reinterpret_cast<const TermId*>(slice + layout.s), tuples},
             {reinterpret_cast<const TermId*>(slice + layout.o), tuples},
             {reinterpret_cast<const Label*>(slice + layout.label), tuples}};
-}
-
-std::span<const LabelCount> slice_counts(const std::byte* slice) {
-    const SliceHeader& header = slice_header(slice);
-    return {reinterpret_cast<const LabelCount*>(slice + Layout(header.tuples).counts), header.labels};
 }
 
 }  // namespace penstock

@@ -1,8 +1,7 @@
 // The bytes of a slice: the immutable content of one closed batch. It contains no pointers, so other processes can map
 // it.
 //
-//   SliceHeader | ts: i64[tuples] | s: u64[tuples] | o: u64[tuples] | label: u32[tuples], padded to 8 |
-//   LabelCount[labels]
+//   SliceHeader | ts: i64[tuples] | s: u64[tuples] | o: u64[tuples] | label: u32[tuples], padded to 8
 //
 // Columns are in the order (event time, arrival). Integers are in the machine's byte order; a reader with another byte
 // order does not recognise the region's magic.
@@ -24,10 +23,9 @@ struct SliceHeader {
     std::uint64_t bytes;     // header included; a multiple of 8
     std::int64_t batch;
     std::uint64_t tuples;
-    std::uint64_t labels;  // distinct
-    Tick tick;             // the dictionary's tick at the arrival of its first tuple
+    Tick tick;  // the dictionary's tick at the arrival of its first tuple
 };
-static_assert(sizeof(SliceHeader) == 48);
+static_assert(sizeof(SliceHeader) == 40);
 
 /// The tuples of a batch that is not closed yet, in the order of arrival.
 struct OpenBatch {
@@ -46,7 +44,7 @@ std::vector<std::uint32_t> time_order(std::span<const std::int64_t> ts);
 /// Writes one slice. The size is known before writing, so that the caller can allocate the slice and write it once.
 class SliceWriter {
 public:
-    SliceWriter(std::int64_t batch, const OpenBatch& open, StreamPredicates& predicates);
+    SliceWriter(std::int64_t batch, const OpenBatch& open, const StreamPredicates& predicates);
     std::size_t bytes() const { return bytes_; }
     void write(std::byte* to, std::uint64_t sequence) const;
 
@@ -57,12 +55,10 @@ private:
     const OpenBatch& open_;
     const StreamPredicates& predicates_;
     std::vector<std::uint32_t> order_;
-    std::vector<LabelCount> counts_;
     std::size_t bytes_;
 };
 
 inline const SliceHeader& slice_header(const std::byte* slice) { return *reinterpret_cast<const SliceHeader*>(slice); }
 Stream::SliceView slice_view(const std::byte* slice);
-std::span<const LabelCount> slice_counts(const std::byte* slice);
 
 }  // namespace penstock
