@@ -26,6 +26,7 @@
 #include "store/sharding.hpp"
 #include "store/store.hpp"
 #include "term_tuples.hpp"
+#include "traverse.hpp"
 #include "unlocked.hpp"
 
 namespace nb = nanobind;
@@ -139,6 +140,7 @@ public:
 
     std::vector<Table> run(std::uint32_t fork, std::vector<Table> rows, const Budget& budget) override {
         nb::gil_scoped_acquire acquired;
+        if (!run_.is_valid()) throw DataError("the forker's callable was collected");
         nb::list parts;
         for (Table& table : rows) {
             if (table.rows == 0) {
@@ -155,6 +157,9 @@ public:
         return found;
     }
 
+    /// The Python callable, for the garbage collector.
+    nb::object& held() { return run_; }
+
 private:
     static Table table_of(nb::handle part) {
         auto [slots, columns] = nb::cast<std::pair<std::vector<std::uint32_t>, std::vector<IdsIn>>>(part);
@@ -169,6 +174,8 @@ private:
     nb::object run_;
     std::size_t nodes_;
 };
+
+nb::object* held_by(PythonForker& forker) { return &forker.held(); }
 
 IdsOut column(nb::handle_t<Result> self, std::size_t i) {
     const Table& table = nb::cast<const Result&>(self).table();
@@ -274,7 +281,8 @@ void bind_exec(nb::module_& m) {
             "Sorts the rows by the ids of that slot, keeping the order of equals.");
 
     nb::class_<exec::Forker>(m, "StepForker", "Runs steps of a plan on nodes.");
-    nb::class_<PythonForker, exec::Forker>(m, "Forker", "Steps of a plan that `run` takes to the nodes.")
+    nb::class_<PythonForker, exec::Forker>(m, "Forker", "Steps of a plan that `run` takes to the nodes.",
+                                           nb::type_slots(kTraversed<PythonForker, held_by>))
         .def(nb::init<std::vector<std::uint32_t>, nb::object>(), "owners"_a, "run"_a);
 
     m.def("execute", &execute, "plan"_a, "store"_a, "dictionary"_a, "sources"_a, "seed"_a = nb::list(), nb::kw_only(),

@@ -15,6 +15,7 @@
 #include "errors.hpp"
 #include "rdf/dictionary.hpp"
 #include "term_tuples.hpp"
+#include "traverse.hpp"
 #include "unlocked.hpp"
 
 namespace nb = nanobind;
@@ -79,12 +80,14 @@ public:
     }
     void fetch(std::span<const TermId> ids, Dictionary& into) override {
         const nb::gil_scoped_acquire acquired;
+        check_open();
         const nb::object asked = nb::cast(to_numpy(std::vector<TermId>(ids.begin(), ids.end())));
         const TermTuples terms(nb::cast<nb::sequence>(service_.attr("decode")(asked)));
         into.adopt(ids, terms.views());
     }
     void find(std::span<const TermView> terms, TermId* out) override {
         const nb::gil_scoped_acquire acquired;
+        check_open();
         nb::list asked;
         for (const TermView& term : terms) asked.append(term_tuple(term));
         const auto found = nb::cast<IdsIn>(service_.attr("find")(asked));
@@ -92,9 +95,20 @@ public:
         std::copy_n(found.data(), found.size(), out);
     }
 
+    /// The Python object, for the garbage collector.
+    nb::object& held() { return service_; }
+
 private:
+    void check_open() const {
+        if (!service_.is_valid()) throw DataError("the dictionary's source was collected");
+    }
     nb::object service_;
 };
+
+nb::object* held_by(Dictionary& dictionary) {
+    auto* const terms = dynamic_cast<PythonTerms*>(dictionary.source());
+    return terms == nullptr ? nullptr : &terms->held();
+}
 
 IdsOut find_many(const Dictionary& dictionary, const nb::sequence& terms) {
     const TermTuples tuples(terms);
@@ -119,7 +133,7 @@ void bind_dictionary(nb::module_& m) {
         "kind"_a, "lexical"_a, "datatype"_a = "", "lang"_a = "");
     m.attr("PRIVATE_SLOTS") = kPrivateSlots;
     nb::class_<Dictionary::Lease>(m, "Lease");
-    nb::class_<Dictionary>(m, "Dictionary")
+    nb::class_<Dictionary>(m, "Dictionary", nb::type_slots(kTraversed<Dictionary, held_by>))
         .def(nb::init<>())
         .def(
             "intern",

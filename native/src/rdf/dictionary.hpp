@@ -84,6 +84,7 @@ public:
     // records a use in it, because the source can supply every entry again.
     /// Makes an empty dictionary partial. To be called before any other use.
     void attach(std::shared_ptr<TermSource> source);
+    TermSource* source() const;  // null unless partial
     bool partial() const;
     /// Ensures that the source's entries among the ids are present, and records a use of each: view() finds them until
     /// the end of a lease that is held meanwhile. Requests all missing ones from the source at once; returns their size

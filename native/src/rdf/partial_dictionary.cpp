@@ -32,6 +32,8 @@ void Dictionary::attach(std::shared_ptr<TermSource> source) {
     impl_->next_slot = kPrivateSlots;
 }
 
+TermSource* Dictionary::source() const { return impl_->source.get(); }
+
 bool Dictionary::partial() const { return impl_->source != nullptr; }
 
 void Dictionary::Impl::take_in(TermId id, const TermKey& key) {
