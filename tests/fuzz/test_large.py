@@ -1,4 +1,4 @@
-"""Large texts are planned within their budget, or refused with a place (issue 21, A8): a few on every run,
+"""Large texts are planned within their budget, or refused with a place: a few on every run,
 many by `long`.
 """
 

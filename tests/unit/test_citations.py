@@ -12,7 +12,7 @@ SOURCES = [
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in {".py", ".pyi", ".cpp", ".hpp", ".md", ".lark", ".avsc", ".sh"} and path != Path(__file__)
 ]
-ABSENT = re.compile(r"\bDESIGN\b|\bAPI\.md\b|\bSEMANTICS\b|\bLANGUAGE\.md\b|\bSTYLE\.md\b|\bNOTES\.md\b")
+ABSENT = re.compile(r"\bDESIGN\b|\bAPI\.md\b|\bSEMANTICS\b|\bLANGUAGE\.md\b|\bSTYLE\.md\b|\bNOTES\.md\b|\bissue \d+\b")
 CITED = re.compile(r"\bdocs/[A-Za-z0-9_/.-]+\.md\b")
 
 
