@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.ingest.declared_streams import DeclaredStreams
+from penstock.ingest.declared_streams import OPENING_S, DeclaredStreams
 from penstock.ingest.event_adapter import EventAdapter
 from penstock.ingest.predicate_filter import discards, marker, versions
 from penstock.log import Partition, RebalancedError, Record
@@ -48,11 +48,12 @@ class Adaptor:
         names: TopicNames,
         terms: TermEncoder,
         group: str,
+        opening_s: float = OPENING_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log, self._names, self._now = log, names, now
         self.adapting = EventAdapter(names, terms)
-        self._declared = DeclaredStreams(log, names)
+        self._declared = DeclaredStreams(log, names, opening_s)
         self._writer = log.writer()
         self._reader = log.join(group, [])
         self._work: list[Message] = []

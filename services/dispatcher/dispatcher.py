@@ -60,13 +60,15 @@ class Dispatcher:
         shards: int,
         clock: Clock,
         adaptor_group: str,
+        opening_s: float = OPENING_S,
         max_batch_tuples: int = MAX_BATCH_TUPLES,
     ) -> None:
         self._max_batch_tuples = max_batch_tuples
         self._log, self._names, self._shards, self._clock = log, names, shards, clock
+        self._opening_s = opening_s
         log.create([Topic(names.dispatcher, 1, "compact")])
         self._writer = log.transactional(f"{names.prefix}.dispatcher")
-        self._declared = DeclaredStreams(log, names)
+        self._declared = DeclaredStreams(log, names, opening_s)
         self._reader: Reader = log.reader()
         self._lookup = Lookup(log)
         self._records = InternalRecords(log, names)
@@ -288,7 +290,7 @@ class Dispatcher:
     def _read_states(self) -> dict[bytes, DispatcherState]:
         view = self._records.view([Partition(self._names.dispatcher)], DISPATCHER)
         try:
-            latest = view.catch_up(OPENING_S)
+            latest = view.catch_up(self._opening_s)
             return {key: self._records.read(message, DISPATCHER) for key, message in latest.items()}
         finally:
             view.close()
@@ -313,10 +315,10 @@ class Dispatcher:
 
     def _replay_partition(self, stream: StreamTime, name: Partition, start: int, end: int) -> None:
         reader = self._log.reader({name: start})
-        deadline = time.monotonic() + OPENING_S
+        deadline = time.monotonic() + self._opening_s
         try:
             while reader.positions()[name] < end:
-                for message in reader.poll(POLL_RECORDS, 0.1):
+                for message in reader.poll(POLL_RECORDS, min(0.1, self._opening_s)):
                     tuples = self._records.read(message, TUPLES) if message.offset < end else None
                     if tuples is not None:
                         stream.replay(name.number, tuples, message.offset)

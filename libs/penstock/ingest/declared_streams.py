@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.log.topics import TopicNames
 
 OPENING_S = 60.0
-"""How long a service may read a topic before it raises TransientError, in s."""
+"""How long a service that opens may read each of its topics before it raises TransientError, in s."""
 _POLL_S = 0.05
 
 
@@ -28,8 +28,8 @@ class DeclaredStreams:
     `wanted`: predicate filters by IRI, for streams that have one.
     """
 
-    def __init__(self, log: Log, names: TopicNames) -> None:
-        self._log, self._names = log, names
+    def __init__(self, log: Log, names: TopicNames, timeout_s: float = OPENING_S) -> None:
+        self._log, self._names, self._timeout_s = log, names, timeout_s
         self._records = InternalRecords(log, names)
         self._view = self._records.view([Partition(names.control)], CONTROL)
         self.by_iri: dict[str, StreamDeclaration] = {}
@@ -38,7 +38,7 @@ class DeclaredStreams:
         self._by_topic: dict[str, StreamDeclaration] = {}
         self._mapped = 0
         self._keys: dict[bytes, str] = {}
-        for key, message in self._view.catch_up(OPENING_S).items():
+        for key, message in self._view.catch_up(timeout_s).items():
             self._apply(key, message)
 
     def by_topic(self) -> Mapping[str, StreamDeclaration]:
@@ -60,7 +60,7 @@ class DeclaredStreams:
         """Apply all records up to the log's current end. Queries the brokers. TransientError after the timeout."""
         partition = Partition(self._names.control)
         end = self._log.spans([partition])[partition].end
-        deadline = time.monotonic() + OPENING_S
+        deadline = time.monotonic() + self._timeout_s
         while self._view.positions()[partition] < end:
             self.refresh(_POLL_S)
             if time.monotonic() > deadline and self._view.positions()[partition] < end:
