@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from time import thread_time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from penstock.query.syntax.ast_nodes import InsertDataSyntax, QueryText, UpdateT
 from penstock.query.syntax.grammar import sparql
 from penstock.query.syntax.lexis import read_source
 from penstock.query.syntax.messages import unexpected_character, unexpected_token
+from penstock.query.syntax.plain_triples import PlainReader
 from penstock.query.translation.statements import Translation
 
 if TYPE_CHECKING:
@@ -60,21 +62,32 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
     parsing: Any = sparql().parse_interactive(source.parsed)  # parts of lark are untyped
     state = parsing.parser_state
     fed, look = 0, min(_LOOK_EVERY, budget.limits.max_query_tokens)
+    plain = PlainReader(source.parsed)
+    place = parsing.lexer_thread.state.line_ctr
     try:
         for token in parsing.lexer_thread.lex(state):
             if source.ends:
                 token.start_pos = source.offset(token.start_pos)
-            if fed == look:
+            if fed >= look:
                 look = _look(budget, fed, token, state)
             state.feed_token(token)
             fed += 1
+            if plain.starts(token) and not source.ends:
+                place.char_pos, tokens = plain.read(place.char_pos, budget.limits.max_update_tokens - fed)
+                fed += tokens
         syntax: QueryText | UpdateText = parsing.feed_eof()
         budget.look()
     except UnexpectedCharacters as error:
         raise unexpected_character(source, error.pos_in_stream or 0) from None
     except UnexpectedToken as error:
         raise unexpected_token(source, error.token, _accepted_after(source, fed)) from None
-    return syntax
+    return syntax if isinstance(syntax, QueryText) else _with_plain(syntax, plain)
+
+
+def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
+    """Return an update with the triples that the grammar has not read."""
+    pairs = zip(syntax.operations, plain.operations, strict=True)
+    return UpdateText(tuple((prologue, replace(insert, plain=tuple(runs))) for (prologue, insert), runs in pairs))
 
 
 def _check_size(text: str, budget: Budget) -> None:

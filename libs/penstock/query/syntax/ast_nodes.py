@@ -7,9 +7,12 @@ Leaves are tokens of the lexer: a text with a type (`VAR`, `IRIREF`, `PNAME_LN`,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lark import Token
+
+if TYPE_CHECKING:
+    from penstock.query.syntax.plain_triples import PlainRun
 
 _AT = field(default=-1, compare=False, repr=False)
 
@@ -376,9 +379,10 @@ class QueryText:
 
 @dataclass(frozen=True, slots=True)
 class InsertDataSyntax:
-    """One INSERT DATA operation: triples by graph name. None is the default graph."""
+    """One INSERT DATA operation: triples by graph name. None is the default graph. `plain`: those of PlainReader."""
 
     quads: tuple[tuple[Token | None, TriplesBlock], ...]
+    plain: tuple[PlainRun, ...] = ()
     at: int = _AT
 
 

@@ -218,7 +218,7 @@ class TreeBuilder:
 
     # ---- INSERT DATA
     def insert_data(self, c: Children) -> InsertDataSyntax:
-        return InsertDataSyntax(c[2], position(c[0]))
+        return InsertDataSyntax(c[2], at=position(c[0]))
 
     def quad_data(self, c: Children) -> tuple[tuple[Token | None, TriplesBlock], ...]:
         return tuple((None, part) if isinstance(part, TriplesBlock) else part for part in c)

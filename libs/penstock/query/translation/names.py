@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lark import Token
+
 from penstock.query.algebra.tree import Iri, Literal
 from penstock.query.syntax.ast_nodes import LiteralSyntax, position
 from penstock.query.syntax.lexis import local_name, string_value
@@ -11,8 +13,6 @@ from penstock.query.text_faults import Fault
 from penstock.query.translation.iri import resolve
 
 if TYPE_CHECKING:
-    from lark import Token
-
     from penstock.query.budget import Budget
     from penstock.query.syntax.ast_nodes import Prologue
 
@@ -68,6 +68,14 @@ class Names:
             value = self._resolved[key] = self._value(token)
             self._budget.charge(_COPIES * len(value), position(token))  # a short name may stand for a long IRI
         return Iri(value, position(token))
+
+    def written(self, text: str, at: int) -> Iri:
+        """Return the IRI for a text at an offset: an IRI, a prefixed name with a local part, or `a`."""
+        value = self._resolved.get(text)
+        if value is None:
+            kind = "IRIREF" if text[0] == "<" else "PNAME_LN" if ":" in text else "A"
+            return self.iri(Token(kind, text, at))
+        return Iri(value, at)
 
     def _value(self, token: Token) -> str:
         text = str(token)

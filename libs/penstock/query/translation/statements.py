@@ -96,6 +96,9 @@ class Translation:
         for prologue, operation in syntax.operations:
             self._context.names.declare(prologue)
             self._context.bgps += 1
+            for name, triples in operation.plain:
+                graph = None if name is None else self._context.names.iri(name)
+                quads.extend((graph, triple) for triple in DataReader(self._context).plain_triples(triples))
             for name, block in operation.quads:
                 graph = None if name is None else self._context.names.iri(name)
                 reader = DataReader(self._context)

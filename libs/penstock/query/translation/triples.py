@@ -19,13 +19,20 @@ from penstock.query.syntax.ast_nodes import (
     VerbSyntax,
     position,
 )
+from penstock.query.syntax.plain_triples import DATATYPE, LANG, NODE, NUMBER, STRING
 from penstock.query.text_faults import Fault
-from penstock.query.translation.names import IRI_TOKENS, RDF, literal
+from penstock.query.translation.names import IRI_TOKENS, LANG_STRING, RDF, XSD, literal
 from penstock.query.translation.paths import path, path_triples
 
 if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Sequence
+
     from penstock.query.syntax.ast_nodes import TriplesBlock
+    from penstock.query.syntax.plain_triples import PlainTriple
     from penstock.query.translation.context import Context
+
+_SPEND_EVERY = 64  # plain triples between checks of the budget
 
 
 class TripleReader:
@@ -113,6 +120,30 @@ class DataReader(TripleReader):
 
     where = "INSERT DATA"
 
+    def plain_triples(self, triples: Sequence[PlainTriple]) -> Iterator[Triple]:
+        """Translate plain triples."""
+        for index, (subject, subject_at, verb, verb_at, match) in enumerate(triples):
+            if index % _SPEND_EVERY == 0:
+                self.context.budget.spend(subject_at)
+            predicate = self.context.names.written(verb, verb_at)
+            yield Triple(self._plain_node(subject, subject_at), predicate, self._plain_object(match), subject_at)
+
+    def _plain_node(self, text: str, at: int) -> Iri | Term:
+        return self._labelled(text[2:], at) if text.startswith("_:") else self.context.names.written(text, at)
+
+    def _plain_object(self, match: re.Match[str]) -> Term:
+        node, number, string = match.group(NODE, NUMBER, STRING)
+        if node is not None:
+            return self._plain_node(node, match.start(NODE))
+        if number is not None:
+            return Literal(number, XSD + _numeric_type(number), "", match.start(NUMBER))
+        at, text = match.start(STRING), string[1:-1]
+        if match[LANG] is not None:
+            return Literal(text, LANG_STRING, match[LANG].lower(), at)
+        if match[DATATYPE] is not None:
+            return Literal(text, self.context.names.written(match[DATATYPE], match.start(DATATYPE)).value, "", at)
+        return Literal(text, XSD + "string", "", at)
+
     def _variable(self, token: Token) -> Term:
         raise Fault("a variable cannot stand in INSERT DATA", position(token), str(token))
 
@@ -153,3 +184,9 @@ class PatternReader(TripleReader):
 
     def _fresh(self, at: int) -> Term:
         return self.context.fresh("b", at)
+
+
+def _numeric_type(text: str) -> str:
+    if "e" in text or "E" in text:
+        return "double"
+    return "decimal" if "." in text else "integer"

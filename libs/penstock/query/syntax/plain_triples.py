@@ -1,0 +1,95 @@
+"""Fast reading of the plain triples of INSERT DATA: names, numbers and strings without escapes.
+
+The grammar reads all other triples. A pattern here matches only where the lexer reads the same tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_WS = r"[ \t\r\n]"
+_IRI = r"""<[^<>"{}|^`\\\x00-\x20]*>|(?:[A-Za-z][A-Za-z0-9_-]*)?:[A-Za-z0-9_][A-Za-z0-9_-]*"""
+_NODE = rf"{_IRI}|_:[A-Za-z0-9]+"
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)"
+_STRING = rf"""("[^"\\\n\r]*"|'[^'\\\n\r]*')(?:@([a-zA-Z]+(?:-[a-zA-Z0-9]+)*)|\^\^({_IRI}))?"""
+_OBJECT = rf"{_WS}*(?:({_NODE})|({_NUMBER})|{_STRING})(?:{_WS}*([;,])|{_WS}+\.|\.(?={_WS}))"
+_SUBJECT = re.compile(rf"{_WS}*({_NODE})(?={_WS})")
+_VERB_OBJECT = re.compile(rf"{_WS}*({_IRI}|a)(?={_WS}){_OBJECT}")
+_NEXT_OBJECT = re.compile(rf"(){_OBJECT}")
+
+VERB, NODE, NUMBER, STRING, LANG, DATATYPE, _SEPARATOR = range(1, 8)
+"""Groups of a match: the verb (empty after a comma); an IRI or a label, a number, or a quoted string with the language
+tag or the name of the datatype.
+"""
+
+PlainTriple: TypeAlias = tuple[str, int, str, int, "re.Match[str]"]
+"""Subject and its offset in the text, verb and its offset, and the match that has the object."""
+
+PlainRun: TypeAlias = tuple["Token | None", tuple[PlainTriple, ...]]
+"""The name of a graph (None: the default graph), and triples of it."""
+
+
+class PlainReader:
+    """Reads the plain triples of an update between tokens of the parser. `operations`: the runs of each INSERT DATA."""
+
+    def __init__(self, text: str) -> None:
+        self.operations: list[list[PlainRun]] = []
+        self._text = text
+        self._previous: Token | None = None
+        self._names_graph = False
+        self._graph: Token | None = None
+
+    def starts(self, token: Token) -> bool:
+        """Follow a token that the parser has accepted. Returns whether a triple may start after it."""
+        kind, previous = token.type, self._previous
+        self._previous = token
+        if kind == "INSERT":
+            self.operations.append([])
+        elif kind == "GRAPH":
+            self._names_graph = True
+        elif kind == "LBRACE":
+            self._graph = previous if self._names_graph else None
+            self._names_graph = False
+        elif kind == "RBRACE":
+            self._graph = None
+        return kind in ("LBRACE", "DOT") and bool(self.operations)
+
+    def read(self, at: int, most: int) -> tuple[int, int]:
+        """Read triples from an offset on, of at most so many tokens. Returns the offset after them and their tokens."""
+        triples: list[PlainTriple] = []
+        tokens = 0
+        while (statement := _statement(self._text, at, most - tokens)) is not None:
+            at, read, more = statement
+            tokens += read
+            triples += more
+        if triples:
+            self.operations[-1].append((self._graph, tuple(triples)))
+        return at, tokens
+
+
+def _statement(text: str, at: int, most: int) -> tuple[int, int, list[PlainTriple]] | None:
+    """Read the triples of one subject, up to the point. None if one of them is not plain."""
+    start = _SUBJECT.match(text, at)
+    if start is None:
+        return None
+    subject, subject_at = start[1], start.start(1)
+    verb, verb_at, tokens = "", -1, 1
+    triples: list[PlainTriple] = []
+    match = _VERB_OBJECT.match(text, start.end())
+    while match is not None:
+        if match[VERB]:
+            verb, verb_at = match[VERB], match.start(VERB)
+            tokens += 1
+        triples.append((subject, subject_at, verb, verb_at, match))
+        tokens += 2 + (match[LANG] is not None) + 2 * (match[DATATYPE] is not None)
+        if tokens > most:
+            return None
+        separator = match[_SEPARATOR]
+        if separator is None:
+            return match.end(), tokens, triples
+        match = (_NEXT_OBJECT if separator == "," else _VERB_OBJECT).match(text, match.end())
+    return None
