@@ -166,5 +166,5 @@ def calibrate(at_once: int = 1, tries: int = 1) -> dict[str, float]:
 
 
 def load_average() -> float:
-    """Processes that wanted to run during the last minute, this one included."""
+    """Processes that were ready to run during the last minute, this one included."""
     return os.getloadavg()[0]

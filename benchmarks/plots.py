@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     from benchmarks.harness import Point
 
-_PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # Okabe and Ito: told apart by everybody
+_PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+)  # Okabe and Ito: distinguishable without full colour vision
 _INK, _FAINT = "#222222", "#d8d8d8"
 _LINE_HEIGHT = 12.0  # points
 

@@ -3,9 +3,9 @@
 #   tools/debian_packages.sh PACKAGE=FILE...    FILE: what the package brings, as a path below /usr or /usr/local
 set -euo pipefail
 missing=()
-for wanted in "$@"; do
-  file=${wanted#*=}
-  if [ ! -e "/usr/$file" ] && [ ! -e "/usr/local/$file" ]; then missing+=("${wanted%%=*}"); fi
+for required in "$@"; do
+  file=${required#*=}
+  if [ ! -e "/usr/$file" ] && [ ! -e "/usr/local/$file" ]; then missing+=("${required%%=*}"); fi
 done
 if [ ${#missing[@]} = 0 ]; then exit 0; fi
 if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then

@@ -20,8 +20,8 @@ def requirements(extras: list[str]) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     if extras:
         return [line for extra in extras for line in project["project"]["optional-dependencies"][extra]]
-    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], "cmake>=3.24", "ninja"]
-    return list(dict.fromkeys(wanted))
+    required = [*project["project"]["dependencies"], *project["build-system"]["requires"], "cmake>=3.24", "ninja"]
+    return list(dict.fromkeys(required))
 
 
 def link() -> None:

@@ -50,7 +50,7 @@ def _checkpoint(
     pause_ms, changed = (time.thread_time() - began) * 1000, capture.changed_bytes / 1e6
     began = time.perf_counter()
     capture.write()
-    beside_ms = (time.perf_counter() - began) * 1000
+    background_ms = (time.perf_counter() - began) * 1000
     began = time.perf_counter()
     store.save(str(folder / "whole"))
     whole_ms = (time.perf_counter() - began) * 1000
@@ -61,7 +61,7 @@ def _checkpoint(
     title = f"Checkpoint of {size:.0f} MB, a minute at {title}"
     yield Row(f"{title}: written", changed, "MB", COMMAND, peer="the whole", peer_value=size)
     yield Row(f"{title}: pause", pause_ms, "ms", COMMAND, "the whole", whole_ms, clock="cpu")
-    yield Row(f"{title}: written beside", beside_ms, "ms", COMMAND, clock="wall")
+    yield Row(f"{title}: written in the background", background_ms, "ms", COMMAND, clock="wall")
     yield Row(f"{title}: opening", opening_ms, "ms", COMMAND, clock="wall")
 
 

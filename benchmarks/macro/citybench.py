@@ -1,4 +1,4 @@
-"""CityBench over real readings of Aarhus: from a window's close to its answer, and the highest rate kept up with.
+"""CityBench over real readings of Aarhus: from a window's close to its answer, and the highest rate sustained up with.
 
 Events are pushed as users would, N-Triples texts through `push_events`. An answer is there when it is polled (columns
 of ids); rows of their own give the time until every term is an rdflib object. Answers are compared with pyoxigraph over
@@ -160,25 +160,25 @@ def _rate(citybench: Any, text: Any, most: int, *, columns: bool) -> Row:
     """The highest rate at which a second's work fits into a second, windows growing with it, as with the peers.
 
     The answer of Q1 pairs every reading of one street with every one of the other: its rows grow with the square. It
-    is kept as the two streets' readings; with `columns` whole columns of ids are made of every answer.
+    is stored as the two streets' readings; with `columns` whole columns of ids are made of every answer.
     """
-    kept, failed, results = 1, most, {}
-    while failed > kept * 1.1:
-        rate = min(kept * 2, failed - 1) if failed == most else round((kept * failed) ** 0.5)
+    sustained, failed, results = 1, most, {}
+    while failed > sustained * 1.1:
+        rate = min(sustained * 2, failed - 1) if failed == most else round((sustained * failed) ** 0.5)
         results[rate] = _busy(citybench, text, rate, columns=columns)
         if results[rate].cpu <= 1e6:
-            kept = rate
+            sustained = rate
         else:
             failed = rate
-        if kept >= most - 1:
+        if sustained >= most - 1:
             break
     per_event = citybench.replayed(text.streams[0], 1)[0][1].count("\n") + 1
-    rows = f"{(3 * kept) ** 2:,} rows a second"
+    rows = f"{(3 * sustained) ** 2:,} rows a second"
     return Row(
         f"- with whole columns made of every answer ({rows})"
         if columns
         else f"CityBench {text.name}: highest sustained rate, push_events ({rows})",
-        float(kept * per_event * len(text.streams)),
+        float(sustained * per_event * len(text.streams)),
         "triples/s",
         COMMAND,
         "C-SPARQL (noted)",

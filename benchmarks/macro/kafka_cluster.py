@@ -80,8 +80,8 @@ class Running:
 
 
 @contextmanager
-def running(**wanted: int) -> Iterator[Running]:
-    """Start broker and cluster: one instance of each service, or as many as are wanted; two shards, two buckets."""
+def running(**requested: int) -> Iterator[Running]:
+    """Start broker and cluster: one instance of each service, or as many as requested; two shards, two buckets."""
     try:
         from penstock.broker import Broker  # noqa: PLC0415 - the cluster extra may be absent
         from penstock.cli.cluster.local_cluster import LocalCluster  # noqa: PLC0415
@@ -96,7 +96,7 @@ def running(**wanted: int) -> Iterator[Running]:
             raise LeftOutError(str(error)) from error
         log = KafkaLog(broker.bootstrap_servers)
         counts = {"dictionaries": 1, "coordinators": 1, "engines": 1, "stores": 1, "shards": 2, "buckets": 2}
-        counts |= wanted
+        counts |= requested
         try:
             with (
                 LocalCluster(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.harness import Row, check
-from benchmarks.macro.kafka_spine import BATCH_MS, Sequencer, kafka
+from benchmarks.macro.kafka_total_order import BATCH_MS, Sequencer, kafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COMMAND = "python -m benchmarks kafka_streams"
 STREAMS = (1, 100, 1_000)
-SILENT_S, SECONDS, SETTLE_S, IDLE_MS, READY_S = 5.0, 10.0, 3.0, 3_000, 300.0
+IDLE_S, SECONDS, SETTLE_S, IDLE_MS, READY_S = 5.0, 10.0, 3.0, 3_000, 300.0
 BUSY_IDLE_MS = 10_000
 """Among other tests: a producer that gets no processor for so long is not taken for an idle one."""
 SERVICES = ("adaptor", "dispatcher", "engine", "store", "coordinator", "broker")
@@ -44,7 +44,7 @@ def run(*, tiny: bool = False) -> Iterator[Finding]:
             title = f"Cluster of {len(names)} streams"
             yield Row(f"{title}: declaring a stream, {len(fresh)} at once", took_ms, "ms", COMMAND, clock="wall")
             yield Row(f"{title}: until the broker has their topics", _usable_s(here, fresh), "s", COMMAND, clock="wall")
-            yield from _cost(here, names, idle_ms / 1000, 1.0 if tiny else SILENT_S, 2.0 if tiny else SECONDS)
+            yield from _cost(here, names, idle_ms / 1000, 1.0 if tiny else IDLE_S, 2.0 if tiny else SECONDS)
 
 
 def _usable_s(here: Running, names: Iterable[str]) -> float:
@@ -59,7 +59,7 @@ def _usable_s(here: Running, names: Iterable[str]) -> float:
             check(time.perf_counter() - began < READY_S, True, "topics can be used in time")
 
 
-def _cost(here: Running, names: list[str], idle_s: float, silent_s: float, seconds: float) -> Iterator[Row]:
+def _cost(here: Running, names: list[str], idle_s: float, idle_time_s: float, seconds: float) -> Iterator[Row]:
     title = f"Cluster of {len(names)} streams"
     query = f"count{len(names)}"
     window = f"FROM STREAM <http://x/{names[0]}> [RANGE 1s STEP 1s]"
@@ -79,7 +79,7 @@ def _cost(here: Running, names: list[str], idle_s: float, silent_s: float, secon
             check(int(counted), TRIPLES, f"{title}: tuples of the second before {t}")
         behind_s = results.read[max(paced.passed)] - max(paced.passed.values())
         time.sleep(idle_s + SETTLE_S)
-        silent = _spent(here, lambda: time.sleep(silent_s))
+        idle = _spent(here, lambda: time.sleep(idle_time_s))
     finally:
         results.close()
     here.client.stop(query)
@@ -87,7 +87,7 @@ def _cost(here: Running, names: list[str], idle_s: float, silent_s: float, secon
         yield Row(f"{title}, an event a second each: {service}", costs[service] / seconds, "s/s", COMMAND, clock="cpu")
     yield Row(f"{title}, an event a second each: last event to its result", behind_s, "s", COMMAND, clock="wall")
     for service in SERVICES:
-        yield Row(f"{title}, all silent: {service}", silent[service] / silent_s, "s/s", COMMAND, clock="cpu")
+        yield Row(f"{title}, all idle: {service}", idle[service] / idle_time_s, "s/s", COMMAND, clock="cpu")
     for service, megabytes in here.memory_mb().items():
         yield Row(f"{title}: memory of {service}", megabytes, "MB", COMMAND)
 

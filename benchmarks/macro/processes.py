@@ -44,10 +44,10 @@ def _stats() -> dict[int, tuple[int, list[str]]]:
 
 def _family(stats: dict[int, tuple[int, list[str]]]) -> set[int]:
     found: set[int] = set()
-    wanted = {os.getpid()}
-    while wanted:
-        found |= wanted & stats.keys()
-        wanted = {process for process, (parent, _) in stats.items() if parent in wanted}
+    selected = {os.getpid()}
+    while selected:
+        found |= selected & stats.keys()
+        selected = {process for process, (parent, _) in stats.items() if parent in selected}
     return found
 
 

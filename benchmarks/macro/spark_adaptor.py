@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
 
 COMMAND = "python -m benchmarks spark_adaptor"
-PACE_S = 0.05
+INTERVAL_S = 0.05
 EVENTS = 300
 BACKLOG = 100_000
 TRIGGERS = ((0, 0), (0, 1_000), (500, 1_000), (2_000, 1_000))
@@ -158,12 +158,12 @@ def _seen(log: Log, events: int) -> list[float]:
         for i in range(events):
             produced[first + i] = time.perf_counter()
             writer.append([_event("s0", 1_000 + first + i, TRIPLES)])
-            time.sleep(PACE_S)
+            time.sleep(INTERVAL_S)
 
     thread = threading.Thread(target=produce)
     thread.start()
     spent: list[float] = []
-    deadline = time.perf_counter() + events * PACE_S + 120
+    deadline = time.perf_counter() + events * INTERVAL_S + 120
     while len(spent) < events:
         check(time.perf_counter() < deadline, True, "all events come through in time")
         for message in reader.poll(1_000, 0.05):

@@ -91,15 +91,15 @@ class Adaptor:
 
     def _make_room(self, sources: Iterable[tuple[str, int]]) -> None:
         """Add partitions to tuples topics whose events topics have gained partitions."""
-        wanted: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for topic, number in sources:
             if number >= self._partitions.get(topic, 0):
-                wanted[topic] = max(number + 1, wanted.get(topic, 0))
-        if not wanted:
+                counts[topic] = max(number + 1, counts.get(topic, 0))
+        if not counts:
             return
         topics, declared = self._log.topics(), self._declared.by_topic()
-        for topic in wanted.keys() & declared.keys():
-            count = max(wanted[topic], topics.get(topic, 0))
+        for topic in counts.keys() & declared.keys():
+            count = max(counts[topic], topics.get(topic, 0))
             tuples = self._names.tuples(declared[topic].name)
             if topics.get(tuples, 0) < count:
                 self._log.grow(tuples, count)
@@ -113,24 +113,24 @@ class Adaptor:
         if self._declared.changes == self._followed:
             return
         by_topic = self._declared.by_topic()
-        self.adapting.follow(by_topic, self._declared.wanted)
+        self.adapting.follow(by_topic, self._declared.filters)
         self._reader.subscribe(sorted(by_topic))
         self._followed = self._declared.changes
 
     def _write(self, work: Sequence[Message]) -> None:
         """Write the tuples of messages. If the predicate filter has changed, write them again by the new one."""
-        by_topic, wanted = self._declared.by_topic(), self._declared.wanted
+        by_topic, filters = self._declared.by_topic(), self._declared.filters
         topics = sorted({message.topic for message in work} & by_topic.keys())
         while True:
-            before = versions(by_topic, wanted, topics)
-            cut = any(discards(by_topic[topic], wanted.get(by_topic[topic].iri)) for topic in topics)
+            before = versions(by_topic, filters, topics)
+            cut = any(discards(by_topic[topic], filters.get(by_topic[topic].iri)) for topic in topics)
             self._writer.append(self.adapting.records(work))
             if not cut:
                 return
             self._declared.catch_up()
-            if versions(by_topic, wanted, topics) == before:
+            if versions(by_topic, filters, topics) == before:
                 return
-            self.adapting.follow(by_topic, wanted)
+            self.adapting.follow(by_topic, filters)
 
     def _mark(self) -> None:
         """Write the current version of the predicate filter to every assigned partition, including partitions without
@@ -143,7 +143,7 @@ class Adaptor:
         assigned = {partition for partition in seen[1] if partition.topic in by_topic}
         due, marked = [], {}
         for partition in sorted(assigned):
-            [version] = versions(by_topic, self._declared.wanted, [partition.topic])
+            [version] = versions(by_topic, self._declared.filters, [partition.topic])
             if version > self._marked.get(partition, 0):
                 stream = by_topic[partition.topic]
                 value = encode(marker(stream, partition.number, version))

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from penstock.log import START, Partition
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
-from penstock.wire import CoordinatorState, NamedGraph, Placement, QueryRegistration, StreamDeclaration, StreamWanted
+from penstock.wire import (
+    CoordinatorState,
+    NamedGraph,
+    Placement,
+    QueryRegistration,
+    StreamDeclaration,
+    StreamPredicates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +69,7 @@ class ControlState:
         self.registrar = registrar
         self.placement = Placement(0, {}, {})
         self.insertions = 0
-        self.wanted: dict[str, StreamWanted] = {}  # predicate filters, by stream
+        self.filters: dict[str, StreamPredicates] = {}  # predicate filters, by stream
         self.committed = CoordinatorState(0, 0, 0)  # as of the last commit
         self._restore(records)
 
@@ -71,8 +78,8 @@ class ControlState:
         for record in records:
             if isinstance(record, Placement):
                 self.placement = record
-            if isinstance(record, StreamWanted):
-                self.wanted[record.stream] = record
+            if isinstance(record, StreamPredicates):
+                self.filters[record.stream] = record
             if isinstance(record, NamedGraph):
                 self.registrar.record_graph(record.iri)
             if isinstance(record, CoordinatorState):

@@ -106,7 +106,7 @@ class Coordinator:
             stores, engines = self._failure_detector.heard("store"), self._failure_detector.heard("query-engine")
             moved = self._active.place(stores, engines)
             self._confirm(self._active)
-            moved |= self._active.filters.narrow(self._clock.now_ms())
+            moved |= self._active.filters.shrink(self._clock.now_ms())
             return self._ask(self._active) or moved
         except FencedError:
             self._step_back()
@@ -150,9 +150,9 @@ class Coordinator:
         """Declare a stream. Idempotent. DataError if the declaration is invalid."""
         return self.declare_all([(iri, name, settings)])[0]
 
-    def declare_all(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
+    def declare_all(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
         """Declare several streams atomically, each by IRI, name and settings. DataError if a declaration is invalid."""
-        return self._do(lambda active: active.streams.declare(wanted))
+        return self._do(lambda active: active.streams.declare(requested))
 
     def drop(self, iri: str) -> None:
         """Drop a stream. DataError if a query reads or publishes it. UnknownStreamError if it is not declared."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.services.coordinator.control_state import ControlState
     from penstock.services.coordinator.predicate_demand import KnownVersions, PredicatePushdown
     from penstock.services.coordinator.state_writer import StateWriter
-    from penstock.wire import StreamWanted
+    from penstock.wire import StreamPredicates
 
 
 class FilterUpdates:
@@ -32,12 +32,12 @@ class FilterUpdates:
         self._writer = writer
         self._known = known
         self._pushdown = pushdown
-        self._narrowed = -1  # the number of commands at the last call of `narrow` that looked at the queries
+        self._shrunk = -1  # the number of commands at the last call of `shrink` that looked at the queries
 
-    def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamWanted]:
+    def unfiltered(self, iris: Iterable[str]) -> dict[str, StreamPredicates]:
         """Return next filters that pass all predicates, for those streams that have a filter."""
-        wanted = self._state.wanted
-        return {iri: grown(iri, before, None) for iri in iris if (before := wanted.get(iri)) is not None}
+        filters = self._state.filters
+        return {iri: grown(iri, before, None) for iri in iris if (before := filters.get(iri)) is not None}
 
     def await_adaptors(self, statement: Statement) -> int | None:
         """Extend the filters by what a query reads. NotYetError until all adaptors apply filters that contain it.
@@ -45,22 +45,22 @@ class FilterUpdates:
         Return the end, in ms, of the last open batch from which an earlier filter may have removed tuples; None if
         there is none.
         """
-        if not self._state.wanted:
+        if not self._state.filters:
             return None
         more, waits, ends = [], [], []
         for iri, every in predicates_read(statement).items():
-            stream, wanted = self._state.registrar.streams.get(iri), self._state.wanted.get(iri)
-            if stream is None or wanted is None or not stream.may_discard:
+            stream, current = self._state.registrar.streams.get(iri), self._state.filters.get(iri)
+            if stream is None or current is None or not stream.may_discard:
                 continue
             needed = timing_of(stream, every)
-            version = version_of(wanted, needed)
+            version = version_of(current, needed)
             if version is None:
-                more.append(grown(iri, wanted, needed))
+                more.append(grown(iri, current, needed))
             end_ms = None if version is None else self._known.cut_until(stream, version)
             if end_ms is None:
                 waits.append(iri)
                 if self._pushdown is not None:
-                    self._pushdown.asked(iri, needed)
+                    self._pushdown.record(iri, needed)
             else:
                 ends.append(end_ms)
         if more:
@@ -71,19 +71,19 @@ class FilterUpdates:
         found = max(ends, default=NEVER)
         return None if found == NEVER else found
 
-    def narrow(self, now_ms: int) -> bool:
+    def shrink(self, now_ms: int) -> bool:
         """Remove predicates from filters that no query has read for some time. Return whether a filter changed."""
         if self._pushdown is None:
             return False
         registrar = self._state.registrar
-        if registrar.commands == self._narrowed and now_ms < self._pushdown.next_ms:
+        if registrar.commands == self._shrunk and now_ms < self._pushdown.next_ms:
             return False
         by_stream: dict[str, set[frozenset[str] | None]] = {}
         for reads in registrar.reads.values():
             for iri, needed in reads.items():
                 by_stream.setdefault(iri, set()).add(needed)
-        self._narrowed = registrar.commands
-        less = self._pushdown.due(registrar.streams.values(), self._state.wanted, by_stream, now_ms)
+        self._shrunk = registrar.commands
+        less = self._pushdown.due(registrar.streams.values(), self._state.filters, by_stream, now_ms)
         if less:
             self._writer.commit_filters(less)
         return bool(less)

@@ -94,8 +94,8 @@ class _Handler:
         return JSONResponse({iri: asdict(record) for iri, record in found.items()})
 
     async def declare(self, request: Request) -> Response:
-        wanted = declarations_of_json(await body_of(request))
-        made = await self._do(lambda c: c.declare_all(wanted))
+        requested = declarations_of_json(await body_of(request))
+        made = await self._do(lambda c: c.declare_all(requested))
         return JSONResponse({record.name: asdict(record) for record in made})
 
     async def stream(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import DISPATCHER
 from penstock.query.ir import ContinuousQuery
 from penstock.query.predicates import predicates_of
-from penstock.wire import StreamWanted
+from penstock.wire import StreamPredicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ PredicatesRead = dict[str, frozenset[str] | None]
 
 
 _NEVER_MS = 1 << 62
-ASKED_MS = 60_000
+DEMAND_MS = 60_000
 """How long the demand of a query that is not registered yet remains in the predicate filter, in ms."""
 
 
@@ -55,46 +55,46 @@ def timing_of(stream: StreamDeclaration, needed: frozenset[str] | None) -> froze
     return timing if needed is None else needed & timing
 
 
-def version_of(wanted: StreamWanted | None, needed: frozenset[str] | None) -> int | None:
+def version_of(current: StreamPredicates | None, needed: frozenset[str] | None) -> int | None:
     """Return the version since which a filter includes all needed predicates, or None if it does not include them."""
-    if wanted is None:
+    if current is None:
         return 0
-    if wanted.all_since is not None:
-        return wanted.all_since
-    since = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+    if current.all_since is not None:
+        return current.all_since
+    since = dict(zip(current.predicates, current.since.tolist(), strict=True))
     if needed is None or not needed <= since.keys():
         return None
     return max((since[predicate] for predicate in needed), default=0)
 
 
-def grown(stream: str, wanted: StreamWanted, needed: frozenset[str] | None) -> StreamWanted:
+def grown(stream: str, current: StreamPredicates, needed: frozenset[str] | None) -> StreamPredicates:
     """Return the next version of a filter, extended by the needed predicates."""
-    version = wanted.version + 1
+    version = current.version + 1
     if needed is None:
-        return StreamWanted(stream, version, (), np.empty(0, np.int64), version)
-    since = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+        return StreamPredicates(stream, version, (), np.empty(0, np.int64), version)
+    since = dict(zip(current.predicates, current.since.tolist(), strict=True))
     since |= dict.fromkeys(needed - since.keys(), version)
     return _listed(stream, version, since)
 
 
-def narrowed(stream: str, wanted: StreamWanted | None, needed: frozenset[str] | None) -> StreamWanted | None:
+def restricted(stream: str, current: StreamPredicates | None, needed: frozenset[str] | None) -> StreamPredicates | None:
     """Return the next version of a filter, restricted to the needed predicates, or None if nothing can be removed."""
     if needed is None:
         return None
-    if wanted is None or wanted.all_since is not None:
-        before = 0 if wanted is None or wanted.all_since is None else wanted.all_since
+    if current is None or current.all_since is not None:
+        before = 0 if current is None or current.all_since is None else current.all_since
         since = dict.fromkeys(needed, before)
     else:
-        known = dict(zip(wanted.predicates, wanted.since.tolist(), strict=True))
+        known = dict(zip(current.predicates, current.since.tolist(), strict=True))
         if known.keys() <= needed:
             return None
         since = {predicate: known[predicate] for predicate in needed & known.keys()}
-    return _listed(stream, 1 if wanted is None else wanted.version + 1, since)
+    return _listed(stream, 1 if current is None else current.version + 1, since)
 
 
-def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamWanted:
+def _listed(stream: str, version: int, since: Mapping[str, int]) -> StreamPredicates:
     names = tuple(sorted(since))
-    return StreamWanted(stream, version, names, np.array([since[name] for name in names], np.int64))
+    return StreamPredicates(stream, version, names, np.array([since[name] for name in names], np.int64))
 
 
 class KnownVersions:
@@ -117,7 +117,7 @@ class KnownVersions:
         state = self._states.get(stream.iri)
         if state is None or state.known < version:
             return None
-        cut = state.cut_batches[state.cut_wanted < version]
+        cut = state.cut_batches[state.cut_filter_versions < version]
         return (int(cut.max()) + 1) * stream.batch_ms if len(cut) else NEVER
 
     def _refresh(self) -> None:
@@ -146,29 +146,29 @@ class PredicatePushdown:
         self.next_ms = 0
         self._after_ms = after_ms
         self._since: dict[str, tuple[frozenset[str], int]] = {}
-        self._asked: dict[tuple[str, frozenset[str] | None], int | None] = {}
+        self._demands: dict[tuple[str, frozenset[str] | None], int | None] = {}
 
     def due(
         self,
         streams: Iterable[StreamDeclaration],
-        wanted: Mapping[str, StreamWanted],
+        filters: Mapping[str, StreamPredicates],
         reads: Mapping[str, Iterable[frozenset[str] | None]],
         now_ms: int,
-    ) -> list[StreamWanted]:
+    ) -> list[StreamPredicates]:
         """Return the next versions of filters that have passed on more than the demand for `after_ms`, with constant
         demand.
         """
         found = []
         self._forget(now_ms)
-        self.next_ms = min((at + ASKED_MS for at in self._asked.values() if at is not None), default=_NEVER_MS)
+        self.next_ms = min((at + DEMAND_MS for at in self._demands.values() if at is not None), default=_NEVER_MS)
         since: dict[str, tuple[frozenset[str], int]] = {}
         for stream in (each for each in streams if each.may_discard):
-            sets = [*reads.get(stream.iri, ()), *(needed for iri, needed in self._asked if iri == stream.iri)]
+            sets = [*reads.get(stream.iri, ()), *(needed for iri, needed in self._demands if iri == stream.iri)]
             every = None if None in sets else frozenset().union(*(each for each in sets if each is not None))
             needed = timing_of(stream, every)
             if needed is None or (not stream.timing_all and needed.issuperset(stream.timing)):
                 continue
-            record = narrowed(stream.iri, wanted.get(stream.iri), needed)
+            record = restricted(stream.iri, filters.get(stream.iri), needed)
             if record is None:
                 continue
             known, since_ms = self._since.get(stream.iri, (None, now_ms))
@@ -181,11 +181,11 @@ class PredicatePushdown:
         return found
 
     def _forget(self, now_ms: int) -> None:
-        """Remove demands of queries that were not registered within ASKED_MS."""
-        asked = {ask: now_ms if at is None else at for ask, at in self._asked.items()}
-        self._asked = {ask: at for ask, at in asked.items() if now_ms - at < ASKED_MS}
+        """Remove demands of queries that were not registered within DEMAND_MS."""
+        demands = {demand: now_ms if at is None else at for demand, at in self._demands.items()}
+        self._demands = {demand: at for demand, at in demands.items() if now_ms - at < DEMAND_MS}
 
-    def asked(self, stream: str, needed: frozenset[str] | None) -> None:
+    def record(self, stream: str, needed: frozenset[str] | None) -> None:
         """Record the demand of a query that waits for adaptors."""
-        self._asked[stream, needed] = None
+        self._demands[stream, needed] = None
         self.next_ms = 0

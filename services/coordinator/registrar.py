@@ -53,7 +53,7 @@ class Beginning(NamedTuple):
     offsets of its topics (`StreamDeclaration`).
     """
 
-    wanted: int = 0
+    filter_version: int = 0
     events_before: tuple[int, ...] = ()
     tuples_before: tuple[int, ...] = ()
 
@@ -115,7 +115,7 @@ class Registrar:
         known = self.streams.get(iri)
         number = self.commands + 1
         if known is not None:
-            number, begin = known.number, Beginning(known.wanted, known.events_before, known.tuples_before)
+            number, begin = known.number, Beginning(known.filter_version, known.events_before, known.tuples_before)
         record = _declaration(number, name or iri, checked, begin=begin)
         if known is not None:
             if known != record:
@@ -126,11 +126,11 @@ class Registrar:
         self.restore(record)
         return Change([record], {f"stream:{iri}": record})
 
-    def declare_all(self, wanted: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
+    def declare_all(self, requested: Iterable[StreamRequest], begins: Mapping[str, Beginning]) -> Change:
         """Declare streams atomically. `begins`: where the data of each stream begin in its topics, by IRI."""
         change, before = Change(), self.commands
         try:
-            for iri, name, settings in wanted:
+            for iri, name, settings in requested:
                 change.add(self.declare(iri, name, begins.get(iri), **settings))
         except PenstockError:
             for command in change.commands:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.services.coordinator.control_state import ControlState
     from penstock.services.coordinator.registrar import Change
-    from penstock.wire import StreamWanted
+    from penstock.wire import StreamPredicates
 
 _STATE = b"state"
 
@@ -73,7 +73,7 @@ class StateWriter:
         self._state.committed = state
         del self._state.registrar.new_graphs[: len(graphs)]
 
-    def commit_change(self, change: Change, filters: Sequence[StreamWanted] = ()) -> None:
+    def commit_change(self, change: Change, filters: Sequence[StreamPredicates] = ()) -> None:
         """Write a change's commands to all shards and to the control topic, with predicate filters of its streams.
 
         An empty change writes nothing.
@@ -90,12 +90,12 @@ class StateWriter:
         stopped = [stopped_record(names, record.name, record.number) for record in change.stopped]
         # Filters precede the declaration: a reader that knows the stream also knows its filter.
         self.commit([*records, *self._filter_records(filters), *compacted, *stopped])
-        self._state.wanted |= {record.stream: record for record in filters}
+        self._state.filters |= {record.stream: record for record in filters}
 
-    def commit_filters(self, filters: Sequence[StreamWanted]) -> None:
+    def commit_filters(self, filters: Sequence[StreamPredicates]) -> None:
         """Write predicate filters in a transaction of their own, without the state and without attached records."""
         self._writer.commit(self._filter_records(filters))
-        self._state.wanted |= {record.stream: record for record in filters}
+        self._state.filters |= {record.stream: record for record in filters}
         self.written += 1
 
     def create(self, topics: Sequence[Topic]) -> None:
@@ -108,9 +108,9 @@ class StateWriter:
             self.ahead = True
             raise DataError(f"cannot create topic {topics[0].name}: {error}") from error
 
-    def _filter_records(self, filters: Sequence[StreamWanted]) -> list[Record]:
+    def _filter_records(self, filters: Sequence[StreamPredicates]) -> list[Record]:
         control = self._topics.names.control
-        return [Record(control, encode(record), f"wanted:{record.stream}".encode()) for record in filters]
+        return [Record(control, encode(record), f"filter:{record.stream}".encode()) for record in filters]
 
     def _next_state(self, consumed: Mapping[str, int]) -> CoordinatorState:
         requests = {**self._state.committed.requests, **consumed}

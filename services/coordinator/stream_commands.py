@@ -34,32 +34,32 @@ class StreamCommands:
         self._writer = writer
         self._filters = filters
 
-    def declare(self, wanted: Sequence[StreamRequest]) -> list[StreamDeclaration]:
+    def declare(self, requested: Sequence[StreamRequest]) -> list[StreamDeclaration]:
         """Declare streams, all or none. Their topics are created before the commands are written.
 
         A stream whose IRI was declared before starts with a filter that passes all predicates, because its timing
         predicates may differ.
         """
-        if len(wanted) > MAX_DECLARED:
-            raise LimitError(f"{len(wanted)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
-        for iri, name, _ in wanted:
+        if len(requested) > MAX_DECLARED:
+            raise LimitError(f"{len(requested)} streams in one request (MAX_DECLARED is {MAX_DECLARED})")
+        for iri, name, _ in requested:
             check_size("a stream's name", iri if name is None else name, MAX_NAME_BYTES, "MAX_NAME_BYTES")
-        unfiltered = self._filters.unfiltered(iri for iri, _, _ in wanted)
+        unfiltered = self._filters.unfiltered(iri for iri, _, _ in requested)
         versions = {iri: record.version for iri, record in unfiltered.items()}
         topics = self._log.topics()
-        change = self._registrar.declare_all(wanted, self._beginnings(wanted, versions, topics))
+        change = self._registrar.declare_all(requested, self._beginnings(requested, versions, topics))
         declared = [command for command in change.commands if isinstance(command, StreamDeclaration)]
         if declared:
             self._writer.create(self._topics_of(declared, topics))
         self._writer.commit_change(change, [unfiltered[each.iri] for each in declared if each.iri in unfiltered])
-        return [self._registrar.streams[iri] for iri, _, _ in wanted]
+        return [self._registrar.streams[iri] for iri, _, _ in requested]
 
     def drop(self, iri: str) -> None:
         """Drop a stream that no query reads."""
         self._writer.commit_change(self._registrar.drop(iri))
 
     def _beginnings(
-        self, wanted: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
+        self, requested: Sequence[StreamRequest], versions: Mapping[str, int], topics: Mapping[str, int]
     ) -> dict[str, Beginning]:
         """Return where the new streams begin in their topics, by IRI.
 
@@ -67,7 +67,7 @@ class StreamCommands:
         declaration yet must not assign later records to the earlier stream.
         """
         names = self._topics.names
-        named = {iri: name or iri for iri, name, _ in wanted if iri not in self._registrar.streams}
+        named = {iri: name or iri for iri, name, _ in requested if iri not in self._registrar.streams}
         again = {iri: name for iri, name in named.items() if names.tuples(name) in topics}
         tuples = self._ends(topics, {iri: names.tuples(name) for iri, name in again.items()})
         events = self._ends(topics, {iri: names.events(name) for iri, name in again.items()})

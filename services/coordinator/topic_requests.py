@@ -106,7 +106,7 @@ class Requests:
         """Process several declarations in one transaction. Returns False, without effect, if they must be processed one
         by one.
         """
-        wanted = []
+        requested = []
         for message in messages:
             name = (message.key or b"").decode("utf-8", "replace")
             if not name or len(message.key or b"") > MAX_NAME_BYTES:
@@ -119,12 +119,12 @@ class Requests:
                 iri, settings = declaration_of_json(message.value)
             except DataError:
                 return False
-            wanted.append((iri, name, settings))
-        if len(wanted) < 2:
+            requested.append((iri, name, settings))
+        if len(requested) < 2:
             return False
         try:
             with active.writer.attached([], {messages[-1].topic: messages[-1].offset + 1}):
-                active.streams.declare(wanted)
+                active.streams.declare(requested)
         except REFUSALS:
             _check_ahead(active)
             return False

@@ -144,7 +144,7 @@ class Dispatcher:
         if tuples is None:
             return
         # its adaptors must have reached this version in all partitions, including new ones
-        if tuples.wanted > stream.known:
+        if tuples.filter_version > stream.known:
             self._next_growth_ms = wall_ms
             self._look_for_growth(wall_ms)
         refused = stream.take(message.partition, tuples, message.offset, wall_ms)
@@ -278,7 +278,7 @@ class Dispatcher:
             # Ignore tuples that were filtered for an earlier stream of the same name. Use the filter version at the
             # declaration, not the current one: adaptors may have filtered events of this stream by an older version,
             # and confirmed it.
-            stream.demand(declaration.wanted)
+            stream.demand(declaration.filter_version)
         self._saved.pop(_key(declaration), None)
         self._streams[declaration.iri] = stream
         self._by_topic[self._names.tuples(declaration.name)] = stream

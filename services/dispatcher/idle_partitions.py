@@ -50,18 +50,18 @@ class IdlePartitions:
         if wall_ms < self._next_check_ms:
             return
         self._next_check_ms = wall_ms + CHECK_MS
-        silent = [(stream, number) for stream in streams.values() for number in stream.silent(wall_ms)]
-        for stream, number in self._drained(silent, reader) if silent else ():
+        overdue = [(stream, number) for stream in streams.values() for number in stream.overdue(wall_ms)]
+        for stream, number in self._drained(overdue, reader) if overdue else ():
             stream.leave_out(number)
             if stream.idle:
                 self._idle[stream.declaration.iri] = stream
             yield stream
 
-    def _drained(self, silent: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
+    def _drained(self, overdue: list[tuple[StreamTime, int]], reader: Reader) -> Iterator[tuple[StreamTime, int]]:
         """Yield the partitions whose events are all adapted and read. One request covers all partitions."""
         topics = self._log.topics()
         sources: _Waiting = {}
-        for stream, number in silent:
+        for stream, number in overdue:
             source = Partition(self._names.events(stream.declaration.name), number)
             if number < topics.get(source.topic, 0):
                 sources[source] = stream, number

@@ -53,14 +53,14 @@ class Rows:
 
 
 class Origin(NamedTuple):
-    """The record of the tuples topic that contained tuples. `next_offset`, `wanted`: the next source offset and the
-    filter version of the partition before the record.
+    """The record of the tuples topic that contained tuples. `next_offset`, `filter_version`: the next source offset and
+    the filter version of the partition before the record.
     """
 
     partition: int
     position: int
     next_offset: int
-    wanted: int
+    filter_version: int
 
 
 class OpenBatches:

@@ -65,11 +65,11 @@ def refused_records(
     """Return the late and dead-letter records of streams, by IRI, in order. Reads the original bytes from the events
     topics, if they still exist. TransientError.
     """
-    wanted: dict[Partition, list[int]] = {}
+    requested: dict[Partition, list[int]] = {}
     for stream, events in refused:
         for event in events:
-            wanted.setdefault(Partition(names.events(stream.name), event.partition), []).append(event.offset)
-    originals = lookup.fetch(wanted)
+            requested.setdefault(Partition(names.events(stream.name), event.partition), []).append(event.offset)
+    originals = lookup.fetch(requested)
     records: dict[str, list[Record]] = {}
     for stream, events in refused:
         topic = names.events(stream.name)

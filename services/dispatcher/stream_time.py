@@ -74,7 +74,7 @@ class Tallies:
 
 @dataclass(slots=True)
 class SourcePartition:
-    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `wanted`: version of the
+    """One partition of the stream's events. `heard_ms`: wall clock of its last record. `filter_version`: version of the
     predicate filter of its tuples (ADR 45).
     """
 
@@ -83,7 +83,7 @@ class SourcePartition:
     position: int = 0
     heard_ms: int = 0
     idle: bool = False
-    wanted: int = 0
+    filter_version: int = 0
     refused: RefusedRuns = field(default_factory=RefusedRuns)
 
     def outdated(self, tuples: Tuples) -> bool:
@@ -92,7 +92,7 @@ class SourcePartition:
 
         A record of which nothing was discarded is never outdated.
         """
-        return 0 < tuples.wanted < self.wanted
+        return 0 < tuples.filter_version < self.filter_version
 
 
 class StreamTime:
@@ -120,7 +120,7 @@ class StreamTime:
         They receive no tuples of older filter versions, so `known` is unchanged.
         """
         more = range(len(self.partitions), partitions)
-        self.partitions += [SourcePartition(heard_ms=wall_ms, wanted=self.known) for _ in more]
+        self.partitions += [SourcePartition(heard_ms=wall_ms, filter_version=self.known) for _ in more]
 
     # ---- input
     def take(self, number: int, tuples: Tuples, position: int, wall_ms: int) -> list[Refused]:
@@ -132,10 +132,10 @@ class StreamTime:
             return []
         events = _Events.after(tuples, part.next_offset)
         self.tallies.duplicates += len(tuples.offsets) - len(events.offsets)
-        origin = Origin(number, position, part.next_offset, part.wanted)
+        origin = Origin(number, position, part.next_offset, part.filter_version)
         if len(tuples.offsets) or tuples.advance_ms is not None:
             part.heard_ms, part.idle = wall_ms, False
-        part.wanted = max(part.wanted, tuples.wanted)
+        part.filter_version = max(part.filter_version, tuples.filter_version)
         refused = self._decide(part, events, origin, wall_ms)
         if tuples.advance_ms is not None:
             self._advance_part(part, tuples.advance_ms, wall_ms)
@@ -162,9 +162,9 @@ class StreamTime:
             self._begin(batch_start(int(times[0]), set_.batch_ms))
             self.follows_wall = abs(wall_ms - int(times.max())) <= set_.idle_timeout_ms + set_.lateness_ms
             self.open.add(events.rows(accepted), origin)
-            if events.wanted:
+            if events.filter_version:
                 for number in np.unique(batch_of(times, set_.batch_ms)).tolist():
-                    self._cut[number] = min(self._cut.get(number, events.wanted), events.wanted)
+                    self._cut[number] = min(self._cut.get(number, events.filter_version), events.filter_version)
         if accepted.all():
             return []
         self.changed = True
@@ -210,14 +210,14 @@ class StreamTime:
     # ---- filter versions
     def _learn(self) -> None:
         """Raise `known`: later tuples have this filter version or a newer one."""
-        known = min(part.wanted for part in self.partitions)
+        known = min(part.filter_version for part in self.partitions)
         if known != self.known:
             self.known, self.changed = known, True
 
     def demand(self, version: int) -> None:
         """Reject tuples with filter versions older than `version`, which the control topic contains."""
         for part in self.partitions:
-            part.wanted = max(part.wanted, version)
+            part.filter_version = max(part.filter_version, version)
         self._learn()
 
     # ---- progress
@@ -230,7 +230,7 @@ class StreamTime:
         """Whether all partitions are idle."""
         return all(part.idle for part in self.partitions)
 
-    def silent(self, wall_ms: int) -> list[int]:
+    def overdue(self, wall_ms: int) -> list[int]:
         """Return the partitions that are not idle yet and had no record for the idle timeout."""
         since = wall_ms - self.declaration.idle_timeout_ms
         return [i for i, part in enumerate(self.partitions) if not part.idle and part.heard_ms <= since]
@@ -280,7 +280,8 @@ class StreamTime:
         """Return the state for a restart, and remove refused events that a restart does not need."""
         closed_ms = NEVER if self.closed is None else (self.closed + 1) * self.declaration.batch_ms
         replay = [
-            self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.wanted) for i, p in enumerate(self.partitions)
+            self.open.oldest(i) or Origin(i, p.position, p.next_offset, p.filter_version)
+            for i, p in enumerate(self.partitions)
         ]
         for part, origin in zip(self.partitions, replay, strict=True):
             part.refused.settle(origin.position, closed_ms)
@@ -301,8 +302,8 @@ class StreamTime:
             self.closed,
             self.begin_ms,
             self.follows_wall,
-            _column(part.wanted for part in self.partitions),
-            _column(origin.wanted for origin in replay),
+            _column(part.filter_version for part in self.partitions),
+            _column(origin.filter_version for origin in replay),
             _column(iter(self._cut)),
             _column(iter(self._cut.values())),
             self.known,
@@ -317,10 +318,10 @@ class StreamTime:
             part.next_offset = int(state.replay_offsets[i])
             part.position = int(state.replay_positions[i])
         for part in self.partitions:
-            part.wanted = state.known  # for new partitions
-        for part, wanted in zip(self.partitions, state.replay_wanted.tolist(), strict=False):
-            part.wanted = wanted
-        self._cut = dict(zip(state.cut_batches.tolist(), state.cut_wanted.tolist(), strict=True))
+            part.filter_version = state.known  # for new partitions
+        for part, filter_version in zip(self.partitions, state.replay_filter_versions.tolist(), strict=False):
+            part.filter_version = filter_version
+        self._cut = dict(zip(state.cut_batches.tolist(), state.cut_filter_versions.tolist(), strict=True))
         self.known = state.known
         runs = np.stack([state.refused_first, state.refused_last], axis=1)
         for number in np.unique(state.refused_partitions).tolist():
@@ -339,8 +340,8 @@ class StreamTime:
 
     def replayed(self, state: DispatcherState) -> None:
         """Finish the replay: restore the filter versions that were reached."""
-        for part, wanted in zip(self.partitions, state.wanted.tolist(), strict=False):
-            part.wanted = wanted
+        for part, filter_version in zip(self.partitions, state.filter_versions.tolist(), strict=False):
+            part.filter_version = filter_version
         for part in self.partitions:
             part.refused.replayed()
 
@@ -354,8 +355,8 @@ class StreamTime:
         if part.outdated(tuples):
             return
         events = _Events.after(tuples, part.next_offset)
-        origin = Origin(number, position, part.next_offset, part.wanted)
-        part.wanted = max(part.wanted, tuples.wanted)
+        origin = Origin(number, position, part.next_offset, part.filter_version)
+        part.filter_version = max(part.filter_version, tuples.filter_version)
         if len(events.offsets) == 0:
             return
         part.next_offset = int(events.offsets[-1]) + 1
@@ -372,7 +373,7 @@ class _Events(NamedTuple):
     times: np.ndarray
     counts: np.ndarray
     tuples: Rows
-    wanted: int
+    filter_version: int
 
     @classmethod
     def after(cls, record: Tuples, next_offset: int) -> _Events:
@@ -381,10 +382,10 @@ class _Events(NamedTuple):
         # A record covers a contiguous range of its source, so processed events are a prefix.
         fresh = int(np.searchsorted(record.offsets, next_offset))
         if fresh == 0:
-            return cls(record.offsets, record.times, record.counts, rows, record.wanted)
+            return cls(record.offsets, record.times, record.counts, rows, record.filter_version)
         skipped = int(record.counts[:fresh].sum())
         columns = record.offsets[fresh:], record.times[fresh:], record.counts[fresh:]
-        return cls(*columns, rows.after(skipped), record.wanted)
+        return cls(*columns, rows.after(skipped), record.filter_version)
 
     def rows(self, chosen: np.ndarray) -> Rows:
         """Return the tuples of the chosen events."""

@@ -106,9 +106,9 @@ def _tuples(column: list[list[Any] | None]) -> list[TermTuple]:
 def _rows(part: dict[str, Any], numbers: Mapping[str, int], dictionary: native.Dictionary) -> Rows:
     """Return the rows of members in `numbers`."""
     here = np.array([numbers.get(name, 0) for name in part["members"]], np.uint64)
-    kept = here != 0
-    columns = tuple(_ids(column, dictionary)[kept] for column in part["columns"])
-    return Rows(here[kept], columns, None)
+    present = here != 0
+    columns = tuple(_ids(column, dictionary)[present] for column in part["columns"])
+    return Rows(here[present], columns, None)
 
 
 def _ids(column: list[list[Any] | None], dictionary: native.Dictionary) -> Ids:

@@ -94,7 +94,7 @@ class ReplicaFactory:
         if state["in_stores"] != (self._links is not None):
             where = "stores" if state["in_stores"] else "the engine"
             raise StorageError(
-                f"{path}: the stored graph was kept by {where} (PENSTOCK_GRAPH): remove it to change that"
+                f"{path}: the checkpoint is for a stored graph in {where}: remove it to change PENSTOCK_GRAPH"
             )
         return state
 

@@ -16,7 +16,7 @@ from penstock.log import Partition, Record, TransientError
 from penstock.log.topics import TopicNames
 from penstock.spark import stream_task, task
 from penstock.spark.stream_task import TaskSettings, adapt
-from penstock.wire import StreamWanted
+from penstock.wire import StreamPredicates
 from support import adaptors
 
 NAMES = TopicNames()
@@ -92,12 +92,12 @@ def test_the_cuts_of_large_records_are_the_same(dictionary, monkeypatch):
     assert run(dictionary, settings(dictionary), 50)[0] == plain
 
 
-@pytest.mark.parametrize("wanted", [(), ("http://x/p",), ("http://x/q", "http://x/r", "http://x/unheard-of")])
-def test_what_nobody_wants_is_discarded_by_both_and_every_event_stays(dictionary, wanted):
+@pytest.mark.parametrize("passed", [(), ("http://x/p",), ("http://x/q", "http://x/r", "http://x/unheard-of")])
+def test_both_adaptors_discard_unread_predicates_and_preserve_every_event(dictionary, passed):
     messages = adaptors.messages(NAMES)
-    plain, adaptor = adaptors.by_plain(NAMES, dictionary, messages, wanted)
-    records = {iri: StreamWanted(iri, 1, wanted, np.ones(len(wanted), np.int64)) for iri in adaptors.STREAMS}
-    found, made = run(dictionary, settings(dictionary, wanted=records), 50)
+    plain, adaptor = adaptors.by_plain(NAMES, dictionary, messages, passed)
+    records = {iri: StreamPredicates(iri, 1, passed, np.ones(len(passed), np.int64)) for iri in adaptors.STREAMS}
+    found, made = run(dictionary, settings(dictionary, filters=records), 50)
     assert found == plain
     assert found.versions == {1}
     every, all_of_it = adaptors.by_plain(NAMES, dictionary, messages)
@@ -109,8 +109,8 @@ def test_what_nobody_wants_is_discarded_by_both_and_every_event_stays(dictionary
         assert [event[:3] for event in plain.events[name]] == [event[:3] for event in events]
         for (_, kind, *_, terms), cut in zip(events, plain.events[name], strict=True):
             if kind != "heartbeat":
-                kept = [triple for triple in triples(terms) if triple[1][1] in wanted]
-                assert len(triples(cut[-1])) == len(kept)
+                left = [triple for triple in triples(terms) if triple[1][1] in passed]
+                assert len(triples(cut[-1])) == len(left)
 
 
 def triples(terms):
@@ -135,7 +135,7 @@ def test_messages_of_streams_that_are_not_declared_any_more_are_dropped(dictiona
     assert {topic for topic, _, _ in found.dead} == {NAMES.events("b")}
 
 
-def test_a_dictionary_that_is_away_is_waited_for_within_a_bound(dictionary, monkeypatch):
+def test_adaptors_wait_for_an_unavailable_dictionary_within_a_bound(dictionary, monkeypatch):
     pauses = []
     monkeypatch.setattr(task.time, "sleep", pauses.append)
     given = settings(dictionary, dictionaries=("grpc://127.0.0.1:1",), give_up_s=0.3)

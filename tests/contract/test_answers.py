@@ -66,7 +66,7 @@ def test_empty_evaluations_are_reported_unless_the_query_says_nonempty(system: A
         assert [e.time for e in system.poll(name * 2)] == [1000, 2000, 3000]
 
 
-def test_nonempty_istream_still_remembers_what_it_did_not_report(system: Any) -> None:
+def test_nonempty_istream_compares_with_the_last_answer_even_if_unreported(system: Any) -> None:
     system.declare(S)
     text = f"REGISTER ISTREAM q REPORT NONEMPTY AS {PREFIX} SELECT ?s {window()} WHERE {{ ?s :p ?o }}"
     events = [(100, "a p x"), (1100, "a p x"), (3100, "a p x")]

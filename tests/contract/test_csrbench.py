@@ -30,9 +30,9 @@ CASES = [(number, t0) for number in (1, 2, 3, 4) for t0 in map(int, expected(num
 
 def text(number: int, first_close: int) -> str:
     """The authors' C-SPARQL text with its parameters filled in, starting at the first window's close."""
-    wanted = expected(number)
-    limits = dict(re.findall(r"\?value\s*([<>])\s*(\d+)", wanted["query"]))
-    parameters = {"WSIZE": f"{wanted['size_ms']}ms", "WSLIDE": f"{wanted['slide_ms']}ms"}
+    case = expected(number)
+    limits = dict(re.findall(r"\?value\s*([<>])\s*(\d+)", case["query"]))
+    parameters = {"WSIZE": f"{case['size_ms']}ms", "WSLIDE": f"{case['slide_ms']}ms"}
     parameters |= {
         "TEMP": limits[">"],
         "VALUE": limits[">"],
@@ -58,17 +58,17 @@ def key(term: Any) -> Any:
 
 @pytest.mark.parametrize(("number", "t0"), CASES)
 def test_windows_hold_the_published_rows(number: int, t0: int) -> None:
-    wanted = expected(number)
+    case = expected(number)
     with penstock.Engine() as engine:
         engine.declare_stream(STREAM, timing="all")
-        query = engine.register(text(number, t0 + wanted["size_ms"]))
+        query = engine.register(text(number, t0 + case["size_ms"]))
         for path in sorted((FOLDER / "data").glob("*.ttl")):
             second = int(path.stem.removeprefix("data_"))
             engine.push(STREAM, path.read_bytes(), timestamp=second * 1000 + 1, format="turtle")
-        engine.advance(STREAM, LAST_MS + 2 * wanted["size_ms"])
+        engine.advance(STREAM, LAST_MS + 2 * case["size_ms"])
         found = {evaluation.time: rows(evaluation.answer) for evaluation in query.poll()}
-    windows = wanted["by_t0"][str(t0)]
-    assert min(found) == t0 + wanted["size_ms"]
+    windows = case["by_t0"][str(t0)]
+    assert min(found) == t0 + case["size_ms"]
     for window in windows:
         expected_rows = {
             tuple(sorted((k, round(v, 9) if isinstance(v, float) else v) for k, v in row.items()))

@@ -32,7 +32,7 @@ def subjects(evaluation: Any) -> list[str]:
     return sorted(str(row["s"]).removeprefix("urn:x:") for row in evaluation.answer)
 
 
-def test_a_bad_event_is_refused_whole_kept_and_moves_nothing(engine: Any) -> None:
+def test_a_bad_event_is_rejected_whole_stored_as_a_dead_letter_and_moves_nothing(engine: Any) -> None:
     query = engine.register(TEXT)
     engine.push(S, nt("a p b"), timestamp=100)
     bad = nt("half p b") + "\n<urn:x:half> <urn:x:p> oops .\n"
@@ -96,7 +96,7 @@ def test_too_many_instants_at_once_are_a_limit_and_can_be_skipped(engine: Any) -
     assert found[10_000_200] == ["d"]
 
 
-def test_evaluations_that_nobody_polls_are_bounded(engine: Any) -> None:
+def test_unpolled_evaluations_are_bounded(engine: Any) -> None:
     engine.register(TEXT.replace("STEP 1s", "STEP 1ms"))
     engine.push(S, nt("a p b"), timestamp=1)
     with pytest.raises(penstock.LimitError):  # noqa: PT012 (which of the steps reaches the limit is free)
@@ -185,7 +185,7 @@ def test_ids_round_trip(engine: Any) -> None:
     ]
 
 
-def test_answers_come_to_a_subscriber_and_to_async_for(engine: Any) -> None:
+def test_subscribers_and_async_for_get_answers(engine: Any) -> None:
     seen: list[int] = []
     query = engine.register(TEXT)
     query.subscribe(lambda evaluation: seen.append(evaluation.time))
@@ -206,7 +206,7 @@ def test_answers_come_to_a_subscriber_and_to_async_for(engine: Any) -> None:
     assert asyncio.run(asyncio.wait_for(first_two(), 30)) == [3000, 4000]
 
 
-def test_queries_run_beside_pushes_and_see_whole_batches(engine: Any) -> None:
+def test_queries_run_during_pushes_and_see_whole_batches(engine: Any) -> None:
     """Each event brings two triples; no snapshot may show one without the other."""
     failures: list[str] = []
     done = threading.Event()
@@ -263,7 +263,7 @@ def test_a_restart_changes_no_answer(tmp_path: Path, shards: int, crash: bool) -
     assert [len(r) for _, r in before] == [2]
     assert counted == [500]
     assert system.poll("q") == []
-    system.push(S, 1060, nt("late at e"))  # w = 1069 was kept
+    system.push(S, 1060, nt("late at e"))  # w is still 1069
     assert system.late(S) == 1
     system.push(S, 1090, nt("f p g"))
     system.advance(S, 3000)

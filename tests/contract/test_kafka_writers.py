@@ -89,7 +89,7 @@ def patiently(call: Callable[[], object]) -> None:
             return
 
 
-def test_a_transaction_outlives_brokers_that_are_away_for_longer_than_a_request(own, monkeypatch):
+def test_a_transaction_survives_brokers_that_are_unavailable_for_longer_than_a_request(own, monkeypatch):
     """A service with results to write ended after 60 s, whatever its `give_up_s` was."""
     with closing(KafkaLog(own.bootstrap_servers, give_up_s=120.0)) as log:
         log.create([Topic("t")])

@@ -99,7 +99,7 @@ def test_partitions_are_apart(log: Log, topic: str) -> None:
     assert sorted(values(both)) == sorted(b"%d" % i for i in range(10))
 
 
-def test_reading_begins_where_it_is_told(log: Log, topic: str) -> None:
+def test_reading_begins_at_the_given_offset(log: Log, topic: str) -> None:
     writer, name = log.writer(), Partition(topic, 0)
     writer.append([Record(topic, b"%d" % i) for i in range(5)])
     assert values(read_to_end(log.reader({name: 3}))) == [b"3", b"4"]
@@ -111,7 +111,7 @@ def test_reading_begins_where_it_is_told(log: Log, topic: str) -> None:
     assert values(read_to_end(at_end))[:1] == [b"1"]
 
 
-def test_a_paused_partition_is_silent_and_loses_nothing(log: Log, topic: str) -> None:
+def test_a_paused_partition_returns_nothing_and_loses_nothing(log: Log, topic: str) -> None:
     names = [Partition(topic, 0), Partition(topic, 1)]
     reader = log.reader(dict.fromkeys(names, START))
     reader.pause([names[0]])
@@ -189,8 +189,8 @@ def test_creating_again_changes_nothing(log: Log, topic: str) -> None:
 
 def test_a_topic_gains_partitions_and_never_loses_any(log: Log, topic: str) -> None:
     log.writer().append([Record(topic, b"before", None, 1)])
-    for wanted in (4, 3):
-        log.grow(topic, wanted)
+    for partitions in (4, 3):
+        log.grow(topic, partitions)
         assert log.topics()[topic] == 4
     log.writer().append([Record(topic, b"after", None, 3)])
     spans = log.spans([Partition(topic, i) for i in range(4)])
@@ -243,12 +243,12 @@ def test_records_of_many_topics_are_fetched_together(log: Log, topic: str) -> No
     log.create([Topic(name) for name in topics])
     log.writer().append([Record(name, b"%d" % i) for name in topics for i in range(3)])
     lookup = Lookup(log)
-    wanted = {Partition(name): [1 + i % 2, 77] for i, name in enumerate(topics)}
+    requested = {Partition(name): [1 + i % 2, 77] for i, name in enumerate(topics)}
     began = time.monotonic()
-    found = lookup.fetch(wanted)
+    found = lookup.fetch(requested)
     assert time.monotonic() - began < _BOUND_S / 2, "not one after the other"
     assert {name: [m.value for m in of.values()] for name, of in found.items()} == {
-        name: [b"%d" % offsets[0]] for name, offsets in wanted.items()
+        name: [b"%d" % offsets[0]] for name, offsets in requested.items()
     }
     assert lookup.fetch({}) == {}
     lookup.close()

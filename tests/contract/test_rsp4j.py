@@ -56,6 +56,6 @@ def test_the_authors_bindings_are_reported(case: Any) -> None:
             answer = from_api(evaluation.answer)
             assert isinstance(answer, Rows)
             variables, rows = answer.variables, rows + list(answer.rows)
-    wanted = [{name: term(value) for name, value in row.items()} for row in case["expected"]]
-    expected = Rows(variables, tuple(tuple(row.get(name) for name in variables) for row in wanted))
+    solutions = [{name: term(value) for name, value in row.items()} for row in case["expected"]]
+    expected = Rows(variables, tuple(tuple(row.get(name) for name in variables) for row in solutions))
     assert difference(expected, Rows(variables, tuple(rows))) is None

@@ -19,7 +19,7 @@ def window(range_: str = "1s", step: str = "1s", stream: str = S) -> str:
     return f"FROM STREAM <{stream}> [RANGE {range_} STEP {step}]"
 
 
-def test_01_every_message_of_a_window_is_kept(system: Any) -> None:
+def test_01_every_message_of_a_window_counts(system: Any) -> None:
     system.declare(S)
     q = system.register(query("q", window(), "?s :p ?o"))
     for k in range(1, 6):
@@ -73,7 +73,7 @@ def test_05_the_grid_does_not_start_at_the_first_arrival(system: Any) -> None:
     assert [e.time for e in system.poll(q)] == [10_500, 11_200, 11_900]
 
 
-def test_06_late_data_is_kept_for_who_asks_and_changes_nothing(system: Any) -> None:
+def test_06_late_data_is_reported_on_request_and_changes_nothing(system: Any) -> None:
     system.declare(S)
     q = system.register(query("q", window(), "?s :p ?o"))
     system.push(S, 500, nt("a p b"))
@@ -188,7 +188,7 @@ def test_13_istream_and_dstream_differ_as_bags(system: Any) -> None:
     assert timeline(system.poll(dstream)) == {1000: [], 2000: [], 3000: ["x", "x"]}
 
 
-def test_14_optional_over_an_empty_window_keeps_its_rows(system: Any) -> None:
+def test_14_optional_over_an_empty_window_preserves_its_rows(system: Any) -> None:
     system.declare(S)
     system.load(nt("a p b"))
     clauses = f"FROM NAMED STREAM <{S}> [RANGE 1s STEP 1s] FROM <urn:x-penstock:stored>"

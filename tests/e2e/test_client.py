@@ -66,7 +66,7 @@ def events(to):
         to.push("http://x/unknown", b"", 1)
 
 
-def told(evaluation):
+def summary(evaluation):
     answer = evaluation.answer
     rows = list(answer) if hasattr(answer, "variables") else set(answer)
     return evaluation.query, evaluation.time, evaluation.windows, rows
@@ -84,7 +84,7 @@ def taken(query, until_ms):
     while not found or found[-1].time < until_ms:
         found += query.poll(limit=2)
         assert time.monotonic() < deadline, [e.time for e in found]
-    return [told(evaluation) for evaluation in found]
+    return [summary(evaluation) for evaluation in found]
 
 
 def until(look):

@@ -78,8 +78,8 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("away_s", [1.0, pytest.param(150.0, marks=pytest.mark.long)])
-def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker, tmp_path, monkeypatch, away_s):
+@pytest.mark.parametrize("outage_s", [1.0, pytest.param(150.0, marks=pytest.mark.long)])
+def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker, tmp_path, monkeypatch, outage_s):
     """And nothing is given up, however long that takes: whoever flushes decides how long it waits."""
     del broker  # only for its means: this one is killed
     records = [Record("t", b"%d" % i) for i in range(3)]
@@ -91,7 +91,7 @@ def test_what_a_writer_holds_while_no_broker_answers_is_written_once(broker, tmp
         monkeypatch.setattr(kafka_writers, "_FLUSH_S", 1.0)
         with pytest.raises(TransientError, match="2 records are not acknowledged"):
             writer.append(records[1:])
-        time.sleep(away_s)
+        time.sleep(outage_s)
         own.start()
         monkeypatch.setattr(kafka_writers, "_FLUSH_S", BOUND_S)
         writer.flush()
@@ -108,12 +108,12 @@ def test_a_full_disk_at_the_checkpoint_stops_nothing(broker, topic_prefix, tmp_p
     cluster = small(broker.bootstrap_servers, topic_prefix, tmp_path / "cluster")
     (tmp_path / "cluster").mkdir()
     (tmp_path / "cluster" / "engine-0").symlink_to(disk, target_is_directory=True)
-    told = tmp_path / "cluster" / "engine-0.log"
+    engine_log = tmp_path / "cluster" / "engine-0.log"
     with cluster:
         with Client(broker.bootstrap_servers, cluster.url, cluster.sparql_url, prefix=topic_prefix) as client:
             load.prepare(client)
         load.push(200, 2.0)
-        _wait(lambda: b"no checkpoint" in told.read_bytes(), cluster)
+        _wait(lambda: b"no checkpoint" in engine_log.read_bytes(), cluster)
         assert cluster.services["engine-0"].starts == 1
         cluster.kill("engine-0")
         load.push(200, 2.0)

@@ -86,7 +86,10 @@ def kill_under_load(
                     cluster.watch()
                     if i == kills // 2:
                         for name in late:
-                            load.wait(lambda: any(r.wanted and len(r.offsets) for r in load.tuples()), "discarding")
+                            load.wait(
+                                lambda: any(r.filter_version and len(r.offsets) for r in load.tuples()),
+                                "filtered tuples",
+                            )
                             load.register(client, name, ALL[name])
         load.check(cluster)
         print(
@@ -99,13 +102,14 @@ def kill_under_load(
     return load
 
 
-def kill_while_adaptors_discard(bootstrap_servers, prefix, directory, seed, each, adaptor=AdaptorKind.plain) -> None:
+def kill_while_adaptors_filter(bootstrap_servers, prefix, directory, seed, each, adaptor=AdaptorKind.plain) -> None:
     """Half of each event is looked at by nobody, until in the middle of the kills somebody asks for it (ADR 45)."""
     load = kill_under_load(bootstrap_servers, prefix, directory, seed, each, late=["said"], adaptor=adaptor)
-    written = [record for record in load.tuples() if record.wanted and len(record.offsets)]
-    last = max(record.wanted for record in written)  # since the late query
+    written = [record for record in load.tuples() if record.filter_version and len(record.offsets)]
+    last = max(record.filter_version for record in written)  # since the late query
     before, behind = (
-        [int(r.counts.sum()) / len(r.offsets) for r in written if (r.wanted == last) == late] for late in (False, True)
+        [int(r.counts.sum()) / len(r.offsets) for r in written if (r.filter_version == last) == late]
+        for late in (False, True)
     )
     assert set(before) == {1.0}, "nothing was discarded"
     assert set(behind) == {2.0}
@@ -118,9 +122,9 @@ def test_each_service_is_killed_three_times_under_load(broker, topic_prefix, tmp
 @pytest.mark.long
 @pytest.mark.timeout(1_500)
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_each_service_is_killed_while_adaptors_discard(broker, topic_prefix, tmp_path, monkeypatch, seed):
+def test_each_service_is_killed_while_adaptors_filter(broker, topic_prefix, tmp_path, monkeypatch, seed):
     monkeypatch.setenv("PENSTOCK_DISCARD_AFTER_S", "0.5")
-    kill_while_adaptors_discard(broker.bootstrap_servers, topic_prefix, tmp_path, seed, each=2)
+    kill_while_adaptors_filter(broker.bootstrap_servers, topic_prefix, tmp_path, seed, each=2)
 
 
 @pytest.mark.long

@@ -59,8 +59,8 @@ def test_killed_stores_and_engines_lose_and_double_nothing(broker, topic_prefix,
 
 
 def _forks(cluster: LocalCluster) -> float:
-    told = "".join(_metrics(f"{url}/metrics") for url in cluster.sparql_url.split(","))
-    return sum(float(count) for count in re.findall(r"^penstock_forks_total (\S+)$", told, re.MULTILINE))
+    text = "".join(_metrics(f"{url}/metrics") for url in cluster.sparql_url.split(","))
+    return sum(float(count) for count in re.findall(r"^penstock_forks_total (\S+)$", text, re.MULTILINE))
 
 
 def _metrics(url: str) -> str:

@@ -249,7 +249,7 @@ def kill_each_under_load(cluster: Cluster, rounds: int, seed: int) -> None:
         "adaptor": {"PENSTOCK_DICTIONARIES": f"grpc://127.0.0.1:{port}"},
         "dispatcher": {},
     }
-    running = {name: cluster.service(name, **wanted) for name, wanted in settings.items()}
+    running = {name: cluster.service(name, **counts) for name, counts in settings.items()}
     topic = cluster.names.events("s")
     times, garbage, now = [], 0, 1_000
     for turn in range(3 * rounds):
@@ -390,7 +390,7 @@ def test_adaptors_share_partitions_and_take_over_from_one_another(cluster):
     assert made.read(made.names.late) == []
 
 
-def test_a_broker_that_goes_away_and_comes_back_loses_nothing(tmp_path, topic_prefix, broker):
+def test_a_broker_that_stops_and_returns_loses_nothing(tmp_path, topic_prefix, broker):
     del broker  # only for its means: this one is killed
     with Broker(tmp_path / "node") as own:
         made = Cluster(own.bootstrap_servers, topic_prefix)
@@ -410,7 +410,7 @@ def test_a_broker_that_goes_away_and_comes_back_loses_nothing(tmp_path, topic_pr
             made.end()
 
 
-def test_health_tells_when_the_broker_is_away(tmp_path, topic_prefix, broker):
+def test_health_reports_an_unavailable_broker(tmp_path, topic_prefix, broker):
     del broker
     own = Broker(tmp_path / "node").start()
     made = Cluster(own.bootstrap_servers, topic_prefix)

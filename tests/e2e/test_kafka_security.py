@@ -91,21 +91,21 @@ def test_records_and_transactions_go_over_tls(secure: dict[str, str], monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "told"),
+    ("setting", "value", "message"),
     [
         ("PENSTOCK_KAFKA_SASL_PASSWORD", "another", "uthentication failed"),
         ("PENSTOCK_KAFKA_SSL_CA_LOCATION", "/etc/ssl/certs/ca-certificates.crt", "certificate verify failed"),
     ],
 )
-def test_who_is_refused_is_told_why(
-    secure: dict[str, str], monkeypatch: pytest.MonkeyPatch, setting: str, value: str, told: str
+def test_a_refused_client_gets_the_reason(
+    secure: dict[str, str], monkeypatch: pytest.MonkeyPatch, setting: str, value: str, message: str
 ):
     log = opened(monkeypatch, secure | {setting: value})
     try:
         deadline, last_error = time.monotonic() + BOUND_S, ""
-        while told not in last_error and time.monotonic() < deadline:
+        while message not in last_error and time.monotonic() < deadline:
             last_error = log.last_error() or "nothing"
-        assert told in last_error
+        assert message in last_error
     finally:
         log.close()
 

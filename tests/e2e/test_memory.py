@@ -59,7 +59,7 @@ def test_ids_of_encoded_terms_stay_valid() -> None:
     """What the caller encoded is the caller's: forgetting must not touch it."""
     with penstock.Engine() as engine:
         engine.declare_stream(S, timing="all")
-        terms = [rdflib.URIRef(f"urn:x:kept/{k}") for k in range(1000)]
+        terms = [rdflib.URIRef(f"urn:x:stored/{k}") for k in range(1000)]
         ids = engine.encode(terms)
         for second in range(20):
             times = np.full(1000, second * 1000 + 1, dtype=np.int64)

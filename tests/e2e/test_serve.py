@@ -83,7 +83,7 @@ def test_listeners_do_not_hold_up_the_end_and_no_trace_is_printed(tmp_path):
     assert printed.read_text() == ""
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
+def test_an_occupied_port_is_reported(tmp_path):
     with served() as (_, url):
         port = url.rpartition(":")[2]
         second = subprocess.run(

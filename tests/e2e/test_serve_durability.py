@@ -160,9 +160,9 @@ def test_a_full_disk_is_a_clear_error_and_the_service_goes_on(tmp_path):
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size + 20, most))
         for _ in range(2):
             status, body = asked(address, "POST", *event)
-            told = json.loads(body)
-            assert (status, told["error"]) == (503, "StorageError")
-            assert "nothing was changed" in told["message"]
+            reply = json.loads(body)
+            assert (status, reply["error"]) == (503, "StorageError")
+            assert "nothing was changed" in reply["message"]
         assert json.loads(asked(address, "GET", "/stats")[1])["streams"][STREAM]["events"] == 0
         assert asked(address, "GET", "/sparql?query=ASK%7B%7D")[0] == 200
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))

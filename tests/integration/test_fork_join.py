@@ -73,12 +73,12 @@ def test_a_store_that_does_not_answer_costs_the_time_of_one_query(stores: StoreP
         assert "50 rows from nodes" in engine.explain(text)
         late = forking._connection
 
-        def silent(node: int, deadline: float) -> Any:
+        def unanswered(node: int, deadline: float) -> Any:
             connection = late(node, deadline)
             connection.send = lambda *_: None  # type: ignore[method-assign]
             return connection
 
-        forking._connection = silent  # type: ignore[method-assign]
+        forking._connection = unanswered  # type: ignore[method-assign]
         with pytest.raises(UnavailableError, match="in time"):
             engine.query(text, timeout_s=0.1)
         forking._connection = late  # type: ignore[method-assign]

@@ -230,7 +230,7 @@ class CaseMaker:
             body = maker.construct()
         else:
             body = maker.select(sorted_allowed=plain)
-        self.note_reads(clauses)
+        self.record_reads(clauses)
         return self.registration(operator, clauses, body)
 
     def registration(self, operator: str, clauses: Clauses, body: P.Body, iri: str | None = None) -> Register:
@@ -261,13 +261,13 @@ class CaseMaker:
         rng = self.rng
         clauses = self.clauses(equal_steps=True)
         maker = self.maker(rng, clauses.places, blank_nodes=self.blank_nodes, **self._style())
-        self.note_reads(clauses)
+        self.record_reads(clauses)
         iri = f"{X}stream/derived{self.names}"
         producer = self.registration(rng.choice(["STREAM", "ISTREAM"]), clauses, maker.construct(), iri)
         step = clauses.step
         stream = Stream(iri, step, 0, "all", None, 0, derived=True)
         reader = self.clauses(of=[stream] if rng.random() < 0.6 else [stream, rng.choice(self.streams)])
-        self.note_reads(reader, {s.iri for s in self.streams})
+        self.record_reads(reader, {s.iri for s in self.streams})
         operator = rng.choice(["QUERY", "ISTREAM"])
         maker = self.maker(rng, reader.places, blank_nodes=self.blank_nodes, **self._style())
         body = maker.select(sorted_allowed=operator == "QUERY")
@@ -276,7 +276,7 @@ class CaseMaker:
     def consumers(self) -> bool:
         return any(isinstance(op, Register) and "/derived" in op.text for op in self.operations)
 
-    def note_reads(self, clauses: Clauses, upstream: set[str] | None = None) -> None:
+    def record_reads(self, clauses: Clauses, upstream: set[str] | None = None) -> None:
         """Remember whether advancing all streams at once could be told from advancing them one by one."""
         for s in self.streams:
             if s.absorbs and s.absorb_into in clauses.reads and s.iri not in clauses.streams:

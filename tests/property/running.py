@@ -40,8 +40,8 @@ def run(
     """
     tally = tally if tally is not None else Tally()
     if over is not None or split:  # such an engine has no data_dir to come back from
-        kept = tuple(op for op in case.operations if not isinstance(op, Restart))
-        case = replace(case, operations=kept, durable=False)
+        selected = tuple(op for op in case.operations if not isinstance(op, Restart))
+        case = replace(case, operations=selected, durable=False)
     with tempfile.TemporaryDirectory(prefix="penstock-case-") as folder:
         model = OracleSystem()
         if split:
@@ -94,15 +94,15 @@ def compare(name: str, expected: list[Reported], got: list[Reported]) -> str | N
     times, found = [e.time for e in expected], [e.time for e in got]
     if times != found:
         return f"{name} should report at {times}, reported at {found}"
-    for wanted, given in zip(expected, got, strict=True):
-        for window, bounds in wanted.windows.items():
+    for due, given in zip(expected, got, strict=True):
+        for window, bounds in due.windows.items():
             # A window of everything has no nominal start, and a count window that never reported has none either.
             have = given.windows.get(window)
             if have is None or have[1] != bounds[1] or (bounds[0] is not None and have != bounds):
-                return f"{name} at {wanted.time}: window {window} is {bounds}, reported {have}"
-        what = difference(wanted.answer, _as_ordered(given.answer, wanted.answer))
+                return f"{name} at {due.time}: window {window} is {bounds}, reported {have}"
+        what = difference(due.answer, _as_ordered(given.answer, due.answer))
         if what:
-            return f"{name} at {wanted.time} ({wanted.windows}): {what}"
+            return f"{name} at {due.time} ({due.windows}): {what}"
     return None
 
 
@@ -142,14 +142,14 @@ def shrink(case: Case, limit: int = 400) -> tuple[Case, Difference]:
 
 def _sound(case: Case) -> bool:
     """A script must still declare the streams and register the queries that it uses, and keep its graphs."""
-    kept = case.operations
-    declared = {op.iri for op in kept if isinstance(op, Declare)}
-    names = {op.name for op in kept if isinstance(op, Register)}
-    used = {getattr(op, "iri", None) for op in kept} - {None}
+    selected = case.operations
+    declared = {op.iri for op in selected if isinstance(op, Declare)}
+    names = {op.name for op in selected if isinstance(op, Register)}
+    used = {getattr(op, "iri", None) for op in selected} - {None}
     return (
         used <= declared
-        and all(op.name in names for op in kept if isinstance(op, Stop))
-        and any(isinstance(op, Load) for op in kept)
+        and all(op.name in names for op in selected if isinstance(op, Stop))
+        and any(isinstance(op, Load) for op in selected)
     )
 
 

@@ -204,8 +204,8 @@ def test_random_expressions_have_the_values_that_pyoxigraph_gives_them(engine: p
     for _ in range(CASES):
         text = expression(chance, chance.choice("nsbba"), depth=3)
         query = f"PREFIX xsd: <{XSD}> SELECT ({text} AS ?x) {{}}"
-        wanted = of_oxigraph(next(iter(oxigraph.query(query)))["x"])
+        expected = of_oxigraph(next(iter(oxigraph.query(query)))["x"])
         got = of_penstock(next(iter(engine.query(query))).get("x"))
-        if wanted != got:
-            wrong.append((text, wanted, got))
+        if expected != got:
+            wrong.append((text, expected, got))
     assert not wrong, "\n".join(map(str, wrong))

@@ -111,10 +111,10 @@ class System:
         """Return what can be seen of it."""
         self._engine.advance(None, 5_000)
         self._poll()
-        kept = ("watermark", "closed", "events", "tuples", "late", "stored_tuples", "push_again")
+        names = ("watermark", "closed", "events", "tuples", "late", "stored_tuples", "push_again")
         stats = self._engine.stats()
         seen = {
-            "streams": {iri: [found[name] for name in kept] for iri, found in stats["streams"].items()},
+            "streams": {iri: [found[name] for name in names] for iri, found in stats["streams"].items()},
             "queries": {n: (q["registration_point"], q["last"], q["gaps"]) for n, q in stats["queries"].items()},
             "dead": len(self._engine.dead_letters()),
             "late": [(e.timestamp, e.watermark) for iri in STREAMS for e in self._engine.late(iri)],

@@ -53,7 +53,7 @@ class Terms:
             return question(self._service)
         except (Crash, FencedError, StorageError, TransientError) as error:
             self._service = None
-            raise TransientError(f"the dictionary is away: {error!r}") from error
+            raise TransientError(f"the dictionary is unavailable: {error!r}") from error
         finally:
             self.busy = False
 

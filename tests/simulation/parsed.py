@@ -10,12 +10,12 @@ from penstock.engine.oneshot import one_shot as oneshot
 from penstock.query.parser import parse
 from penstock.services.coordinator import registrar
 
-_remembered = lru_cache(maxsize=256)(parse)  # what it returns cannot be changed by anybody; errors are not kept
+_cached = lru_cache(maxsize=256)(parse)  # its results are immutable; errors are not cached
 
 
 def parsing_once() -> ExitStack:
     """Let everybody share what was parsed, until the stack is closed."""
     stack = ExitStack()
     for module in (registrar, oneshot):
-        stack.enter_context(patch.object(module, "parse", _remembered))
+        stack.enter_context(patch.object(module, "parse", _cached))
     return stack

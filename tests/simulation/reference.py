@@ -186,7 +186,7 @@ class Reference:
         taken = set()
         for number, position, tuples in self._tuples[source.iri]:
             places = {(number, offset) for offset in tuples.offsets.tolist() if offset < source.surely[number]}
-            is_passed = position < read[number] or 0 < tuples.wanted < declaration.wanted
+            is_passed = position < read[number] or 0 < tuples.filter_version < declaration.filter_version
             (passed if is_passed else taken).update(places)
         return frozenset(passed - taken)
 
@@ -359,9 +359,9 @@ class Reference:
         """The embedded engine has left out what the rule says."""
         if self._gaps is None:
             return
-        found, wanted = self._gaps.as_omitted(name, self._handles[name].gaps), self._gaps.of(name)
-        if found != wanted:
-            self.wrong.append(f"{name}: gaps {found} here, and not {wanted}")
+        found, expected = self._gaps.as_omitted(name, self._handles[name].gaps), self._gaps.of(name)
+        if found != expected:
+            self.wrong.append(f"{name}: gaps {found} here, and not {expected}")
 
     def _check_closed(self, source: Source) -> None:
         """All has been closed that what was surely sent to it allows."""

@@ -251,16 +251,16 @@ class Driver:
         """What the status topic tells of the gaps of each query that stands."""
         if gaps is None:
             return
-        told: dict[str, list[Gap]] = {}
+        reported: dict[str, list[Gap]] = {}
         for message in self.messages(self.cluster.topics.names.status):
             key = (message.key or b"").decode()
             if key.startswith("query "):
                 found = json.loads(message.value) if message.value else {}
                 name = key.removeprefix("query ").rpartition(" ")[0]
-                told[name] = [Gap(gap["after"], gap["until"], gap["count"]) for gap in found.get("gaps", ())]
-        for name, wanted in gaps.standing().items():
-            if (here := gaps.as_omitted(name, told.get(name, ()))) != wanted[-MAX_REPORTED_GAPS:]:
-                yield f"{name}: the status tells of gaps {here}, and not {wanted}"
+                reported[name] = [Gap(gap["after"], gap["until"], gap["count"]) for gap in found.get("gaps", ())]
+        for name, expected in gaps.standing().items():
+            if (here := gaps.as_omitted(name, reported.get(name, ()))) != expected[-MAX_REPORTED_GAPS:]:
+                yield f"{name}: the status tells of gaps {here}, and not {expected}"
 
     def messages(self, topic: str, partitions: int = 1) -> list[Message]:
         reader = self.cluster.log.reader({Partition(topic, i): START for i in range(partitions)})
@@ -277,7 +277,7 @@ class Driver:
         all bytes.
         """
         names = self.cluster.topics.names
-        wanted = {
+        expected = {
             (names.events(source.iri), number, offset): (sent.kind, sent.data)
             for sources in self.producers.declared.values()
             for source in sources
@@ -289,9 +289,9 @@ class Driver:
             assert isinstance(letter, DeadLetter)
             place = letter.topic, letter.partition, letter.offset
             seen[place] += 1
-            if key != "{}/{}/{}".format(*place).encode() or wanted.get(place, ("", None))[1] != letter.data:
+            if key != "{}/{}/{}".format(*place).encode() or expected.get(place, ("", None))[1] != letter.data:
                 yield f"dead letter {key!r} is not what was sent: {letter.data!r}, {letter.reason}"
-        for place, (kind, _) in wanted.items():
+        for place, (kind, _) in expected.items():
             if not 1 <= seen[place] <= (1 if kind == FAR else 1 << 30):
                 yield f"{seen[place]} dead letters of {place}, {kind}"
 

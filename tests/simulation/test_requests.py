@@ -79,7 +79,7 @@ def the_active(cluster: Cluster) -> Coordinator:
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_each_record_is_taken_once_and_what_stands_has_told_so(first):
+def test_each_record_is_applied_once_and_its_status_is_reported(first):
     play(range(first, first + 10))
 
 

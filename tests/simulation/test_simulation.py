@@ -31,7 +31,7 @@ def hold(seeds, modes):
     return outcomes
 
 
-def discarding(seed):
+def filtering(seed):
     return {"discards": seed % 2 == 1}
 
 
@@ -45,14 +45,14 @@ def forking(seed):
 
 @pytest.mark.parametrize("first", range(0, 300, 25))
 def test_every_result_is_committed_exactly_once(first):
-    hold(range(first, first + 25), discarding)
+    hold(range(first, first + 25), filtering)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("first", range(300, 10_300, 500))
 def test_every_result_is_committed_exactly_once_for_ten_thousand_seeds(first):
-    hold(range(first, first + 500), discarding)
+    hold(range(first, first + 500), filtering)
 
 
 @pytest.mark.parametrize("first", range(1, 61, 15))
@@ -127,7 +127,7 @@ def test_every_result_is_committed_exactly_once_where_processes_end_in_order_for
 
 def test_results_that_are_too_long_say_so_exactly_once(monkeypatch):
     monkeypatch.setattr("penstock.services.query_engine.result_sinks.MAX_LINE_BYTES", 300)
-    hold(range(1, 9), discarding)
+    hold(range(1, 9), filtering)
 
 
 def in_slices(monkeypatch):
@@ -174,7 +174,7 @@ def test_a_stream_of_several_partitions_may_begin_behind_its_first_batch(seed):
 
 
 @pytest.mark.parametrize("seed", [60006, 60043, 60224])
-def test_a_dispatcher_that_knows_nothing_of_a_stream_takes_what_was_cut_before_more_was_wanted(seed):
+def test_a_dispatcher_without_state_accepts_tuples_of_earlier_filter_versions(seed):
     """Of a stream that has closed nothing there may be no state; what adaptors have told progress of comes
     only once.
     """

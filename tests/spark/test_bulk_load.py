@@ -160,7 +160,7 @@ def test_a_blank_node_is_one_node_through_the_splits_of_a_file_and_another_one_i
         assert (int(row["n"]), int(row["m"])) == (2, 10_000)
 
 
-def test_bad_lines_are_told_by_their_number_in_the_file_within_a_bound(spark, tmp_path):
+def test_bad_lines_are_reported_by_their_number_in_the_file_within_a_bound(spark, tmp_path):
     lines = [f"<http://s/{i}> <http://p> <http://o> .\n" for i in range(3_000)]
     for i in (0, 1_500, 2_999):
         lines[i] = f"nonsense {i}\n"

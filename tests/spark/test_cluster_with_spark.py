@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from e2e.test_cluster_kills import kill_while_adaptors_discard
+from e2e.test_cluster_kills import kill_while_adaptors_filter
 from e2e.test_ingest_kafka import Cluster, expected, wait
 from penstock.cli.cluster import demo_cluster
 from penstock.cli.cluster.local_cluster import AdaptorKind
@@ -95,4 +95,4 @@ def test_the_demo_with_its_driver_killed_has_every_result_once(tmp_path):
 def test_each_service_is_killed_while_sparks_adaptor_discards(broker, topic_prefix, tmp_path, monkeypatch, seed):  # noqa: F811
     monkeypatch.setenv("PENSTOCK_DISCARD_AFTER_S", "0.5")
     prefix = f"{topic_prefix}-kills"
-    kill_while_adaptors_discard(broker.bootstrap_servers, prefix, tmp_path, seed, each=1, adaptor=AdaptorKind.spark)
+    kill_while_adaptors_filter(broker.bootstrap_servers, prefix, tmp_path, seed, each=1, adaptor=AdaptorKind.spark)

@@ -45,10 +45,10 @@ STAGES = ("parse", "terms", "dictionary", "edges", "store")
 
 def killed_in(stage, process, data, delay_s):
     """Kill the process and its children within a stage: a moment after its folder has come into being."""
-    begun, told = data / "bulk-load" / stage, "sorting edges"  # what the stage before the store's says at its end
+    begun, reported = data / "bulk-load" / stage, "sorting edges"  # the last message of the stage before the stores
     deadline = time.monotonic() + 600
     if stage == "store":
-        while not process.stderr.readline().startswith(told):
+        while not process.stderr.readline().startswith(reported):
             assert process.poll() is None, "it ended before"
     else:
         while not begun.exists():
@@ -81,8 +81,8 @@ def test_killed_in_random_stages_it_leaves_the_data_as_they_were_and_completes(f
     assert "parsing" not in err.split("resuming")[1]  # that stage was complete
     assert out.startswith((f"{TRIPLES:,} triples, ", "the load was complete"))
     assert "1 bad lines skipped" in out or out.startswith("the load")
-    told = json.loads(bad.read_text())
-    assert (told["line"], told["text"]) == (TRIPLES + 1, "not a triple")
+    reported = json.loads(bad.read_text())
+    assert (reported["line"], reported["text"]) == (TRIPLES + 1, "not a triple")
     with penstock.Engine(data_dir=data, read_only=True) as engine:
         (row,) = engine.query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }")
         assert int(row["n"]) == TRIPLES + 1

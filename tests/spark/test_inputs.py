@@ -90,7 +90,7 @@ def test_files_and_staging_of_a_file_system_that_is_not_the_machines_own(spark, 
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "message"),
     [
         ("s3a://bucket/x.nt", r"s3a://bucket/x\.nt: .*S3AFileSystem.*jars.*spark\.jars"),
         ("nothing://x/y.nt", r"nothing://x/y\.nt: .*No FileSystem for scheme.*spark\.jars"),
@@ -98,11 +98,11 @@ def test_files_and_staging_of_a_file_system_that_is_not_the_machines_own(spark, 
         ("hdfs://no-such-host.invalid:1/x.nt", r"hdfs://no-such-host.*no-such-host"),
     ],
 )
-def test_a_file_system_that_is_not_here_is_told(spark, path, told):
-    with pytest.raises(StorageError, match=told):
+def test_an_unknown_file_system_is_reported(spark, path, message):
+    with pytest.raises(StorageError, match=message):
         HadoopFiles(spark).matching(path)
 
 
-def test_a_name_without_a_format_is_told():
+def test_a_name_without_a_format_is_reported():
     with pytest.raises(DataError, match=r"a\.dat"):
         format_of("a.dat.gz")

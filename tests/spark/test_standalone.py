@@ -31,8 +31,8 @@ def environment():
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | own
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return inherited | own
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def master(tmp_path, environment):
             bare = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
             started.append(subprocess.Popen(command, stdout=log, stderr=log, env=bare))
 
-    def told(name, pattern):
+    def logged(name, pattern):
         deadline = time.monotonic() + BOUND_S
         while (found := re.search(pattern, (tmp_path / name).read_text())) is None:
             assert time.monotonic() < deadline, (tmp_path / name).read_text()
@@ -56,9 +56,9 @@ def master(tmp_path, environment):
     local = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     try:
         start("master", "master.Master", *local)
-        address = told("master", _MASTER)[1]
+        address = logged("master", _MASTER)[1]
         start("worker", "worker.Worker", *local, "-c", "2", "-m", "1g", "-d", str(tmp_path / "work"), address)
-        told("worker", "Successfully registered with master")
+        logged("worker", "Successfully registered with master")
         yield address
     finally:
         for process in started:
@@ -94,8 +94,8 @@ def test_a_load_on_a_worker_that_has_the_package_from_an_archive(tmp_path, maste
             stdout=subprocess.PIPE, stderr=log, text=True, timeout=1_200, check=False, env=environment,
         )  # fmt: skip
     assert done.returncode == 0, (tmp_path / "submit").read_text()[-4_000:]
-    *_, told = done.stdout.splitlines()  # spark-submit joins both outputs of a driver
-    assert told.startswith(f"{TRIPLES:,} triples")
+    *_, last = done.stdout.splitlines()  # spark-submit joins both outputs of a driver
+    assert last.startswith(f"{TRIPLES:,} triples")
     compiled = (tmp_path / "work").glob("*/*/penstock-package/penstock/spark/__pycache__/parsing.*")
     assert list(compiled), "the worker took the package from elsewhere"
     with penstock.Engine(data_dir=tmp_path / "data", read_only=True) as engine:

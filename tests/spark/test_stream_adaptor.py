@@ -75,13 +75,13 @@ def until(condition, adaptor):
 def once(written):
     """Without what was written again: as the dispatcher reads it, by source offset."""
     for name, events in written.events.items():
-        kept, last = [], -1
+        remaining, last = [], -1
         for event in events:
             if event[1] == "heartbeat" or event[1] > last:
                 assert event[1] == "heartbeat" or event[1] <= last + 1 + len(adaptors.CORPUS), "a gap"
-                kept.append(event)
+                remaining.append(event)
                 last = last if event[1] == "heartbeat" else event[1]
-        written.events[name] = kept
+        written.events[name] = remaining
     return written
 
 
@@ -127,21 +127,21 @@ def test_streams_declared_later_and_restarts_lose_nothing(state_machine):
     assert once(state_machine.written()) == expected
 
 
-def test_more_is_wanted_while_it_runs(state_machine):
+def test_the_filter_grows_during_a_run(state_machine):
     """What comes behind the change has it; the records, and a mark in each partition, tell by which version
     they are cut.
     """
     every = adaptors.messages(state_machine.names)
     first, second = every[::3], [record for i, record in enumerate(every) if i % 3]
     adaptors.declare(state_machine.log, state_machine.names)
-    adaptors.want(state_machine.log, state_machine.names, 1, "http://x/q")
+    adaptors.pass_only(state_machine.log, state_machine.names, 1, "http://x/q")
     state_machine.produce(first)
     adaptor = state_machine.adaptor()
     until(state_machine.all_done, adaptor)
     before = once(state_machine.written())
     assert before.versions == {1}
     assert all("http://x/p" not in str(event) for events in before.events.values() for event in events)
-    adaptors.want(state_machine.log, state_machine.names, 2, "http://x/q", "http://x/p")
+    adaptors.pass_only(state_machine.log, state_machine.names, 2, "http://x/q", "http://x/p")
     until(lambda: 2 in state_machine.written().versions, adaptor)  # although nothing comes
     state_machine.produce(second)
     until(state_machine.all_done, adaptor)
@@ -191,7 +191,7 @@ def test_a_second_driver_takes_over_and_the_first_ends(state_machine):
 
 def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(state_machine):
     adaptors.declare(state_machine.log, state_machine.names)
-    state_machine.dictionary, kept = (
+    state_machine.dictionary, original = (
         adaptors.Dictionary("grpc://127.0.0.1:1", state_machine.dictionary.service),
         state_machine.dictionary,
     )
@@ -203,7 +203,7 @@ def test_a_query_that_fails_again_and_again_ends_the_adaptor_with_the_reason(sta
     with pytest.raises(StorageError, match=r"no dictionary responds.*5 times"):
         until(lambda: False, adaptor)
     adaptor.close()
-    state_machine.dictionary = kept
+    state_machine.dictionary = original
     adaptor = state_machine.adaptor()
     until(lambda: adaptor.events == 1, adaptor)
     adaptor.close()

@@ -18,7 +18,7 @@ from penstock.replication.cluster_topics import ClusterTopics
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.dictionary.dictionary import DictionaryService
 from penstock.services.dictionary.flight_server import DictionaryServer
-from penstock.wire import StreamDeclaration, StreamWanted, Tuples, encode
+from penstock.wire import StreamDeclaration, StreamPredicates, Tuples, encode
 from support.records import record_of
 
 if TYPE_CHECKING:
@@ -108,21 +108,21 @@ def declare(log: Log, names: TopicNames, *streams: str) -> None:
     )
 
 
-def want(log: Log, names: TopicNames, version: int, *predicates: str) -> None:
+def pass_only(log: Log, names: TopicNames, version: int, *predicates: str) -> None:
     """Let only these predicates through, of every stream."""
-    records = [StreamWanted(iri, version, predicates, np.full(len(predicates), version)) for iri in STREAMS]
-    log.writer().append([Record(names.control, encode(r), f"wanted:{r.stream}".encode()) for r in records])
+    records = [StreamPredicates(iri, version, predicates, np.full(len(predicates), version)) for iri in STREAMS]
+    log.writer().append([Record(names.control, encode(r), f"filter:{r.stream}".encode()) for r in records])
 
 
 def by_plain(
-    names: TopicNames, dictionary: Dictionary, produced: Sequence[Record], wanted: Sequence[str] | None = None
+    names: TopicNames, dictionary: Dictionary, produced: Sequence[Record], passed: Sequence[str] | None = None
 ) -> tuple[Written, Adaptor]:
-    """What the plain adaptor makes of messages; `wanted`: the only predicates that are."""
+    """What the plain adaptor makes of messages; `passed`: the only predicates that are."""
     log = MemoryLog()
     create(log, names)
     declare(log, names)
-    if wanted is not None:
-        want(log, names, 1, *wanted)
+    if passed is not None:
+        pass_only(log, names, 1, *passed)
     log.writer().append(produced)
     adaptor = Adaptor(log, names, dictionary.service, names.adaptor_group)
     while adaptor.step():
@@ -143,7 +143,7 @@ def messages(names: TopicNames) -> list[Record]:
 @dataclass(slots=True)
 class Written:
     """What an adaptor wrote: per source partition its events and heartbeats in order, dead letters by source, and the
-    versions of what was wanted.
+    versions of the filter.
     """
 
     events: dict[Partition, list[tuple]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def written(messages: Iterable[Message | Record], decoded) -> Written:
         else:
             assert isinstance(record, Tuples)
             assert record.partition == name.number
-            found.versions.add(record.wanted)
+            found.versions.add(record.filter_version)
             found.events.setdefault(name, []).extend(_events(record, decoded))
     return found
 

@@ -44,18 +44,18 @@ class CrashesAt(NoFaults):
 
 
 def declaration(iri: str = IRI, name: str = "s", number: int = 1, **settings: int) -> StreamDeclaration:
-    kept = {"batch_ms": 100, "lateness_ms": 0, "idle_timeout_ms": 10_000, "max_ahead_ms": 100_000, **settings}
+    values = {"batch_ms": 100, "lateness_ms": 0, "idle_timeout_ms": 10_000, "max_ahead_ms": 100_000, **settings}
     return StreamDeclaration(
         number,
         iri,
         name,
-        kept["batch_ms"],
-        kept["lateness_ms"],
+        values["batch_ms"],
+        values["lateness_ms"],
         True,
         (),
         0,
-        kept["idle_timeout_ms"],
-        kept["max_ahead_ms"],
+        values["idle_timeout_ms"],
+        values["max_ahead_ms"],
     )
 
 

@@ -67,14 +67,14 @@ class Inputs:
 
     def size(self, rng: random.Random) -> int:
         """Return how long an extreme input is: up to 60 MiB, seldom."""
-        wanted = rng.choice([1 << 10, 1 << 14, 1 << 16, 1 << 20, 20 << 20, 60 << 20])
-        if wanted <= 1 << 16:
-            return wanted
+        size = rng.choice([1 << 10, 1 << 14, 1 << 16, 1 << 20, 20 << 20, 60 << 20])
+        if size <= 1 << 16:
+            return size
         with self._lock:
             if self._large <= 0:
                 return 1 << 16
             self._large -= 1
-        return wanted
+        return size
 
     def rdf(self, rng: random.Random) -> tuple[str, bytes]:
         """Return a content type and what may be a document of it."""

@@ -88,12 +88,12 @@ def test_services_find_the_broker_and_keep_their_data():
         inside.removeprefix("INSIDE://")
     }
     for service in OWN.values():
-        kept = service["environment"].get("PENSTOCK_DATA_DIR")
-        assert [volume.split(":")[1] for volume in service.get("volumes", ())] == ([kept] if kept else [])
+        folder = service["environment"].get("PENSTOCK_DATA_DIR")
+        assert [volume.split(":")[1] for volume in service.get("volumes", ())] == ([folder] if folder else [])
         assert all(volume.split(":")[0] in COMPOSE["volumes"] for volume in service.get("volumes", ()))
 
 
-def test_the_image_copies_what_the_build_needs_and_runs_as_nobody_special():
+def test_the_image_copies_the_files_of_the_build_and_runs_as_an_unprivileged_user():
     for source in re.findall(r"^COPY (?!--)(.+) \S+$", DOCKERFILE, re.MULTILINE):
         assert all((ROOT / part).exists() for part in source.split())
     assert re.search(r"^USER [1-9]\d*$", DOCKERFILE, re.MULTILINE)

@@ -142,7 +142,7 @@ def test_a_wheel_names_its_licence_and_does_not_hold_its_text_as_metadata() -> N
     assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
 
 
-def test_the_site_is_checked_and_needs_no_network() -> None:
+def test_the_site_is_checked_and_works_offline() -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     [script] = re.findall(r"polyfills: \[(\S+)\]", settings)
     assert (ROOT / "docs" / script).exists()  # else the plugin `offline` links to one on the network

@@ -388,9 +388,9 @@ class Engine:
     def decode(self, ids: ArrayLike) -> list[RdflibTerm | None]:
         """Return the rdflib terms of ids, None for 0. DataError for an unknown id."""
         dictionary = self._opened().core.dictionary
-        wanted = as_column(ids, np.uint64)
-        dictionary.check(wanted)
-        return terms_of.decode(native.LocalTerms(dictionary), wanted)
+        column = as_column(ids, np.uint64)
+        dictionary.check(column)
+        return terms_of.decode(native.LocalTerms(dictionary), column)
 
     # ---- checkpoints
     def checkpoint(self) -> None:

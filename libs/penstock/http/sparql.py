@@ -126,15 +126,15 @@ def preferred(accept: str, offered: Sequence[str]) -> str:
     """Return the offered media type that a client prefers. If it accepts none, return the first: RFC 9110 §12.5.1
     allows it.
     """
-    wanted = []
+    accepted = []
     for part in accept.split(","):
         media, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
         try:
-            wanted.append((media, float(quality)))
+            accepted.append((media, float(quality)))
         except ValueError:
             continue
-    for media, weight in sorted(wanted, key=lambda entry: -entry[1]):
+    for media, weight in sorted(accepted, key=lambda entry: -entry[1]):
         if weight <= 0:
             continue
         for name in offered:

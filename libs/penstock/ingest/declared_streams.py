@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.log import Partition, TransientError
 from penstock.quarantine import InternalRecords
 from penstock.quarantine.kinds import CONTROL
-from penstock.wire import StreamDeclaration, StreamWanted
+from penstock.wire import StreamDeclaration, StreamPredicates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ class DeclaredStreams:
     """Stream declarations by IRI. A declaration seen here precedes, in every shard's log, any record written from now
     on.
 
-    `wanted`: predicate filters by IRI, for streams that have one.
+    `filters`: predicate filters by IRI, for streams that have one.
     """
 
     def __init__(self, log: Log, names: TopicNames, timeout_s: float = OPENING_S) -> None:
@@ -33,7 +33,7 @@ class DeclaredStreams:
         self._records = InternalRecords(log, names)
         self._view = self._records.view([Partition(names.control)], CONTROL)
         self.by_iri: dict[str, StreamDeclaration] = {}
-        self.wanted: dict[str, StreamWanted] = {}
+        self.filters: dict[str, StreamPredicates] = {}
         self.changes = 0
         self._by_topic: dict[str, StreamDeclaration] = {}
         self._mapped = 0
@@ -76,8 +76,8 @@ class DeclaredStreams:
             self._keys[key] = record.iri
             self.by_iri[record.iri] = record
             self.changes += 1
-        if isinstance(record, StreamWanted):
-            self.wanted[record.stream] = record
+        if isinstance(record, StreamPredicates):
+            self.filters[record.stream] = record
             self.changes += 1
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.log import Message
     from penstock.log.topics import TopicNames
     from penstock.term_ids.outgoing_terms import TermEncoder
-    from penstock.wire import StreamDeclaration, StreamWanted
+    from penstock.wire import StreamDeclaration, StreamPredicates
 
 _SOURCE = attrgetter("topic", "partition")
 _KIND = attrgetter("syntax", "advance_ms")
@@ -49,17 +49,17 @@ class EventAdapter:
         self._max_bytes = Limits().max_event_bytes
         self._terms = OutgoingTerms(terms)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
-        self._wanted: Mapping[str, StreamWanted] = {}
+        self._filters: Mapping[str, StreamPredicates] = {}
         self._predicate_filters: dict[str, PredicateFilter] = {}
         self.events = self.tuples = self.dead = self.discarded = 0
 
     def follow(
-        self, declared: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted] | None = None
+        self, declared: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates] | None = None
     ) -> None:
         """Set the streams, by events topic, and their predicate filters, by IRI. Messages of other topics are
         dropped.
         """
-        self._by_topic, self._wanted = declared, wanted or {}
+        self._by_topic, self._filters = declared, filters or {}
         self._predicate_filters.clear()
 
     def records(self, messages: Sequence[Message]) -> list[Record]:
@@ -175,7 +175,7 @@ class EventAdapter:
     def _predicate_filter(self, stream: StreamDeclaration) -> PredicateFilter:
         if stream.iri not in self._predicate_filters:
             self._predicate_filters[stream.iri] = PredicateFilter(
-                self._terms.dictionary, stream, self._wanted.get(stream.iri)
+                self._terms.dictionary, stream, self._filters.get(stream.iri)
             )
         return self._predicate_filters[stream.iri]
 
@@ -219,5 +219,5 @@ def _cut(whole: Tuples, sizes: np.ndarray) -> Iterator[Tuples]:
             columns = (whole.subjects[rows], whole.predicates[rows], whole.objects[rows])
             events = slice(first, last)
             head = (whole.stream, whole.partition, whole.offsets[events], whole.times[events], whole.counts[events])
-            yield Tuples(*head, *columns, whole.advance_ms, whole.wanted, int(sizes[events].sum()))
+            yield Tuples(*head, *columns, whole.advance_ms, whole.filter_version, int(sizes[events].sum()))
         first = max(last, first + 1)

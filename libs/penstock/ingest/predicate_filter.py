@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     from penstock.core import _native as native
     from penstock.core._native import Ids
-    from penstock.wire import StreamDeclaration, StreamWanted
+    from penstock.wire import StreamDeclaration, StreamPredicates
 
 
 def versions(
-    streams: Mapping[str, StreamDeclaration], wanted: Mapping[str, StreamWanted], topics: Sequence[str]
+    streams: Mapping[str, StreamDeclaration], filters: Mapping[str, StreamPredicates], topics: Sequence[str]
 ) -> list[int]:
     """Return the filter version of each events topic; 0 = nothing has been discarded yet."""
-    records = (wanted.get(streams[topic].iri) for topic in topics if topic in streams)
+    records = (filters.get(streams[topic].iri) for topic in topics if topic in streams)
     return [0 if record is None else record.version for record in records]
 
 
-def discards(stream: StreamDeclaration, wanted: StreamWanted | None) -> bool:
+def discards(stream: StreamDeclaration, passed: StreamPredicates | None) -> bool:
     """Return whether the filter discards any tuples of a stream."""
-    if wanted is None or wanted.all_since is not None or not stream.may_discard:
+    if passed is None or passed.all_since is not None or not stream.may_discard:
         return False
-    return stream.timing_all or not set(stream.timing) <= set(wanted.predicates)
+    return stream.timing_all or not set(stream.timing) <= set(passed.predicates)
 
 
 def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
@@ -47,12 +47,14 @@ def marker(stream: StreamDeclaration, partition: int, version: int) -> Tuples:
 class PredicateFilter:
     """Selects the tuples of one stream that pass, in the ids of a dictionary. `version`: 0 = all pass."""
 
-    def __init__(self, dictionary: native.Dictionary, stream: StreamDeclaration, wanted: StreamWanted | None) -> None:
-        self._open = wanted is None or not discards(stream, wanted)
-        self.version = 0 if wanted is None or self._open else wanted.version
-        if self._open or wanted is None:
+    def __init__(
+        self, dictionary: native.Dictionary, stream: StreamDeclaration, passed: StreamPredicates | None
+    ) -> None:
+        self._open = passed is None or not discards(stream, passed)
+        self.version = 0 if passed is None or self._open else passed.version
+        if self._open or passed is None:
             return
-        named = set(wanted.predicates)
+        named = set(passed.predicates)
         self._among = stream.timing_all  # whether `_ids` are the predicates that pass, or those that do not
         listed = named if stream.timing_all else set(stream.timing) - named
         self._ids: Ids = np.array([dictionary.intern(IRI, iri) for iri in sorted(listed)], np.uint64)

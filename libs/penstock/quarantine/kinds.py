@@ -25,7 +25,7 @@ SHARDS: Final = (
 DICTIONARY: Final = (wire.DictionaryEntry,)
 CONTROL: Final = (
     wire.StreamDeclaration,
-    wire.StreamWanted,
+    wire.StreamPredicates,
     wire.QueryRegistration,
     wire.Placement,
     wire.CoordinatorState,

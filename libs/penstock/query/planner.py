@@ -156,7 +156,7 @@ def _factors(context: PlanContext, query: ContinuousQuery, body: Relation) -> li
     if len(body.factors) < 2:
         return []
     label, rows = context.labels[body.node["id"]]
-    context.labels[body.node["id"]] = f"{label}, kept as {len(body.factors)} factors", rows
+    context.labels[body.node["id"]] = f"{label}, retained as {len(body.factors)} factors", rows
     return [factor.node for factor in body.factors]
 
 

@@ -211,13 +211,13 @@ class StoreLinks:
 
     def _renew_all(self, graph: LeasedGraph) -> str | None:
         try:
-            wanted = self._required_stores()
+            required = self._required_stores()
         except DataPlaneError as error:
             return str(error)
-        for name in self._held.keys() - wanted.keys():
+        for name in self._held.keys() - required.keys():
             self._drop(name, graph)
         last_error = None
-        for name, (address, shards) in wanted.items():
+        for name, (address, shards) in required.items():
             try:
                 self._renew_one(graph, name, address, shards)
             except PenstockError as error:

@@ -123,7 +123,7 @@ class ProgressView:
         return BucketState(last.bucket, last.epoch, last.step, tuple(map(self._state, self._groups.values())))
 
     def _state(self, progress: GroupProgress) -> GroupState:
-        state = GroupState(progress.group, progress.last_ms, progress.needs)
+        state = GroupState(progress.group, progress.last_ms, progress.retained)
         parts = self._parts.get(progress.group)
         if not parts:
             return state
@@ -165,7 +165,7 @@ class ProgressWriter:
 
     def _group(self, group: GroupState) -> Iterator[Record]:
         number, parts = group.group, _cut(_saved(group))
-        yield self._record(b"group %d" % number, GroupProgress(number, group.last_ms, group.needs))
+        yield self._record(b"group %d" % number, GroupProgress(number, group.last_ms, group.retained))
         for part, data in enumerate(parts):
             yield self._record(b"state %d %d" % (number, part), ProgressPart(number, part, len(parts), data))
         for part in range(len(parts), self._parts.get(number, 0)):

@@ -111,7 +111,7 @@ class Commitments:
             last = point if progress is None or progress.last_ms is None else max(point, progress.last_ms)
             oldest = min(oldest, max(registration.step, history.due(record.streams, last)))
             for iri in record.streams:
-                earliest = point if progress is None else progress.needs.get(iri, point)
+                earliest = point if progress is None else progress.retained.get(iri, point)
                 retained[iri] = min(earliest, retained.get(iri, earliest))
                 evaluated[iri] = min(last, evaluated.get(iri, last))
         if retained:

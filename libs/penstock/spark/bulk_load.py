@@ -312,8 +312,8 @@ class BulkLoad:
     def _read(self, stage: str, schema: str) -> DataFrame:
         return self._spark.read.schema(schema).parquet(escaped(self.staging.path(stage)))
 
-    def _tasks(self, wanted: float) -> int:
-        return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(wanted)))
+    def _tasks(self, minimum: float) -> int:
+        return max(int(self._spark.sparkContext.defaultParallelism), int(np.ceil(minimum)))
 
     def _configure(self, rows_per_batch: int, settings: dict[str, str] | None = None) -> None:
         """Limit the rows per task batch: each may be a packed column of thousands."""

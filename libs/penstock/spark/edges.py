@@ -140,11 +140,11 @@ def sort_bins(bins: int, batches: Iterable[Any]) -> Iterator[Any]:
         for row in range(batch.num_rows):
             assert place in {-1, batch.column(0)[row].as_py()}, "a task has one place"
             place = batch.column(0)[row].as_py()
-            for kept, name in zip(cells, ("g", "p", "vertex", "value"), strict=True):
-                kept.append(co.unpacked(batch.column(name), row).copy())
+            for part, name in zip(cells, ("g", "p", "vertex", "value"), strict=True):
+                part.append(co.unpacked(batch.column(name), row).copy())
     if place < 0:
         return
-    columns = native.sort_edges(*(np.concatenate(kept) for kept in cells))
+    columns = native.sort_edges(*(np.concatenate(part) for part in cells))
     cells.clear()
     direction, number = divmod(place, bins)
     for first in range(0, len(columns[0]), _ROWS_PER_BATCH):

@@ -159,11 +159,11 @@ class _Numbering:
         yield _rows("count", 1, task=[self._task], entries=[len(codes) - 1], blanks=[0])
         yield from self._maps(codes)
 
-    def _terms(self, codes: Ids, wanted: NDArray[np.bool_]) -> Iterator[Any]:
+    def _terms(self, codes: Ids, selected: NDArray[np.bool_]) -> Iterator[Any]:
         for slots, kinds, texts in self._parts_of_dictionary(TERMS_PER_BATCH):
-            mask = pa.array(wanted[slots])
+            mask = pa.array(selected[slots])
             lexical, datatype, lang = (column.filter(mask) for column in texts)
-            chosen = slots[wanted[slots]]
+            chosen = slots[selected[slots]]
             kind = pa.array(kinds, pa.int32()).filter(mask)
             code = co.longs(codes[chosen])
             yield _rows("new", len(chosen), code=code, kind=kind, lexical=lexical, datatype=datatype, lang=lang)

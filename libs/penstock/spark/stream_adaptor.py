@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration, StreamWanted
+    from penstock.wire import StreamDeclaration, StreamPredicates
 
 _NAME = "penstock adaptor"
 _RUN = "run-"  # prefix of the name of a run's checkpoint
@@ -85,7 +85,7 @@ class StreamAdaptor:
         self._query: StreamingQuery | None = None
         self._files = HadoopFiles(spark)
         self._by_topic: Mapping[str, StreamDeclaration] = {}
-        self._wanted: dict[str, StreamWanted] = {}
+        self._filters: dict[str, StreamPredicates] = {}
         self._versions: list[int] = []
         self._batch = -1
         self._failures = 0
@@ -104,11 +104,11 @@ class StreamAdaptor:
         """
         self._declared.refresh()
         by_topic = self._declared.by_topic()
-        wanted = dict(self._declared.wanted)
-        cut = versions(by_topic, wanted, sorted(by_topic))
+        filters = dict(self._declared.filters)
+        cut = versions(by_topic, filters, sorted(by_topic))
         if (by_topic, cut) != (self._by_topic, self._versions):
             self._stop()
-            self._by_topic, self._wanted, self._versions = by_topic, wanted, cut
+            self._by_topic, self._filters, self._versions = by_topic, filters, cut
         if not by_topic:
             time.sleep(timeout_s)
             return False
@@ -137,10 +137,10 @@ class StreamAdaptor:
         """Return whether the query's filter version is outdated: the dispatcher may have skipped its records, so they
         are not progress.
         """
-        if not any(discards(stream, self._wanted.get(stream.iri)) for stream in self._by_topic.values()):
+        if not any(discards(stream, self._filters.get(stream.iri)) for stream in self._by_topic.values()):
             return False
         self._declared.catch_up()
-        return versions(self._by_topic, self._declared.wanted, sorted(self._by_topic)) != self._versions
+        return versions(self._by_topic, self._declared.filters, sorted(self._by_topic)) != self._versions
 
     # ---- the query
     def _tidy(self) -> None:
@@ -197,7 +197,7 @@ class StreamAdaptor:
             self._by_topic,
             {source: self._written[source] for source in sources if source in self._written},
             self._settings.give_up_s,
-            self._wanted,
+            self._filters,
         )
         tasks = self._spark.sparkContext.defaultParallelism
         return messages.coalesce(tasks).mapInArrow(partial(adapt, settings), RECORDS_DDL)

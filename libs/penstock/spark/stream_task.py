@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Record
     from penstock.log.topics import TopicNames
-    from penstock.wire import StreamDeclaration, StreamWanted
+    from penstock.wire import StreamDeclaration, StreamPredicates
 
 READ = ("topic", "partition", "offset", "time_ms", "value", "headers")
 """Input columns of a task: a message's fields, `time_ms` with the log's own timestamp, `headers` as a list of (key,
@@ -54,8 +54,8 @@ RECORDS_DDL = (
 class TaskSettings:
     """Settings of the tasks.
 
-    `declared`: streams by events topic; `wanted`: their predicate filters, by IRI. `written`: per partition, the offset
-    up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary.
+    `declared`: streams by events topic; `filters`: their predicate filters, by IRI. `written`: per partition, the
+    offset up to which events are known to be written. `give_up_s`: how long to wait for an unavailable dictionary.
     """
 
     names: TopicNames
@@ -63,7 +63,7 @@ class TaskSettings:
     declared: Mapping[str, StreamDeclaration]
     written: Mapping[Partition, int]
     give_up_s: float
-    wanted: Mapping[str, StreamWanted] = field(default_factory=dict)
+    filters: Mapping[str, StreamPredicates] = field(default_factory=dict)
 
 
 _adapting: dict[tuple[TopicNames, tuple[str, ...]], EventAdapter] = {}
@@ -78,7 +78,7 @@ def adapt(settings: TaskSettings, batches: Iterable[Any]) -> Iterator[Any]:
     if key not in _adapting:
         _adapting[key] = EventAdapter(settings.names, FlightTerms(settings.dictionaries))
     adapting = _adapting[key]
-    adapting.follow(settings.declared, settings.wanted)
+    adapting.follow(settings.declared, settings.filters)
     for batch in batches:
         before = _counts(adapting)
         records = patiently(partial(adapting.records, _unwritten(messages_of(batch), settings)), settings.give_up_s)

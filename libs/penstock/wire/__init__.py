@@ -24,7 +24,7 @@ from penstock.wire.records import (
     StreamDeclaration,
     StreamDrop,
     StreamEnd,
-    StreamWanted,
+    StreamPredicates,
     Tuples,
 )
 
@@ -47,7 +47,7 @@ __all__ = [
     "StreamDeclaration",
     "StreamDrop",
     "StreamEnd",
-    "StreamWanted",
+    "StreamPredicates",
     "Tuples",
     "WireError",
     "decode",

@@ -32,7 +32,7 @@ _CLASSES: dict[str, type] = {
         records.DictionaryEntry,
         records.StreamDeclaration,
         records.StreamDrop,
-        records.StreamWanted,
+        records.StreamPredicates,
         records.StreamEnd,
         records.QueryRegistration,
         records.QueryStop,
@@ -55,7 +55,7 @@ Wire: TypeAlias = (
     | records.DictionaryEntry
     | records.StreamDeclaration
     | records.StreamDrop
-    | records.StreamWanted
+    | records.StreamPredicates
     | records.StreamEnd
     | records.QueryRegistration
     | records.QueryStop

@@ -35,7 +35,7 @@ class Tuples:
     predicates: Ids
     objects: Ids
     advance_ms: int | None = None
-    wanted: int = 0
+    filter_version: int = 0
     event_bytes: int = 0
 
 
@@ -75,10 +75,10 @@ class DispatcherState:
     closed: int | None = None
     begin_ms: int | None = None
     follows_wall: bool = False
-    wanted: Numbers = field(default_factory=_none)
-    replay_wanted: Numbers = field(default_factory=_none)
+    filter_versions: Numbers = field(default_factory=_none)
+    replay_filter_versions: Numbers = field(default_factory=_none)
     cut_batches: Numbers = field(default_factory=_none)
-    cut_wanted: Numbers = field(default_factory=_none)
+    cut_filter_versions: Numbers = field(default_factory=_none)
     known: int = 0
 
 
@@ -139,7 +139,7 @@ class StreamDeclaration:
     absorb_into: str | None = None
     slice_mb: int | None = None
     publisher: str | None = None
-    wanted: int = 0
+    filter_version: int = 0
     events_before: tuple[int, ...] = ()
     tuples_before: tuple[int, ...] = ()
 
@@ -150,7 +150,7 @@ class StreamDeclaration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamWanted:
+class StreamPredicates:
     """Predicates of a stream that adaptors must not discard."""
 
     stream: str
@@ -260,7 +260,7 @@ class GroupProgress:
 
     group: int
     last_ms: int | None
-    needs: dict[str, int]
+    retained: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ def test_a_row_says_how_much_better_than_the_peer_it_is_and_whether_the_target_i
     rate = Row("r", 50.0, "/s", "c", "peer", 100.0, target=60.0, lower_is_better=False)
     assert (rate.ratio, rate.met) == (0.5, False)
     assert Row("n", 1.0, "µs", "c").met is None
-    wanted = {"name", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "command"}
-    assert wanted <= latency.record().keys()
+    names = {"name", "value", "unit", "peer", "peer_value", "ratio", "target", "met", "command"}
+    assert names <= latency.record().keys()
 
 
 def test_a_wrong_answer_fails_its_benchmark() -> None:

@@ -90,8 +90,8 @@ class TestSparql:
         assert http.get("/sparql", params={"update": "INSERT DATA {}"}).status_code == 400
         assert http.post("/sparql", data={"query": "ASK {}", "update": "INSERT DATA {}"}).status_code == 400
         assert http.post("/sparql", content="ASK {}", headers={"content-type": "text/html"}).status_code == 400
-        told = http.get("/sparql", params={"query": "ASK {}", "default-graph-uri": "http://x/g"})
-        assert (told.status_code, "FROM" in told.json()["message"]) == (400, True)
+        reply = http.get("/sparql", params={"query": "ASK {}", "default-graph-uri": "http://x/g"})
+        assert (reply.status_code, "FROM" in reply.json()["message"]) == (400, True)
 
     def test_a_standing_query_is_refused_with_the_request_that_registers_it(self, http):
         text = "REGISTER QUERY q AS SELECT * FROM STREAM <http://x/s> [RANGE 1s] { ?s ?p ?o }"
@@ -102,8 +102,8 @@ class TestSparql:
         assert "PUT /queries/NAME" in http.post("/update", content=text).json()["message"]
 
     def test_errors_have_a_place(self, http):
-        told = http.get("/sparql", params={"query": "SELECT ?x\nWHERE { ?x }"}).json()
-        assert (told["error"], told["line"]) == ("QueryError", "2")
+        reply = http.get("/sparql", params={"query": "SELECT ?x\nWHERE { ?x }"}).json()
+        assert (reply["error"], reply["line"]) == ("QueryError", "2")
 
     @pytest.mark.parametrize(
         ("accept", "media"),
@@ -133,7 +133,7 @@ class TestSparql:
 
 
 class TestStreams:
-    def test_declared_told_and_dropped(self, http):
+    def test_a_stream_is_declared_listed_and_dropped(self, http):
         declared(http)
         declared(http)
         assert http.put(PATH, json={"batch_ms": 7}).status_code == 400
@@ -169,9 +169,9 @@ class TestStreams:
         assert (answer.status_code, answer.json()["events"]) == (202, 1)
 
     def test_an_unknown_setting_is_named_without_pythons_words(self, http):
-        told = http.put(PATH, json={"speed": 1, "timing": "all"}).json()
-        assert told["message"].startswith("unknown settings speed: a stream has batch_ms, lateness_ms, timing, ")
-        assert "Engine" not in told["message"]
+        reply = http.put(PATH, json={"speed": 1, "timing": "all"}).json()
+        assert reply["message"].startswith("unknown settings speed: a stream has batch_ms, lateness_ms, timing, ")
+        assert "Engine" not in reply["message"]
         wrong = [http.put(PATH, json=body).json() for body in ({"absorb_into": 5}, {"timing": 5}, {"slice_mb": "x"})]
         assert {answer["error"] for answer in wrong} == {"DataError"}
 
@@ -214,7 +214,7 @@ class TestStreams:
         letters = http.post("/dead-letters").json()
         assert base64.b64decode(letters[0]["data"]) == b"no triple"
 
-    def test_late_events_are_told_once(self, http):
+    def test_late_events_are_reported_once(self, http):
         declared(http)
         http.post(f"{PATH}/advance?timestamp=5000")
         pushed(http, (1000, "late"))
@@ -224,7 +224,7 @@ class TestStreams:
 
 
 class TestQueries:
-    def test_registered_told_and_stopped(self, http):
+    def test_a_query_is_registered_listed_and_stopped(self, http):
         declared(http)
         first = http.put("/queries/q", content=QUERY)
         assert first.json()["name"] == "q"
@@ -243,16 +243,18 @@ class TestQueries:
         status = http.get("/queries/q").json()["status"]
         assert (status["state"], status["next"]) == ("waiting", 1000)
         (wait,) = status["waits_for"]
-        assert (wait["stream"], wait["watermark"], wait["needs"]) == (STREAM, 500, 1000)
+        assert (wait["stream"], wait["watermark"], wait["required"]) == (STREAM, 500, 1000)
         assert wait["release"] == f"an event on <{STREAM}> later than 1000 ms, or advance to 1000 ms"
         assert http.get("/stats").json()["queries"]["q"]["waits_for"] == [wait]
 
-    def test_a_bad_one_is_told_with_its_place(self, http):
-        told = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()
-        assert (told["error"], told["line"]) == ("QueryError", "2")
+    def test_a_bad_query_is_reported_with_its_position(self, http):
+        reply = http.put("/queries/q", content="REGISTER QUERY q AS\nSELECT ?o WHERE { ?s }").json()
+        assert (reply["error"], reply["line"]) == ("QueryError", "2")
 
     @pytest.mark.parametrize("name", large_queries.NAMES)
-    def test_one_beyond_the_planning_limits_is_told_with_its_place_and_others_go_on(self, engine, http, name):
+    def test_a_query_beyond_the_planning_limits_is_reported_with_its_position_and_others_continue(
+        self, engine, http, name
+    ):
         declared(http)
         text, limits = large_queries.large_query(name, STREAM)
         with ThreadPoolExecutor(1) as pool:
@@ -260,10 +262,10 @@ class TestQueries:
             assert http.put("/queries/q", content=QUERY).status_code == 200
             pushed(http, (500, "x"))
             answer = asked.result(120)
-        told = answer.json()
-        assert (answer.status_code, told["error"], told["line"]) == (400, "QueryLimitError", "2")
-        assert int(told["column"]) > 1
-        assert any(limit in told["message"] for limit in limits)
+        reply = answer.json()
+        assert (answer.status_code, reply["error"], reply["line"]) == (400, "QueryLimitError", "2")
+        assert int(reply["column"]) > 1
+        assert any(limit in reply["message"] for limit in limits)
         assert len(answer.content) < 2_000
         assert list(http.get("/queries").json()) == ["q"]
         feed = Feed(engine.queries["q"])
@@ -271,12 +273,12 @@ class TestQueries:
         assert data_of(heard(feed, 1)[0])["time"] == 1000
 
     @pytest.mark.parametrize("name", large_queries.NAMES)
-    def test_a_one_shot_query_beyond_the_planning_limits_is_told_with_its_place(self, http, name):
+    def test_a_one_shot_query_beyond_the_planning_limits_is_reported_with_its_position(self, http, name):
         text, limits = large_queries.large_query(name, STREAM)
         text = "\nSELECT * WHERE {" + text.partition("WHERE {")[2]
-        told = http.post("/sparql", data={"query": text})
-        assert (told.status_code, told.json()["error"], told.json()["line"]) == (400, "QueryLimitError", "2")
-        assert any(limit in told.json()["message"] for limit in limits)
+        reply = http.post("/sparql", data={"query": text})
+        assert (reply.status_code, reply.json()["error"], reply.json()["line"]) == (400, "QueryLimitError", "2")
+        assert any(limit in reply.json()["message"] for limit in limits)
         assert http.post("/sparql", data={"query": "ASK {}"}).status_code == 200
 
     def test_explain_and_stored_data(self, http):
@@ -295,7 +297,7 @@ class TestFeeds:
         engine.advance(STREAM, 0)
         return engine.register(QUERY)
 
-    def test_what_is_kept_then_what_comes(self, engine):
+    def test_a_listener_gets_retained_evaluations_then_new_ones(self, engine):
         feed = Feed(self.register(engine))
         engine.advance(STREAM, 3000)
         assert [data_of(m)["time"] for m in heard(feed, 3)] == [1000, 2000, 3000]
@@ -318,7 +320,7 @@ class TestFeeds:
 
         assert data_of(asyncio.run(listen()))["time"] == 1000
 
-    def test_a_slow_listener_is_told_what_it_missed(self, engine):
+    def test_a_slow_listener_learns_what_it_missed(self, engine):
         feed = Feed(self.register(engine), max_evaluations=2)
         engine.advance(STREAM, 1000)
 
@@ -333,7 +335,7 @@ class TestFeeds:
         assert lost == "event: lost\ndata: 3\n\n"
         assert [data_of(m)["time"] for m in rest] == [5000, 6000]
 
-    def test_what_is_kept_is_bounded_by_rows_too(self, engine):
+    def test_retained_evaluations_are_bounded_by_rows_too(self, engine):
         feed = Feed(self.register(engine), max_rows=5)
         for second in range(4):
             data = "".join(f"<http://x/a> <http://x/p> {n} .\n" for n in range(2))
@@ -363,7 +365,7 @@ class TestFeeds:
         found = [(data["query"], data["time"]) for data in map(data_of, asyncio.run(listen()))]
         assert found == [("q", 2000), ("q", 3000), ("r", 3000), ("r", 4000)]
 
-    def test_the_end_is_told(self, engine):
+    def test_the_end_is_reported(self, engine):
         query = self.register(engine)
         feed = Feed(query)
         engine.advance(STREAM, 1000)

@@ -78,7 +78,7 @@ def feed(cluster: SmallCluster, first: int, last: int) -> None:
     cluster.run()
 
 
-def told(cluster: SmallCluster) -> list[Any]:
+def reported(cluster: SmallCluster) -> list[Any]:
     return [(line["query"], line["time"], sorted(map(repr, line["results"]["bindings"]))) for line in cluster.results()]
 
 
@@ -87,8 +87,8 @@ def expected(made: Callable[..., SmallCluster]) -> list[Any]:
     cluster = made(None, stores=0)
     for first, last in ((1, 4), (4, 8), (8, 12)):  # where the streams meet, decides what they see of each other
         feed(cluster, first, last)
-    assert {query for query, _, rows in told(cluster) if rows} == set(QUERIES)
-    return told(cluster)
+    assert {query for query, _, rows in reported(cluster) if rows} == set(QUERIES)
+    return reported(cluster)
 
 
 @pytest.mark.parametrize("reads", ["shm", "tcp"])
@@ -98,7 +98,7 @@ def test_engines_answer_from_stores_what_one_that_holds_the_graph_answers(made, 
     feed(cluster, 1, 4)
     feed(cluster, 4, 8)
     feed(cluster, 8, 12)
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
     for engine in cluster.engines.values():
         assert engine.caught_up()
         assert engine.graph.labels_only.edge_count() == 0
@@ -111,7 +111,7 @@ def test_steps_that_run_in_stores_give_the_same_answers(made, expected, reads):
     feed(cluster, 1, 4)
     feed(cluster, 4, 8)
     feed(cluster, 8, 12)
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
     assert sum(engine.graph.links.forking.forks for engine in cluster.engines.values()) > 0
 
 
@@ -121,7 +121,7 @@ def cluster_edges(cluster: SmallCluster) -> int:
 
 @pytest.mark.parametrize("execution", ["in-place", "fork-join"])
 @pytest.mark.parametrize("back", [False, True])
-def test_a_store_that_dies_is_waited_for_until_its_shards_are_elsewhere(made, expected, tmp_path, back, execution):
+def test_engines_wait_for_a_failed_store_until_its_shards_are_reassigned(made, expected, tmp_path, back, execution):
     cluster = made("shm", engines=2, execution=execution)
     feed(cluster, 1, 4)
     cluster.kill_store("s1")
@@ -129,7 +129,7 @@ def test_a_store_that_dies_is_waited_for_until_its_shards_are_elsewhere(made, ex
     if back:
         cluster.start_store("s1", tmp_path / "2")
     feed(cluster, 8, 12)
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
 
 
 def test_without_stores_evaluations_wait_and_are_made_up_for(made, expected, tmp_path):
@@ -138,13 +138,13 @@ def test_without_stores_evaluations_wait_and_are_made_up_for(made, expected, tmp
     [engine] = cluster.engines.values()
     assert "no store has shard 0" in (engine.last_error or "")
     assert not engine.caught_up()
-    assert {query for query, _, _ in told(cluster)} <= {"lone"}
+    assert {query for query, _, _ in reported(cluster)} <= {"lone"}
     for name in ("s0", "s1"):
         cluster.start_store(name, tmp_path / "late")
     feed(cluster, 4, 8)
     feed(cluster, 8, 12)
     assert engine.last_error is None
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
 
 
 LATER = f"""SELECT ?x ?z FROM <{EX}g> FROM NAMED <{EX}h>
@@ -186,7 +186,7 @@ def test_a_fork_at_a_store_that_stands_still_ends_with_the_link_to_it(made, monk
     still.set()
 
 
-def test_a_one_shot_query_reads_stores_or_says_that_they_are_away(made, tmp_path):
+def test_a_one_shot_query_reads_stores_or_reports_that_they_are_unavailable(made, tmp_path):
     cluster = made("shm", stores=0)
     [engine] = cluster.engines.values()
     ask = f"SELECT ?x ?y FROM <{EX}g> WHERE {{ ?x <{EX}knows> ?y }}"
@@ -218,7 +218,7 @@ def test_an_engine_that_stood_still_finds_out_that_it_was_fenced(made, expected)
     assert set(still.buckets) == buckets
     cluster.paused.clear()
     feed(cluster, 8, 12)
-    assert told(cluster) == expected
+    assert reported(cluster) == expected
     assert still.caught_up()
 
 
@@ -238,4 +238,4 @@ def test_a_restarted_engine_counts_commits_as_the_stores_do(made, expected, tmp_
     made = factory(before.graph.links)
     cluster.engines["e0"] = QueryEngine(cluster.log, cluster.topics, "e0", made, cluster.clock)
     feed(cluster, 8, 12)
-    assert told(cluster) == expected
+    assert reported(cluster) == expected

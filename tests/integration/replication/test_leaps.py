@@ -79,7 +79,7 @@ def test_a_leap_is_a_gap_and_the_first_answer_behind_it_is_right(cluster):
     ]
 
 
-def test_an_idle_stream_of_old_events_beside_a_live_one_leaps_without_work(cluster):
+def test_an_idle_stream_of_old_events_next_to_a_live_one_leaps_without_work(cluster):
     """The documentation's example: events at 1,500 ms, and another stream that follows the wall clock."""
     register(cluster, "q")
     register(cluster, "live", READ.format("live", S))
@@ -97,7 +97,7 @@ def test_an_idle_stream_of_old_events_beside_a_live_one_leaps_without_work(clust
     assert len(answers(cluster, "live")) > 5
 
 
-def test_whoever_takes_over_finds_the_same_gap_in_the_log(cluster):
+def test_the_next_engine_finds_the_same_gap_in_the_log(cluster):
     register(cluster, "q")
     cluster.push("n", 1_700_000_100, event(1))
     cluster.run(3)
@@ -116,7 +116,7 @@ def test_whoever_takes_over_finds_the_same_gap_in_the_log(cluster):
 def test_a_bucket_that_moves_behind_a_leap_keeps_the_gap(cluster):
     register(cluster, "q")
     seconds_then_milliseconds(cluster)
-    told, got = status(cluster, "q"), answers(cluster, "q")
+    reported, got = status(cluster, "q"), answers(cluster, "q")
     holder = next(name for name, engine in cluster.engines.items() if any(b.members for b in engine.buckets.values()))
     cluster.kill(holder)
     cluster.run(40)
@@ -124,7 +124,7 @@ def test_a_bucket_that_moves_behind_a_leap_keeps_the_gap(cluster):
     cluster.push("n", NOW_MS + 3_200, event(10))
     cluster.run(10)
     assert answers(cluster, "q") == got | {NOW_MS + 2500: ["urn:5", "urn:6"], NOW_MS + 3000: ["urn:6", "urn:9"]}
-    assert status(cluster, "q") == told
+    assert status(cluster, "q") == reported
 
 
 def test_many_small_steps_are_no_leap(cluster):
@@ -180,7 +180,7 @@ def test_count_windows_have_no_gap(cluster):
     assert status(cluster, "c")["gaps"] == []
 
 
-def test_a_stream_of_two_partitions_leaps_where_the_slow_one_falls_silent(cluster):
+def test_a_stream_of_two_partitions_leaps_when_the_slow_one_becomes_idle(cluster):
     cluster.log.grow(cluster.topics.names.events("n"), 2)
     register(cluster, "q")
     cluster.run(30)
@@ -263,7 +263,7 @@ def test_a_query_that_is_catching_up_is_stopped_at_once(cluster, monkeypatch):
     assert not any(engine._catch_up for engine in cluster.engines.values())
 
 
-def test_whoever_takes_a_query_over_that_is_catching_up_goes_on_behind_what_is_committed(cluster, monkeypatch):
+def test_an_engine_that_takes_over_a_query_in_catch_up_continues_after_the_last_commit(cluster, monkeypatch):
     stretch(cluster, monkeypatch)
     behind(cluster, instants=300)
     cluster.run(3)

@@ -71,7 +71,7 @@ def test_the_modules_that_are_checked_are_those_of_the_extra():
     check_extra("cluster")
 
 
-def test_a_broker_of_its_own_needs_java_and_maven(tmp_path, monkeypatch):
+def test_a_broker_of_its_own_requires_java_and_maven(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)

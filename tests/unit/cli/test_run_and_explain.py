@@ -1,4 +1,4 @@
-"""`penstock run` and `penstock explain` in this process: options, replays of files, what is told on standard error."""
+"""`penstock run` and `penstock explain` in this process: options, replays of files, what is messages on standard error."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_timing_keeps_tuples_out_of_the_stored_graph(penstock: Any, tmp_path: Pa
 
 
 def answers(done: Done) -> list[Any]:
-    told = [line for line in done.err.splitlines() if "has no --timing" not in line]
-    assert (done.code, told) == (0, [])
+    messages = [line for line in done.err.splitlines() if "has no --timing" not in line]
+    assert (done.code, messages) == (0, [])
     return [json.loads(line)["results"]["bindings"] for line in done.out.splitlines()]
 
 

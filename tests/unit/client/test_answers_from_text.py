@@ -47,11 +47,11 @@ def test_an_evaluation_is_what_its_line_says(engine):
     engine.declare_stream("http://x/s", timing="all")
     window = "FROM STREAM <http://x/s> [RANGE 1s STEP 1s]"
     rows = engine.register(f"REGISTER QUERY rows AS SELECT ?s ?o {window} WHERE {{ ?s ?p ?o }}")
-    told = engine.register(f"REGISTER QUERY told AS ASK {window} WHERE {{ ?s ?p ?o }}")
+    boolean = engine.register(f"REGISTER QUERY boolean AS ASK {window} WHERE {{ ?s ?p ?o }}")
     made = engine.register(f"REGISTER QUERY made AS CONSTRUCT {{ ?o <http://x/of> ?s }} {window} WHERE {{ ?s ?p ?o }}")
     engine.push("http://x/s", "<http://x/a> <http://x/q> <http://x/b> .", 500)
     engine.advance("http://x/s", 2_000)
-    for query in (rows, told, made):
+    for query in (rows, boolean, made):
         for there in query.poll():
             here = ClusterEvaluation(json.loads(json_line(there)))
             assert (here.query, here.time, here.windows) == (there.query, there.time, there.windows)

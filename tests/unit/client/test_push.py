@@ -15,7 +15,7 @@ LINE = "<http://x/a> <http://x/p> <http://x/b> ."
 EVENTS = TopicNames().events("s")
 
 
-class BrokersAway(NoFaults):
+class BrokersUnavailable(NoFaults):
     """Brokers do not answer after so many records, until they are back."""
 
     def __init__(self, after: int) -> None:
@@ -38,7 +38,7 @@ def test_a_client_without_the_cluster_extra_names_it(monkeypatch):
 
 @pytest.mark.parametrize("durable", range(3))
 def test_events_that_are_pushed_again_after_a_transient_error_are_written_once(durable):
-    faults = BrokersAway(durable)
+    faults = BrokersUnavailable(durable)
     log = MemoryLog(faults=faults)
     log.create([Topic(EVENTS)])
     client = Client(log=log)

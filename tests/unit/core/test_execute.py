@@ -158,7 +158,7 @@ def test_the_profile_lists_every_node(state_machine: StateMachine) -> None:
     assert not profile.timed
 
 
-def test_multiset_difference_takes_rows_away_one_for_one() -> None:
+def test_multiset_difference_removes_rows_one_for_one() -> None:
     def ids(*values: int) -> native.Ids:
         return np.array(values, np.uint64)
 

@@ -124,7 +124,7 @@ def test_another_process_sees_no_torn_list_for_a_minute(shared_memory: Path) -> 
     verify(shared_memory, 60)
 
 
-def test_a_reader_notices_that_the_writer_let_go(tmp_path: Path) -> None:
+def test_a_reader_notices_that_the_writer_released_the_store(tmp_path: Path) -> None:
     store = _native.Store(str(tmp_path), 1)
     column = np.array([1], dtype=np.uint64)
     store.commit(column, column, column, column)

@@ -55,7 +55,7 @@ def state_machine(tmp_path: Path) -> StateMachine:
     return StateMachine(tmp_path)
 
 
-def test_fates_come_with_the_watermark_after_the_last_row() -> None:
+def test_outcomes_come_with_the_watermark_after_the_last_row() -> None:
     outcomes, watermark = _native.Stream.decide(np.array([100, 100, 95, 10_000, 120]), 50, 10, 0, 1000)
     assert outcomes is not None
     assert outcomes.tolist() == [ACCEPTED, ACCEPTED, ACCEPTED, TOO_FAR_AHEAD, ACCEPTED]

@@ -89,12 +89,12 @@ def bench(make_bench, tmp_path):
 def test_everything_declared_and_registered_comes_back(bench):
     bench.declare("s", batch_ms=50, timing=["urn:p"], absorb_into="urn:g", retention_ms=7, slice_mb=3)
     bench.engine.load(b"<urn:a> <urn:p> <urn:b> .", graph="urn:h", format="nt")
-    query = bench.register(":u :p ?o", "s RANGE 1s", header="REGISTER QUERY kept AS")
+    query = bench.register(":u :p ?o", "s RANGE 1s", header="REGISTER QUERY lasting AS")
     bench.push("s", 120, "u p x")
     before = bench.engine.streams
     bench.reopen()
     assert bench.engine.streams == before
-    again = bench.engine.queries["kept"]
+    again = bench.engine.queries["lasting"]
     assert (again.text, again.registration_point) == (query.text, 100)
     assert bench.engine.query("ASK { GRAPH <urn:h> { <urn:a> <urn:p> <urn:b> } }") is True
 
@@ -110,7 +110,7 @@ def test_a_query_comes_back_whose_graph_went_with_the_stream_that_absorbed_into_
     assert timeline(bench.engine.queries["q1"]) == {300: [("a", "p", "b")]}
 
 
-def test_a_point_that_nobody_knew_before_a_restart_is_found_after_it(bench):
+def test_an_unknown_registration_point_is_found_after_a_restart(bench):
     bench.declare("s")
     bench.register("?s ?p ?o", "s RANGE 100ms")
     bench.reopen()

@@ -121,7 +121,7 @@ def test_count_windows_of_different_points_never_merge(bench):
     assert timeline(second) == {250: ["v0", "v1"], 450: ["v2", "v3"]}
 
 
-def test_windows_are_shared_by_groups_of_one_pace(bench):
+def test_windows_are_shared_by_groups_with_the_same_streams(bench):
     bench.declare("s", "t")
     for body in (":x :p ?o", ":x :q ?o", "?s :r ?o"):
         bench.register(body, "s RANGE 1s STEP 100ms")
@@ -132,7 +132,7 @@ def test_windows_are_shared_by_groups_of_one_pace(bench):
     assert bench.engine.stats()["windows"] == 3
 
 
-def test_windows_of_other_paces_share_what_they_hold_until_one_stays_behind(bench):
+def test_windows_of_groups_with_other_streams_share_content_until_one_lags(bench):
     bench.declare("s", "t")
     alone = bench.register(":x :p ?o", "s RANGE 300ms STEP 100ms")
     both = bench.register(":x :p ?o", "s RANGE 300ms STEP 100ms", "t RANGE 300ms STEP 100ms")

@@ -157,7 +157,7 @@ def test_pushes_from_two_threads_do_not_deadlock_with_callbacks(bench, query):
     assert seen == list(range(100, 3001, 100))
 
 
-def test_async_iteration_beside_a_subscriber_is_refused(query):
+def test_async_iteration_with_a_subscriber_is_refused(query):
     query.subscribe(lambda _: None)
 
     async def consume():
@@ -210,7 +210,7 @@ def test_close_stops_all_queries_and_what_fired_stays_readable(bench, query):
         bench.engine.query("ASK {}")
 
 
-def test_close_ends_all_queries_even_where_nothing_could_be_kept(make_bench, tmp_path, monkeypatch):
+def test_close_ends_all_queries_even_if_nothing_could_be_saved(make_bench, tmp_path, monkeypatch):
     bench = make_bench(data_dir=tmp_path / "data")
     bench.declare("s")
     query = bench.register()
@@ -225,7 +225,7 @@ def test_close_ends_all_queries_even_where_nothing_could_be_kept(make_bench, tmp
     [("s RANGE 1s",), ("s TRIPLES 2",), ("s RANGE 1s", "t RANGE 2s")],
     ids=["a time window", "a count window", "two streams"],
 )
-def test_what_a_closed_engine_held_goes_at_once_though_its_queries_are_kept(make_bench, windows):
+def test_a_closed_engine_frees_its_memory_at_once_even_if_its_queries_are_referenced(make_bench, windows):
     bench = make_bench()
     bench.declare("s", "t")
     queries = [

@@ -89,7 +89,7 @@ def test_computed_terms_and_blank_nodes_travel(bench):
     }
 
 
-def test_nobody_else_pushes_to_it_and_advancing_all_leaves_it_alone(bench):
+def test_only_its_query_publishes_to_it_and_advancing_all_skips_it(bench):
     bench.declare("s")
     publish(bench)
     bench.advance(None, 250)
@@ -133,7 +133,7 @@ def test_a_stream_has_one_source(bench):
         publish(bench, "urn:used")
 
 
-def test_it_ends_with_its_query_and_holds_nobody_back(bench):
+def test_it_ends_with_its_query_and_delays_no_other(bench):
     bench.declare("s", "t")
     maker = publish(bench)
     both = bench.register("?s :made ?o", "d RANGE 100ms", "t RANGE 100ms")

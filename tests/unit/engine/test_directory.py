@@ -35,7 +35,7 @@ def test_the_latest_checkpoint_is_in_force_and_the_others_are_gone(tmp_path):
     assert len(list(tmp_path.glob("checkpoint-*"))) == 1
 
 
-def test_a_second_engine_is_refused_until_the_first_lets_go(tmp_path):
+def test_a_second_engine_is_refused_until_the_first_releases_the_directory(tmp_path):
     first = DataDirectory(tmp_path, read_only=False)
     with pytest.raises(StorageError, match="LOCK"):
         DataDirectory(tmp_path, read_only=False)
@@ -78,7 +78,7 @@ def test_a_missing_or_short_file_is_named(tmp_path):
         directory.current()
 
 
-def test_an_unfinished_checkpoint_changes_nothing_and_is_cleared_away(tmp_path):
+def test_an_unfinished_checkpoint_changes_nothing_and_is_removed(tmp_path):
     directory = DataDirectory(tmp_path, read_only=False)
     write(directory, a="one")
     (directory.begin() / "a").write_text("half")

@@ -31,7 +31,7 @@ def test_explain_shows_the_last_run(bench):
     assert actual(bench.engine.explain(query), "scan") == [0]
 
 
-def test_explain_shows_the_rows_of_a_last_run_whose_answer_was_remembered(bench):
+def test_explain_shows_the_rows_of_a_last_run_whose_result_was_reused(bench):
     bench.declare("s", timing="all")
     query = bench.register(":a :p ?o", "s RANGE 1s STEP 100ms")
     bench.advance("s", 0)

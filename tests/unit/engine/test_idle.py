@@ -128,7 +128,7 @@ class TestStatus:
             "q", "waiting", None, None, None,
         )  # fmt: skip
         (wait,) = status.waits_for
-        assert (wait.stream, wait.watermark, wait.needs, wait.publisher) == ("urn:s", None, None, None)
+        assert (wait.stream, wait.watermark, wait.required, wait.publisher) == ("urn:s", None, None, None)
 
     def test_what_releases_it_does(self, bench):
         bench.declare("s", batch_ms=300, lateness_ms=50)

@@ -42,7 +42,7 @@ def test_an_event_moves_the_watermark_to_just_before_it(bench, query):
     assert bench.engine.late("urn:s") == []
 
 
-def test_a_late_event_is_told_the_watermark_that_it_met(bench, query):
+def test_a_late_event_contains_the_watermark_that_it_met(bench, query):
     bench.engine.push_events(
         "urn:s", [(250, "<urn:a> <urn:p> <urn:b> ."), (60, "<urn:c> <urn:p> <urn:d> ."), (900, "")]
     )
@@ -50,7 +50,7 @@ def test_a_late_event_is_told_the_watermark_that_it_met(bench, query):
     assert (late.timestamp, late.watermark) == (60, 249)
 
 
-def test_arrays_and_lists_as_columns_have_one_fate(make_bench):
+def test_arrays_and_lists_as_columns_have_the_same_outcome(make_bench):
     outcomes = []
     for as_column in (np.array, lambda values, _: list(values)):
         bench = make_bench()
@@ -242,7 +242,7 @@ def test_the_same_declaration_again_is_no_change_and_another_is_an_error(bench):
     assert bench.engine.streams["urn:s"].timing == ("urn:p",)
 
 
-def test_a_stream_can_be_dropped_when_nobody_reads_it(bench, query):
+def test_a_stream_can_be_dropped_when_no_query_reads_it(bench, query):
     bench.push("s", 50, "a p b")
     bench.advance("s", 100)
     with pytest.raises(DataError, match="q1"):
@@ -328,7 +328,7 @@ def test_a_watermark_of_an_interrupted_pass_is_caught_up_by_the_next_push(bench,
     assert list(timeline(query)) == [100, 200, 300, 400, 500]
 
 
-def test_a_count_window_that_nobody_polls_is_bounded_too(make_bench):
+def test_a_count_window_that_is_never_polled_is_bounded_too(make_bench):
     bench = make_bench(limits=penstock.Limits(max_unpolled=5))
     bench.declare("s")
     query = bench.register("?s :p ?o", "s TRIPLES 1")

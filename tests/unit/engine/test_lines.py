@@ -25,10 +25,10 @@ def test_an_evaluation_is_one_line_to_every_reader(form):
         (evaluation,) = query.poll()
     line = json_line(evaluation)
     assert line.splitlines() == [line]
-    told = json.loads(line)
-    if "graph" in told:
-        read = list(ox.parse(told["graph"], ox.RdfFormat.N_TRIPLES))
+    record = json.loads(line)
+    if "graph" in record:
+        read = list(ox.parse(record["graph"], ox.RdfFormat.N_TRIPLES))
         assert [quad.subject.value for quad in read] == ["urn:x:a", "urn:x:b"]
         assert {quad.object.value for quad in read} == {ENDS}
     else:
-        assert {row["o"]["value"] for row in told["results"]["bindings"]} == {ENDS}
+        assert {row["o"]["value"] for row in record["results"]["bindings"]} == {ENDS}

@@ -126,11 +126,11 @@ def test_a_load_reports_what_was_new(bench, tmp_path):
 def test_a_load_tells_how_far_it_has_come(bench, tmp_path):
     path = tmp_path / "many.ttl"
     path.write_text("".join(f"<urn:{i}> <urn:p> {i} .\n" for i in range(40_000)))  # several parts
-    told = []
-    bench.engine.load(path, progress=lambda read, total: told.append((read, total)))
-    assert len(told) > 1
-    assert told == sorted(told)
-    assert {total for _, total in told} == {path.stat().st_size}
+    reported = []
+    bench.engine.load(path, progress=lambda read, total: reported.append((read, total)))
+    assert len(reported) > 1
+    assert reported == sorted(reported)
+    assert {total for _, total in reported} == {path.stat().st_size}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def fill(bench, left, right, time=50):
     bench.advance("s", 100)
 
 
-def kept(evaluation):
+def factorized(evaluation):
     """Whether the answer is kept as factors."""
     return evaluation._block.product is not None
 
@@ -48,7 +48,7 @@ def test_every_reading_of_an_answer_gives_all_pairs(bench, query):
     fill(bench, 5, 4)
     evaluation = one(query)
     answer = evaluation.answer
-    assert kept(evaluation)
+    assert factorized(evaluation)
     assert len(answer) == 20
     assert Counter(tuple(name(row[v]) for v in ("y", "a", "x", "b")) for row in answer) == expected(5, 4)
     ids = [[name(term) for term in bench.engine.decode(answer.ids[v])] for v in ("y", "a", "x", "b")]
@@ -81,7 +81,7 @@ def test_a_side_of_which_nothing_is_shown_counts_its_rows(bench):
     query = bench.register(BOTH, "s RANGE 100ms", select="SELECT ?x")
     fill(bench, 4, 3)
     evaluation = one(query)
-    assert kept(evaluation)
+    assert factorized(evaluation)
     assert Counter(name(row["x"]) for row in evaluation.answer) == {"x0": 6, "x1": 3, "x2": 3}
 
 
@@ -101,7 +101,7 @@ def test_each_member_of_a_group_has_its_own_pairs(bench):
     fill(bench, 3, 4)
     evaluations = [one(query) for query in queries]
     assert len({id(evaluation._block) for evaluation in evaluations}) == 1
-    assert kept(evaluations[0])
+    assert factorized(evaluations[0])
     for i, evaluation in enumerate(evaluations):
         rows = {(name(row["x"]), name(row["y"])) for row in evaluation.answer}
         assert rows == ({(f"x{i}", f"y{j}") for j in range(4)} if i < 3 else set())
@@ -132,7 +132,7 @@ def test_what_asks_for_more_than_pairs_is_made_at_once(bench, select, body, head
     bench.declare("s")
     query = bench.register(body, "s RANGE 100ms", select=select, header=header)
     fill(bench, 2, 2)
-    assert not kept(one(query))
+    assert not factorized(one(query))
 
 
 def test_an_answer_counts_against_the_memory_limit_as_the_rows_that_it_stands_for(make_bench):
@@ -165,14 +165,14 @@ def test_an_answer_without_rows_can_be_read_when_what_one_factor_had_is_forgotte
     evaluations = query.poll()
     assert len(evaluations) == 200
     assert not any(list(evaluation.answer) for evaluation in evaluations)
-    assert not any(map(kept, evaluations))
+    assert not any(map(factorized, evaluations))
 
 
-def test_explain_says_that_factors_are_kept(bench, query):
+def test_explain_reports_retained_factors(bench, query):
     fill(bench, 3, 2)
     one(query)
     text = bench.engine.explain(query)
-    assert "kept as 2 factors" in text
+    assert "retained as 2 factors" in text
     assert "actual 6 rows" in text
 
 

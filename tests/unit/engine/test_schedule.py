@@ -1,4 +1,4 @@
-"""What fires when: real streams and grids, a fake that only notes what it is told."""
+"""What fires when: real streams and grids, a fake that only firings what it is told."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penstock.engine.windows.trigger import GridTrigger
 from penstock.event_time.grid import Grid
 
 
-class FakeInbox:
+class FakeQueue:
     subscribed = False
 
     def __init__(self, log: BlockLog) -> None:
@@ -36,7 +36,7 @@ class FakeCohort:
         self.trigger = None if point is None else GridTrigger(group.grid, point)
         self.dissolved = False
         self.log = BlockLog()
-        self.first = SimpleNamespace(name=f"q{number}", result_queue=FakeInbox(self.log))
+        self.first = SimpleNamespace(name=f"q{number}", result_queue=FakeQueue(self.log))
 
     def __iter__(self) -> Any:
         return iter((self.first,))
@@ -54,7 +54,7 @@ class FakeGroup:
         self.cohorts = [FakeCohort(self, len(name), point)]
 
 
-class Notes:
+class FiringLog:
     """Does what a derived stream needs, and writes everything down."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class StateMachine:
         self.keep = dictionary, store
         self.streams = Streams(LocalGraph(store), dictionary, Limits())
         self.schedule = Schedule(Limits(**limits))
-        self.notes = Notes()
+        self.firings = FiringLog()
 
     def stream(self, name: str, batch_ms: int) -> Any:
         return self.streams.declare(Declaration.checked(name, batch_ms=batch_ms))
@@ -107,12 +107,12 @@ class StateMachine:
         return group
 
     def move(self, **marks: int) -> list[Any]:
-        self.notes.log.clear()
+        self.firings.log.clear()
         streams = [self.streams.get(name) for name in marks]
         for stream in streams:
             stream.move(marks[stream.iri])
-        self.schedule.run(streams, self.notes)
-        return self.notes.log
+        self.schedule.run(streams, self.firings)
+        return self.firings.log
 
 
 A, B, D = "urn:a", "urn:b", "urn:d"
@@ -127,27 +127,27 @@ def test_every_instant_of_a_gap_fires_in_order(state_machine):
     a = state_machine.stream(A, 100)
     state_machine.group("g", Grid(0, (100,)), a)
     state_machine.move(**{A: 1000})
-    assert state_machine.notes.fired == [("g", t) for t in range(100, 1001, 100)]
+    assert state_machine.firings.fired == [("g", t) for t in range(100, 1001, 100)]
 
 
 def test_an_instant_waits_for_the_batch_that_contains_it(state_machine):
     a = state_machine.stream(A, 100)
     state_machine.group("g", Grid(0, (70,)), a)
     state_machine.move(**{A: 139})
-    assert state_machine.notes.fired == [("g", 70)]
+    assert state_machine.firings.fired == [("g", 70)]
     state_machine.move(**{A: 200})
-    assert state_machine.notes.fired == [("g", 140)]
+    assert state_machine.firings.fired == [("g", 140)]
 
 
 def test_an_instant_waits_for_every_stream(state_machine):
     a, b = state_machine.stream(A, 100), state_machine.stream(B, 30)
     state_machine.group("g", Grid(0, (100,)), a, b)
     state_machine.move(**{A: 1000})
-    assert state_machine.notes.fired == []
+    assert state_machine.firings.fired == []
     state_machine.move(**{B: 119})
-    assert state_machine.notes.fired == []
+    assert state_machine.firings.fired == []
     state_machine.move(**{B: 120})
-    assert state_machine.notes.fired == [("g", 100)]
+    assert state_machine.firings.fired == [("g", 100)]
 
 
 def test_groups_of_unequal_steps_fire_in_order_of_time(state_machine):
@@ -156,7 +156,7 @@ def test_groups_of_unequal_steps_fire_in_order_of_time(state_machine):
     state_machine.group("quick", Grid(0, (200,)), b)
     state_machine.group("both", Grid(0, (500,)), a, b)
     state_machine.move(**{A: 600, B: 600})
-    times = [time for _, time in state_machine.notes.fired]
+    times = [time for _, time in state_machine.firings.fired]
     assert times == sorted(times) == [200, 300, 400, 500, 600, 600]
 
 
@@ -189,7 +189,7 @@ def test_a_derived_stream_feeds_its_readers_in_the_same_pass(state_machine):
     reader = state_machine.group("reads", Grid(0, (100,)), d)
     reader.depth = 1
     state_machine.move(**{A: 400})
-    assert state_machine.notes.fired == [
+    assert state_machine.firings.fired == [
         ("makes", 200),
         ("reads", 100),
         ("reads", 200),
@@ -203,10 +203,10 @@ def test_a_waiting_cohort_does_not_fire(state_machine):
     a = state_machine.stream(A, 100)
     state_machine.group("g", Grid(0, (100,)), a, point=None)
     state_machine.move(**{A: 1000})
-    assert state_machine.notes.fired == []
+    assert state_machine.firings.fired == []
 
 
-def test_a_stream_that_has_ended_holds_nobody_back(state_machine):
+def test_a_stream_that_has_ended_delays_no_query(state_machine):
     a, d = state_machine.stream(A, 100), state_machine.stream(D, 100)
     group = state_machine.group("g", Grid(0, (100,)), a, d)
     d.move(100)
@@ -215,7 +215,7 @@ def test_a_stream_that_has_ended_holds_nobody_back(state_machine):
     assert reach(group) == 100
     d.ended = True
     state_machine.move(**{A: 301})
-    assert state_machine.notes.fired == [("g", 200), ("g", 300)]
+    assert state_machine.firings.fired == [("g", 200), ("g", 300)]
 
 
 def test_too_many_instants_are_refused_before_anything_changes(tmp_path):
@@ -266,22 +266,25 @@ def test_a_jump_leaves_gaps_and_goes_on_with_the_grid(state_machine):
     gaps = []
     for cohort, gap in state_machine.schedule.skip([a]):
         gaps.append((cohort.group.name, gap.after, gap.until, gap.count))
-        state_machine.notes.skipped(cohort)
+        state_machine.firings.skipped(cohort)
     assert gaps == [("makes", 0, 1000, 10), ("reads", 0, 1000, 20)]
-    state_machine.schedule.run([a, d], state_machine.notes)
-    assert state_machine.notes.fired == []
+    state_machine.schedule.run([a, d], state_machine.firings)
+    assert state_machine.firings.fired == []
     assert (group.cohorts[0].next, reader.cohorts[0].next) == (1100, 1050)
 
 
 def test_an_interrupted_pass_goes_on_where_it_was(state_machine):
     a = state_machine.stream(A, 100)
     state_machine.group("g", Grid(0, (100,)), a)
-    fire, state_machine.notes.fire = state_machine.notes.fire, lambda cohort: (_ for _ in ()).throw(KeyboardInterrupt)
+    fire, state_machine.firings.fire = (
+        state_machine.firings.fire,
+        lambda cohort: (_ for _ in ()).throw(KeyboardInterrupt),
+    )
     a.move(300)
     with pytest.raises(KeyboardInterrupt):
-        state_machine.schedule.run([a], state_machine.notes)
+        state_machine.schedule.run([a], state_machine.firings)
     assert state_machine.schedule.unfinished
-    state_machine.notes.fire = fire
-    state_machine.schedule.run([], state_machine.notes)
-    assert state_machine.notes.fired == [("g", 100), ("g", 200), ("g", 300)]
+    state_machine.firings.fire = fire
+    state_machine.schedule.run([], state_machine.firings)
+    assert state_machine.firings.fired == [("g", 100), ("g", 200), ("g", 300)]
     assert not state_machine.schedule.unfinished

@@ -143,7 +143,7 @@ class TestRecovery:
         again = crashed(back, tmp_path, durability="commit")
         assert list(again.engine.streams) == ["urn:s"]
 
-    def test_a_reader_beside_it_sees_what_is_logged(self, bench):
+    def test_a_concurrent_reader_sees_what_is_logged(self, bench):
         bench.engine.update("INSERT DATA { <urn:a> <urn:p> 1 }")
         with penstock.Engine(data_dir=bench.settings["data_dir"], read_only=True) as reader:
             assert reader.query("ASK { <urn:a> <urn:p> 1 }") is True
@@ -189,7 +189,7 @@ class TestRecovery:
         assert log["file"] > 3
         assert crashed(bench, tmp_path).engine.stats()["streams"]["urn:s"]["events"] == 100
 
-    def test_it_needs_a_directory(self, tmp_path):
+    def test_it_requires_a_directory(self, tmp_path):
         with pytest.raises(DataError, match="data_dir"):
             penstock.Engine(durability="commit")
         with pytest.raises(DataError, match="durability is one of none, checkpoint, commit"):

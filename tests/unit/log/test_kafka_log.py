@@ -64,13 +64,13 @@ def test_an_append_that_is_not_acknowledged_in_time_is_waited_for_by_the_same_ca
     assert brokers.produced == [b"0", b"1", b"2"], "each has one sequence number"
 
 
-def test_brokers_that_are_away_while_a_writer_is_opened_are_a_transient_error(monkeypatch):
+def test_unavailable_brokers_while_a_writer_is_opened_are_a_transient_error(monkeypatch):
     monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 1.0)
     with pytest.raises(TransientError, match="opening w"):
         KafkaLog("127.0.0.1:1").transactional("w")
 
 
-def test_a_reader_that_cannot_begin_is_let_go_of(log):
+def test_a_reader_that_cannot_begin_is_closed(log):
     with pytest.raises(UnknownTopicError):
         log.reader({Partition("t", 99): 0})
     assert log._opened == []

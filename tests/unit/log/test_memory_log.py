@@ -56,7 +56,7 @@ def test_a_crash_in_the_middle_of_a_flush_loses_a_suffix() -> None:
 
 def test_an_append_that_failed_goes_on_where_it_stopped() -> None:
     for failing_after in range(5):
-        faults = Breaks(Point.APPEND, failing_after, TransientError("brokers are away"))
+        faults = Breaks(Point.APPEND, failing_after, TransientError("brokers are unavailable"))
         log = MemoryLog(faults=faults)
         name, writer, records = made(log), log.writer(), [Record("t", b"%d" % i) for i in range(5)]
         for _ in range(3):
@@ -70,7 +70,7 @@ def test_an_append_that_failed_goes_on_where_it_stopped() -> None:
 
 
 def test_other_records_do_not_wait_for_a_call_that_failed() -> None:
-    faults = Breaks(Point.APPEND, 0, TransientError("brokers are away"))
+    faults = Breaks(Point.APPEND, 0, TransientError("brokers are unavailable"))
     log = MemoryLog(faults=faults)
     name, writer = made(log), log.writer()
     with pytest.raises(TransientError):

@@ -177,16 +177,16 @@ def test_a_record_that_can_be_read_is_never_passed_over():
 def test_a_quarantine_that_cannot_be_consulted_is_no_transient_error():
     """The reader has passed the record: a step that is tried again would go on behind it."""
 
-    class Away(NoFaults):
+    class Unavailable(NoFaults):
         def at(self, point: Point, owner: str) -> None:
             if point is Point.POLL:
-                raise TransientError("brokers are away")
+                raise TransientError("brokers are unavailable")
 
     log, names = garbage()
     [_, bad, _] = log.reader({Partition(names.shards, 1): START}).poll()
     log.create([Topic(names.quarantine, 1, "compact")])
-    log.faults = Away()
-    with pytest.raises(UnreadableRecordError, match="brokers are away"):
+    log.faults = Unavailable()
+    with pytest.raises(UnreadableRecordError, match="brokers are unavailable"):
         InternalRecords(log, names).read(bad, SHARDS)
 
 

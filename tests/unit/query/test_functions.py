@@ -34,7 +34,7 @@ def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str 
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern", "flags", "wanted"),
+    ("text", "pattern", "flags", "expected"),
     [
         # W3C sparql10/regex
         ("abc", "ab?c", "", True),
@@ -107,12 +107,12 @@ def replaced(text: str, pattern: str, replacement: str, flags: str = "") -> str 
         ("a", "a", "g", None),
     ],
 )
-def test_regex_follows_xpath(text: str, pattern: str, flags: str, wanted: bool | None) -> None:
-    assert matches(text, pattern, flags) is wanted
+def test_regex_follows_xpath(text: str, pattern: str, flags: str, expected: bool | None) -> None:
+    assert matches(text, pattern, flags) is expected
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern", "replacement", "flags", "wanted"),
+    ("text", "pattern", "replacement", "flags", "expected"),
     [
         # W3C sparql11/functions
         ("日本語", "[^a-z0-9]", "-", "", "---"),
@@ -139,8 +139,8 @@ def test_regex_follows_xpath(text: str, pattern: str, flags: str, wanted: bool |
         ("aAbB", "a", "x", "i", "xxbB"),
     ],
 )
-def test_replace_follows_xpath(text: str, pattern: str, replacement: str, flags: str, wanted: str | None) -> None:
-    assert replaced(text, pattern, replacement, flags) == wanted
+def test_replace_follows_xpath(text: str, pattern: str, replacement: str, flags: str, expected: str | None) -> None:
+    assert replaced(text, pattern, replacement, flags) == expected
 
 
 def test_replace_and_case_keep_language_and_datatype() -> None:
@@ -151,8 +151,8 @@ def test_replace_and_case_keep_language_and_datatype() -> None:
 
 @pytest.mark.parametrize("name", ["md5", "sha1", "sha256", "sha384", "sha512"])
 def test_hashes_are_of_the_utf8_bytes(name: str) -> None:
-    wanted = hashlib.new(name, "食べ物".encode()).hexdigest()
-    assert call(name, [literal("食べ物")]) == literal(wanted)
+    expected = hashlib.new(name, "食べ物".encode()).hexdigest()
+    assert call(name, [literal("食べ物")]) == literal(expected)
 
 
 def test_what_there_is_not_is_an_error_of_the_expression() -> None:

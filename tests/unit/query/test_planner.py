@@ -141,7 +141,7 @@ def test_exists_under_or_becomes_a_sub_plan():
     assert len(physical.spec["subplans"]) == 1
 
 
-def test_minus_without_shared_variables_takes_nothing_away():
+def test_minus_without_shared_variables_removes_nothing():
     physical = compile_(select(Minus(bgp("?x p ?y"), bgp("?a q ?b")), "x"))
     assert operators(physical.spec["root"]) == ["seed", "scan", "project"]
 
@@ -227,7 +227,7 @@ def test_exists_under_an_unbound_cell_sees_what_is_bound_and_compares_the_rest()
     assert operators(semijoin["inner"]) == ["outer", "scan", "filter", "filter"]
 
 
-def test_columns_that_nobody_reads_end_at_the_last_scan_that_does():
+def test_columns_are_dropped_after_their_last_use():
     catalogue = MadeUpCatalogue({(0, "a"): (10, 10, 10), (0, "b"): (100, 100, 100), (0, "c"): (1000, 1000, 1000)})
     physical = compile_(select(bgp("?x a ?y", "?y b ?z", "?z c ?w"), "w"), catalogue)
     a, b, c = scans(physical)

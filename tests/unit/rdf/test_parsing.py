@@ -73,7 +73,7 @@ def test_blank_nodes_belong_to_their_document_even_when_labelled(name):
     assert not set(first.subjects.tolist()) & set(second.subjects.tolist())
 
 
-def test_graphs_are_kept():
+def test_graphs_are_parsed():
     dictionary = Dictionary()
     for name, text in {
         "nquads": "<http://e/s> <http://e/p> <http://e/o> <http://e/g> .",
@@ -133,7 +133,7 @@ def test_long_turtle_documents_are_read_in_parts_with_one_scope():
     assert (quads.objects[:-1] == quads.subjects[1:]).all()
 
 
-def test_kept_terms_survive_a_sweep():
+def test_permanent_terms_survive_a_sweep():
     dictionary = Dictionary()
     parse(dictionary, "<http://e/s> <http://e/p> <http://e/o> .", keep=True)
     parse(dictionary, "<http://e/s> <http://e/p> <http://e/gone> .")

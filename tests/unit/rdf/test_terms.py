@@ -101,7 +101,7 @@ def test_every_spelling_comes_back_exactly(spellings):
     assert len(set(ids.tolist())) == len(set(tuples))
 
 
-def test_a_short_term_made_again_is_the_same_object_and_a_long_one_is_not_kept() -> None:
+def test_a_short_term_made_again_is_the_same_object_and_a_long_one_is_not_cached() -> None:
     short, long = ((LITERAL, text, XSD_STRING, "") for text in ("short", "long" * 1000))
     assert from_tuple(short) is from_tuple(short)
     assert from_tuple(long) is not from_tuple(long)

@@ -38,7 +38,7 @@ def test_what_is_pruned_is_not_needed_at_later_steps():
     assert again.bounds(["a"], 200) == before[0]
 
 
-def test_what_a_dropped_stream_absorbed_is_bounded_until_nobody_looks_at_the_graph_before():
+def test_absorbed_tuples_of_a_dropped_stream_have_a_bound_until_no_query_reads_the_earlier_graph():
     history = made()
     history.step = 6
     history.drop("b")

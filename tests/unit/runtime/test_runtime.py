@@ -95,9 +95,9 @@ def test_readiness_asks_every_check():
     assert health.ready() == {"loop": "starting"}
     health.beat()
     health.check("fine", lambda: None)
-    health.check("away", lambda: "no answer")
+    health.check("unavailable", lambda: "no answer")
     health.check("broken", lambda: 1 / 0)  # type: ignore[arg-type,return-value]
-    assert set(health.ready()) == {"away", "broken"}
+    assert set(health.ready()) == {"unavailable", "broken"}
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
@@ -116,9 +116,9 @@ def test_health_and_metrics_are_served():
         assert fetch(server.port, "/health/ready")[0] == 503
         health.beat()
         assert fetch(server.port, "/health/ready") == (200, '{"ready":true,"wrong":{}}')
-        health.check("broker", lambda: "away")
+        health.check("broker", lambda: "unavailable")
         status, body = fetch(server.port, "/health/ready")
-        assert (status, json.loads(body)["wrong"]) == (503, {"broker": "away"})
+        assert (status, json.loads(body)["wrong"]) == (503, {"broker": "unavailable"})
         assert fetch(server.port, "/health/live")[0] == 200
         assert "penstock_events_total 5.0" in fetch(server.port, "/metrics")[1]
     finally:
@@ -160,14 +160,14 @@ def loop(stopping: Stopping, give_up_s: float = 100, now=None) -> Loop:
 
 def test_transient_failures_are_tried_over():
     stopping = Stopping()
-    core = ServiceCore(True, TransientError("away"), TransientError("away"), True, stopping)
+    core = ServiceCore(True, TransientError("unavailable"), TransientError("unavailable"), True, stopping)
     loop(stopping).run(core, 0)
     assert core.steps == 5
 
 
 def test_what_is_transient_too_long_ends_the_service():
     times = iter(range(0, 10_000, 40))
-    core = ServiceCore(*[TransientError("away")] * 10)
+    core = ServiceCore(*[TransientError("unavailable")] * 10)
     with pytest.raises(TransientError):
         loop(Stopping(), 100, lambda: float(next(times))).run(core, 0)
     assert core.steps < 10
@@ -246,7 +246,7 @@ def test_what_is_transient_does_not_end_a_handover():
     clock = [100.0]
     stopping = Stopping(lambda: clock[0])
     core = LeavingCore(clock, 0.1, 3, stopping)
-    failures = [TransientError("away"), TransientError("away")]
+    failures = [TransientError("unavailable"), TransientError("unavailable")]
 
     def fail() -> None:
         if failures:
@@ -257,7 +257,7 @@ def test_what_is_transient_does_not_end_a_handover():
     assert core.left
 
 
-def test_settings_that_are_found_wrong_when_a_service_opens_are_told_as_such(environment, monkeypatch, capsys):
+def test_wrong_settings_found_when_a_service_opens_are_reported_as_such(environment, monkeypatch, capsys):
     def open_core(_):
         raise SettingsError("PENSTOCK_SHARDS is 4, but topic penstock.shards has 8 partitions")
 

@@ -25,25 +25,30 @@ def run(folder, *arguments):
     java = folder / "java"
     java.write_text('#!/bin/sh\nfor a do echo "$a"; done\n')
     java.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    inherited = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [SCRIPT, *arguments], env=kept | ASKED | {"PATH": path}, capture_output=True, text=True, check=True, timeout=60
+        [SCRIPT, *arguments],
+        env=inherited | ASKED | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return done.stdout.splitlines()
 
 
 def test_an_executor_is_started_as_the_variables_say(tmp_path):
-    told = run(tmp_path, "executor")
-    assert told[:11] == [f"-Dnumber={i} of 11" for i in range(11)]
-    assert told[11:16] == [
+    reported = run(tmp_path, "executor")
+    assert reported[:11] == [f"-Dnumber={i} of 11" for i in range(11)]
+    assert reported[11:16] == [
         "-Xms1024m",
         "-Xmx1024m",
         "-cp",
         "/opt/spark/conf:/opt/spark/jars/*",
         "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend",
     ]
-    rest = dict(zip(told[16::2], told[17::2], strict=True))
+    rest = dict(zip(reported[16::2], reported[17::2], strict=True))
     assert rest["--driver-url"] == ASKED["SPARK_DRIVER_URL"]
     assert (rest["--executor-id"], rest["--cores"], rest["--hostname"]) == ("3", "2", "10.0.0.7")
     assert rest["--podName"] == "exec-3"

@@ -180,7 +180,7 @@ def test_a_graph_takes_what_names_none(tmp_path):
         assert engine.query("ASK { GRAPH <http://g> { <http://a> <http://b> <http://c> } }") is True
 
 
-def test_bad_lines_are_left_out_and_told_by_split_and_line(tmp_path):
+def test_bad_lines_are_skipped_and_reported_by_split_and_line(tmp_path):
     lines = ["<http://a> <http://b> <http://c> .\n", "nonsense\n", "\n", "<http://a> <http://b> 5 .\n"]
     with penstock.Engine() as engine:
         stages = Stages(tmp_path, engine, [(Format.N_TRIPLES, "".join(lines))], max_bad=5)
@@ -191,7 +191,7 @@ def test_bad_lines_are_left_out_and_told_by_split_and_line(tmp_path):
     ]
 
 
-def test_a_document_that_cannot_be_read_is_told_as_a_whole(tmp_path):
+def test_an_unreadable_document_is_reported_as_a_whole(tmp_path):
     with penstock.Engine() as engine:
         stages = Stages(tmp_path, engine, [(Format.TURTLE, "<http://a> <http://b> .\n")])
         bad = kind(stages.parse(), "bad").to_pylist()
@@ -214,7 +214,7 @@ def test_a_dictionary_that_went_on_is_refused_and_nothing_is_stored(tmp_path):
 @pytest.mark.parametrize(
     ("name", "expected"), [("a.nt.bz2", "nt"), ("a.b.ttl", "turtle"), ("x.nq.ZST", "nquads"), ("x.rdf.gz", "xml")]
 )
-def test_formats_are_told_by_names_endings_of_compression_passed_over(name, expected):
+def test_formats_follow_from_names_without_the_extension_of_a_compression(name, expected):
     assert format_of(name).value == expected
 
 

@@ -64,7 +64,7 @@ def test_the_standby_goes_on_with_the_same_ids(nodes):
     client.close()
 
 
-class _Away:
+class _Unavailable:
     """The log takes no transactions while `on`."""
 
     def __init__(self):
@@ -80,7 +80,7 @@ class _Away:
 
 def test_an_instance_that_cannot_write_its_log_gives_out_no_ids_any_more():
     """The term is interned by then, and its id not durable: the next instance must find neither."""
-    faults = _Away()
+    faults = _Unavailable()
     log, topics = MemoryLog(VirtualClock(), faults), ClusterTopics(TopicNames())
     log.create(topics.all())
     node = DictionaryNode(log, topics, "d", "grpc://127.0.0.1:0", VirtualClock())

@@ -87,15 +87,21 @@ class LocalCluster:
         http, sparql = _ports(self.coordinator_port, self.coordinators), _ports(self.engine_port, self.engines)
         known = {"PENSTOCK_DICTIONARIES": ",".join(f"grpc://127.0.0.1:{port}" for port in grpc)}
         for i, port in enumerate(grpc):
-            kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"dictionary-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
-            self._add(f"dictionary-{i}", "dictionary", kept | {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
+            directory_settings = {
+                "PENSTOCK_DATA_DIR": str(self.directory / f"dictionary-{i}"),
+                "PENSTOCK_CHECKPOINT_S": "5",
+            }
+            self._add(f"dictionary-{i}", "dictionary", directory_settings | {"PENSTOCK_LISTEN": f"127.0.0.1:{port}"})
         for i, port in enumerate(http):
             self._add(f"coordinator-{i}", "coordinator", known | {"PENSTOCK_HTTP_PORT": str(port)})
         for i in range(self.stores):
             self._add(f"store-{i}", "store", known | self._of_stores())
         for i, port in enumerate(sparql):
-            kept = {"PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"), "PENSTOCK_CHECKPOINT_S": "5"}
-            own = known | kept | self._of_graph() | {"PENSTOCK_HTTP_PORT": str(port)}
+            directory_settings = {
+                "PENSTOCK_DATA_DIR": str(self.directory / f"engine-{i}"),
+                "PENSTOCK_CHECKPOINT_S": "5",
+            }
+            own = known | directory_settings | self._of_graph() | {"PENSTOCK_HTTP_PORT": str(port)}
             self._add(f"engine-{i}", "query_engine", own)
         self._add_adaptor(known)
         self._add("dispatcher-0", "dispatcher", {})

@@ -124,7 +124,7 @@ def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console:
         bulk.staging.remove()
     finally:
         spark.stop()
-    return f"{stored:,} triples{bad}, kept in {root}/loads, in {time.perf_counter() - began:.1f} s"
+    return f"{stored:,} triples{bad}, saved in {root}/loads, in {time.perf_counter() - began:.1f} s"
 
 
 @contextmanager

@@ -269,13 +269,13 @@ class Streams:
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
         """Return the stream that a query publishes: an existing one, whose batch changes, or a new one."""
         known = self._by_iri.get(declaration.iri)
-        wanted = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
+        required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
         if known is None:
-            stream = self.declare(wanted)
+            stream = self.declare(required)
         else:
             stream = known
-            if known.declaration != wanted:
-                known.declare(wanted, self._core(wanted, known.number))
+            if known.declaration != required:
+                known.declare(required, self._core(required, known.number))
         stream.publisher = publisher
         return stream
 

@@ -50,7 +50,9 @@ class Evaluator:
         sources = self._sources(cohort, time)
         plan = group.current_plan(cohort, self._core, self._streams, sources[0])
         if plan.blind:
-            self._core.store.give_up(DataPlaneError("the stored graph went away while it was counted", "disconnected"))
+            self._core.store.give_up(
+                DataPlaneError("the stored graph became unavailable during a count", "disconnected")
+            )
         last = cohort.last_run
         if last is None or last.planned is not plan:
             last = cohort.last_run = LastRun(plan)

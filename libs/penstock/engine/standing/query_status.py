@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWait:
-    """A stream that holds a query back. `needs` is the watermark (ms) that releases it; None: any progress.
+    """A stream that a query waits for. `required` is the watermark (ms) that releases it; None: any progress.
 
-    `publisher` is the query that feeds the stream, where it is a derived one.
+    `publisher` is the query that feeds the stream, if it is a derived stream.
     """
 
     stream: str
     watermark: int | None
-    needs: int | None
+    required: int | None
     publisher: str | None
     release: str
 
@@ -49,25 +49,25 @@ def status_of(member: Member) -> QueryStatus:
         return QueryStatus(name, "stopped", point, None, None)
     trigger, streams = cohort.trigger, cohort.group.streams
     following = None if trigger is None else trigger.next
-    waits = tuple(_wait(stream, following) for stream in streams if _holds_back(stream, following))
+    waits = tuple(_wait(stream, following) for stream in streams if _is_behind(stream, following))
     last = None if trigger is None or trigger.last == point else trigger.last
     return QueryStatus(name, "waiting", point, last, following, waits)
 
 
-def _holds_back(stream: LiveStream, following: int | None) -> bool:
+def _is_behind(stream: LiveStream, following: int | None) -> bool:
     return not stream.ended and (following is None or not stream.has_closed(following))
 
 
 def _wait(stream: LiveStream, following: int | None) -> StreamWait:
-    needs = None if following is None else batch_end(following, stream.batch_ms)
-    return StreamWait(stream.iri, stream.watermark, needs, stream.publisher, _release(stream, needs))
+    required = None if following is None else batch_end(following, stream.batch_ms)
+    return StreamWait(stream.iri, stream.watermark, required, stream.publisher, _release(stream, required))
 
 
-def _release(stream: LiveStream, needs: int | None) -> str:
+def _release(stream: LiveStream, required: int | None) -> str:
     """Describe what advances the stream far enough."""
     if stream.publisher is not None:
         return f"query {stream.publisher}, which publishes <{stream.iri}>, reports further"
-    if needs is None:
+    if required is None:
         return f"a tuple of <{stream.iri}>, and a watermark that closes its batch"
-    later = needs + stream.declaration.lateness_ms
-    return f"an event on <{stream.iri}> later than {later} ms, or advance to {needs} ms"
+    later = required + stream.declaration.lateness_ms
+    return f"an event on <{stream.iri}> later than {later} ms, or advance to {required} ms"

@@ -65,5 +65,5 @@ def held_from(window: Window, cohort: Cohort, closed: int) -> int:
         return closed if oldest is None else oldest * window.stream.batch_ms
     # Other users of a shared window may have moved it further than this cohort's instant.
     assert isinstance(cohort.trigger, GridTrigger)
-    wanted = window.held_from(cohort.trigger.next)
-    return wanted if window.start is None else min(window.start, wanted)
+    floor = window.held_from(cohort.trigger.next)
+    return floor if window.start is None else min(window.start, floor)

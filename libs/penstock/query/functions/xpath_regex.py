@@ -235,7 +235,7 @@ class _Translator:
                 self._at += 2
                 removed = self._class()
                 if self._peek() != "]":
-                    raise self._error("missing ']' after a class that is taken away")
+                    raise self._error("missing ']' after a subtracted class")
                 break
             items.append(self._class_item())
         self._at += 1

@@ -125,7 +125,7 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
     left = join(context, node.left, outer, scope)
     if not visible(node.left) & visible(node.right) - context.substituted:  # disjoint domains remove nothing
         return left
-    right = _taken_away(context, node.right, scope)
+    right = _subtracted(context, node.right, scope)
     ignored = [*context.hidden, *([scope.variable] if scope.variable is not None else []), *sorted(context.substituted)]
     ignore = [context.slot(name) for name in dict.fromkeys(ignored) if name in left.names and name in right.names]
     if context.substitution is not None:
@@ -134,7 +134,7 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
     return Relation(spec, left.certain, left.maybe, left.rows)
 
 
-def _taken_away(context: PlanContext, node: Node, scope: Scope) -> Relation:
+def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
     """Compile the right side of MINUS. Values substituted by an EXISTS are compared by cell, so they are bound here."""
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)

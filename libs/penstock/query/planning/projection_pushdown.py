@@ -27,12 +27,12 @@ def prune_columns(root: Spec, shown: frozenset[int]) -> Spec:
     return {**root, "slots": slots, "in": _keeping(root["in"], frozenset(slots))}
 
 
-def _keeping(node: Spec, wanted: frozenset[int]) -> Spec:
+def _keeping(node: Spec, needed: frozenset[int]) -> Spec:
     """Return the same rows with the required columns, possibly among others."""
     steps: list[Spec] = []
     while len(steps) < _MAX_STEPS and (read := _read(node)) is not None:
-        steps.append({**node, "keep": sorted(wanted)} if node["op"] == "scan" else node)
-        wanted |= read
+        steps.append({**node, "keep": sorted(needed)} if node["op"] == "scan" else node)
+        needed |= read
         node = node["in"]
     for step in reversed(steps):
         node = {**step, "in": node}

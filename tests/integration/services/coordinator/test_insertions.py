@@ -63,10 +63,10 @@ def test_a_request_whose_transaction_failed_is_not_taken_for_done(
 
 
 def _fail(*_: object) -> None:
-    raise TransientError("the broker is away")
+    raise TransientError("the broker is unavailable")
 
 
-def test_only_the_latest_requests_are_remembered(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch):
+def test_only_the_latest_requests_are_retained(cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(insertion_writer, "RETAINED_DONE", 3)
     for i in range(5):
         cluster.coordinator.update(TEXT, request=str(i))

@@ -16,7 +16,7 @@ from penstock.errors import QueryLimitError
 from penstock.query import parser
 from penstock.services.coordinator import http_routes as coordinator_routes
 from penstock.services.coordinator import registrar
-from penstock.wire import StreamWanted
+from penstock.wire import StreamPredicates
 from support.large_queries import NAMES, large_query
 from support.small_cluster import SmallCluster
 
@@ -62,10 +62,10 @@ def test_over_http_it_is_the_askers_error_with_a_place(cluster, name):
         assert http.get("/streams").status_code == 200
         assert http.put("/queries/good?wait=0", content=COUNT).status_code == 200
         answer = asked.result(120)
-        told = answer.json()
-        assert (answer.status_code, told["error"], told["line"]) == (400, "QueryLimitError", "2")
-        assert int(told["column"]) > 1
-        assert any(limit in told["message"] for limit in limits)
+        refusal = answer.json()
+        assert (answer.status_code, refusal["error"], refusal["line"]) == (400, "QueryLimitError", "2")
+        assert int(refusal["column"]) > 1
+        assert any(limit in refusal["message"] for limit in limits)
         assert len(answer.content) < 2_000
         assert [found["name"] for found in http.get("/queries").json().values()] == ["good"]
     assert_answers(cluster, "good")
@@ -78,10 +78,10 @@ def test_in_the_queries_topic_it_is_refused_and_those_behind_it_are_registered(c
     cluster.send(queries, "large", text)
     cluster.send(queries, "good", COUNT)
     cluster.run()
-    told = statuses(cluster)["refused query large"]
-    assert (told["status"], told["error"], told["line"]) == ("refused", "QueryLimitError", 2)
-    assert told["column"] > 1
-    assert any(limit in told["message"] for limit in limits)
+    refusal = statuses(cluster)["refused query large"]
+    assert (refusal["status"], refusal["error"], refusal["line"]) == ("refused", "QueryLimitError", 2)
+    assert refusal["column"] > 1
+    assert any(limit in refusal["message"] for limit in limits)
     assert list(cluster.coordinator.queries) == ["good"]
     assert_answers(cluster, "good")
     cluster.send(queries, "large", SUBJECTS)
@@ -110,7 +110,7 @@ def test_a_registration_is_parsed_once(cluster, monkeypatch):
     monkeypatch.setattr(parser, "parse_syntax", counted)
     active = cluster.coordinator._active
     assert active is not None
-    active.state.wanted["http://x/other"] = StreamWanted("http://x/other", 1, (), np.empty(0, np.int64), 1)
+    active.state.filters["http://x/other"] = StreamPredicates("http://x/other", 1, (), np.empty(0, np.int64), 1)
     cluster.coordinator.register("q", COUNT)
     cluster.coordinator.register("q", COUNT)  # it stands so
     assert texts == [COUNT]

@@ -13,15 +13,15 @@ from penstock.log import Partition, Record
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.coordinator import Coordinator
 from penstock.services.coordinator.predicate_demand import (
-    ASKED_MS,
+    DEMAND_MS,
     PredicatePushdown,
     grown,
-    narrowed,
+    restricted,
     timing_of,
     version_of,
 )
 from penstock.services.dispatcher.dispatcher import Dispatcher
-from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamWanted, Tuples, decode, encode
+from penstock.wire import QueryRegistration, ShardBatch, StreamDeclaration, StreamPredicates, Tuples, decode, encode
 from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"
@@ -29,9 +29,9 @@ P, Q, R = (f"http://x/{name}" for name in "pqr")
 AFTER_MS = 1_000
 
 
-def wanted(version, all_since=None, **since):
+def passes(version, all_since=None, **since):
     names = tuple(f"http://x/{name}" for name in since)
-    return StreamWanted(IRI, version, names, np.array(list(since.values()), np.int64), all_since)
+    return StreamPredicates(IRI, version, names, np.array(list(since.values()), np.int64), all_since)
 
 
 def fields(record):
@@ -43,65 +43,65 @@ def fields(record):
     [
         (None, None, 0),
         (None, {P}, 0),
-        (wanted(4, p=1, q=4), {P}, 1),
-        (wanted(4, p=1, q=4), {P, Q}, 4),
-        (wanted(4, p=1, q=4), set(), 0),
-        (wanted(4, p=1), {P, R}, None),
-        (wanted(4, p=1), None, None),
-        (wanted(5, all_since=5), None, 5),
-        (wanted(5, all_since=5), {P}, 5),
+        (passes(4, p=1, q=4), {P}, 1),
+        (passes(4, p=1, q=4), {P, Q}, 4),
+        (passes(4, p=1, q=4), set(), 0),
+        (passes(4, p=1), {P, R}, None),
+        (passes(4, p=1), None, None),
+        (passes(5, all_since=5), None, 5),
+        (passes(5, all_since=5), {P}, 5),
     ],
 )
-def test_the_version_since_which_all_that_is_needed_goes_through(record, needed, version):
+def test_the_version_since_which_all_needed_predicates_pass(record, needed, version):
     assert version_of(record, None if needed is None else frozenset(needed)) == version
 
 
-def test_sets_grow_and_narrow_and_know_since_when_each_predicate_has_been_there():
-    first = narrowed(IRI, None, frozenset({P, Q}))
+def test_filters_grow_and_shrink_and_record_the_version_since_which_each_predicate_passes():
+    first = restricted(IRI, None, frozenset({P, Q}))
     assert fields(first) == (1, {P: 0, Q: 0}, None)
-    assert narrowed(IRI, first, frozenset({P, Q})) is None
-    assert narrowed(IRI, first, None) is None
+    assert restricted(IRI, first, frozenset({P, Q})) is None
+    assert restricted(IRI, first, None) is None
     more = grown(IRI, first, frozenset({Q, R}))
     assert fields(more) == (2, {P: 0, Q: 0, R: 2}, None)
-    less = narrowed(IRI, more, frozenset({R}))
+    less = restricted(IRI, more, frozenset({R}))
     assert fields(less) == (3, {R: 2}, None)
     assert fields(grown(IRI, less, frozenset({P}))) == (4, {P: 4, R: 2}, None)  # the break counts
     every = grown(IRI, less, None)
     assert fields(every) == (4, {}, 4)
-    assert fields(narrowed(IRI, every, frozenset({P}))) == (5, {P: 4}, None)
+    assert fields(restricted(IRI, every, frozenset({P}))) == (5, {P: 4}, None)
 
 
-def test_it_narrows_after_a_while_in_which_the_same_was_needed_and_nobody_waited():
+def test_a_filter_shrinks_after_a_time_of_constant_demand_without_waiting_queries():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
-    narrowing = PredicatePushdown(AFTER_MS)
+    pushdown = PredicatePushdown(AFTER_MS)
 
-    def due(now_ms, *needs):
-        return [fields(record)[1] for record in narrowing.due([stream], {}, {IRI: needs}, now_ms)]
+    def due(now_ms, *reads):
+        return [fields(record)[1] for record in pushdown.due([stream], {}, {IRI: reads}, now_ms)]
 
     assert due(0, frozenset({P})) == []
     assert due(999, frozenset({P})) == []
     assert due(1_000, frozenset({P}), frozenset({Q})) == []  # another query: from the beginning
     assert due(2_000, frozenset({P}), frozenset({Q})) == [{P: 0, Q: 0}]
     assert due(3_000, None) == []
-    narrowing.asked(IRI, frozenset({R}))
+    pushdown.record(IRI, frozenset({R}))
     assert due(4_000, frozenset({P})) == []
     assert due(5_000, frozenset({P})) == [{P: 0, R: 0}]
-    due(4_000 + ASKED_MS, frozenset({P}))
-    assert due(5_000 + ASKED_MS, frozenset({P})) == [{P: 0}]
+    due(4_000 + DEMAND_MS, frozenset({P}))
+    assert due(5_000 + DEMAND_MS, frozenset({P})) == [{P: 0}]
 
 
-def test_only_timing_predicates_are_asked_for_and_nothing_is_said_where_all_are_needed():
+def test_a_filter_lists_timing_predicates_only_and_does_not_exist_if_all_are_needed():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, False, (P, Q), 0, 10_000, 86_400_000)
-    narrowing = PredicatePushdown(0)
+    pushdown = PredicatePushdown(0)
 
-    def due(before, *needs):
+    def due(before, *reads):
         known = {} if before is None else {IRI: before}
-        return [fields(record)[1] for record in narrowing.due([stream], known, {IRI: needs}, 0)]
+        return [fields(record)[1] for record in pushdown.due([stream], known, {IRI: reads}, 0)]
 
     assert due(None, frozenset({P, R})) == [{P: 0}]
-    assert due(wanted(1, p=0), frozenset({P})) == []
+    assert due(passes(1, p=0), frozenset({P})) == []
     assert due(None, frozenset({P, Q})) == due(None, None) == []
-    assert due(wanted(3, all_since=3), None) == []
+    assert due(passes(3, all_since=3), None) == []
     assert timing_of(stream, frozenset({P, R})) == {P}
     assert timing_of(stream, None) == {P, Q}
     assert timing_of(StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 1), None) is None
@@ -109,17 +109,17 @@ def test_only_timing_predicates_are_asked_for_and_nothing_is_said_where_all_are_
 
 def test_it_looks_again_where_something_may_be_due():
     stream = StreamDeclaration(1, IRI, "s", 100, 0, True, (), 0, 10_000, 86_400_000)
-    narrowing = PredicatePushdown(AFTER_MS)
-    known = {IRI: wanted(2, p=1, q=2)}
-    assert narrowing.next_ms == 0
-    narrowing.due([stream], known, {IRI: [frozenset({P})]}, 500)
-    assert narrowing.next_ms == 500 + AFTER_MS
-    narrowing.due([stream], known, {IRI: [frozenset({P, Q})]}, 600)
-    assert narrowing.next_ms > ASKED_MS * 1_000, "nothing could go"
-    narrowing.asked(IRI, frozenset({Q}))
-    assert narrowing.next_ms == 0
-    narrowing.due([stream], known, {IRI: [frozenset({P})]}, 700)
-    assert narrowing.next_ms == 700 + ASKED_MS, "who has asked is forgotten then"
+    pushdown = PredicatePushdown(AFTER_MS)
+    known = {IRI: passes(2, p=1, q=2)}
+    assert pushdown.next_ms == 0
+    pushdown.due([stream], known, {IRI: [frozenset({P})]}, 500)
+    assert pushdown.next_ms == 500 + AFTER_MS
+    pushdown.due([stream], known, {IRI: [frozenset({P, Q})]}, 600)
+    assert pushdown.next_ms > DEMAND_MS * 1_000, "no predicate can be removed"
+    pushdown.record(IRI, frozenset({Q}))
+    assert pushdown.next_ms == 0
+    pushdown.due([stream], known, {IRI: [frozenset({P})]}, 700)
+    assert pushdown.next_ms == 700 + DEMAND_MS, "the demand expires then"
 
 
 @pytest.mark.parametrize(("timing", "retention_ms"), [((), 0), ("all", 500)])
@@ -130,7 +130,7 @@ def test_streams_whose_tuples_are_absorbed_or_retained_keep_everything(timing, r
 
 # ---- in a cluster
 class Cluster(SmallCluster):
-    """Which discards what nobody has looked at for a second."""
+    """A cluster whose adaptors discard predicates that no query has read for a second."""
 
     def __init__(self, **settings):
         super().__init__()
@@ -170,7 +170,7 @@ def cluster():
     made.close()
 
 
-def test_what_nobody_looks_at_is_not_written_and_a_later_query_begins_behind_it(cluster):
+def test_tuples_that_no_query_reads_are_not_written_and_a_later_query_begins_behind_them(cluster):
     cluster.ask("first", P)
     cluster.event(50, P, Q)
     cluster.run()
@@ -195,7 +195,7 @@ def test_what_nobody_looks_at_is_not_written_and_a_later_query_begins_behind_it(
 
 
 def test_a_query_that_is_replaced_by_itself_begins_no_earlier_either(cluster):
-    """Its results go to a topic of their own from now on; the open batch still lacks what nobody wanted."""
+    """Its results go to a topic of their own from now on; the open batch still lacks what no query read."""
     cluster.run()
     cluster.event(250, P)
     cluster.run()
@@ -207,7 +207,7 @@ def test_a_query_that_is_replaced_by_itself_begins_no_earlier_either(cluster):
     assert (again.not_before_ms, again.topic) == (300, "own")
 
 
-def test_a_query_of_what_goes_through_already_waits_for_nothing(cluster):
+def test_a_query_whose_predicates_already_pass_does_not_wait(cluster):
     cluster.ask("first", P)
     cluster.event(50, P)
     cluster.run()
@@ -226,8 +226,8 @@ def test_without_an_adaptor_a_query_of_more_waits(cluster):
     assert "second" not in cluster.coordinator.queries
 
 
-def test_a_dispatcher_that_begins_late_takes_what_was_cut_before_more_was_wanted(cluster):
-    """Adaptors have told progress of it, so nobody writes it again (seeds 60006, 60043, 60224 of the simulation)."""
+def test_a_dispatcher_that_begins_late_accepts_tuples_of_earlier_filter_versions(cluster):
+    """Adaptors have committed progress past them, so no adaptor writes them again (seeds 60006, 60043, 60224 of the simulation)."""
     cluster.paused.append(cluster.dispatcher)
     cluster.ask("first", P)
     cluster.run()
@@ -252,12 +252,12 @@ def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_decla
     cluster.ask("first", P)
     cluster.run()
     names = cluster.topics.names
-    [before] = [record for record in cluster.written() if record.wanted]
+    [before] = [record for record in cluster.written() if record.filter_version]
     cluster.coordinator.stop("first")
     cluster.run()
     cluster.coordinator.drop(IRI)
     again = cluster.coordinator.declare(IRI, "s", timing=[Q])
-    assert again.wanted > before.wanted
+    assert again.filter_version > before.filter_version
     assert cluster.coordinator.declare(IRI, "s", timing=[Q]) == again
     cluster.run()
     one, none = np.array([1], np.int64), np.empty(0, np.uint64)
@@ -272,7 +272,7 @@ def test_nothing_that_was_cut_for_an_earlier_stream_counts_for_one_that_is_decla
 
 
 def test_an_adaptor_that_discards_nothing_need_not_know_that_others_do(cluster):
-    """It knows the stream as it was declared before, without timing predicates: it writes all, and looks at nothing."""
+    """It knows the stream as it was declared before, without timing predicates: it writes all tuples, and reads no filter."""
     cluster.coordinator.drop(IRI)
     cluster.coordinator.declare(IRI, "s")
     cluster.run()
@@ -324,7 +324,7 @@ def test_timeless_predicates_always_go_through():
     cluster.close()
 
 
-def test_a_step_that_was_cut_by_an_older_set_is_written_again_before_its_progress_is_told(cluster):
+def test_messages_that_an_older_filter_version_cut_are_written_again_before_their_progress_is_committed(cluster):
     cluster.ask("first", P)
     cluster.run()
     adaptor, records = cluster.adaptor, cluster.adaptor.adapting.records
@@ -344,5 +344,5 @@ def test_a_step_that_was_cut_by_an_older_set_is_written_again_before_its_progres
     source = Partition(cluster.topics.names.events("s"))
     assert cluster.log.committed(cluster.topics.names.adaptor_group, [source]) == {source: 1}
     older, newer = [record for record in cluster.written() if isinstance(record, Tuples) and len(record.offsets)]
-    assert (older.wanted, len(older.subjects)) == (1, 1)
-    assert (newer.wanted, len(newer.subjects)) == (2, 2)
+    assert (older.filter_version, len(older.subjects)) == (1, 1)
+    assert (newer.filter_version, len(newer.subjects)) == (2, 2)

@@ -11,7 +11,7 @@ from support.small_cluster import SmallCluster
 
 IRI = "http://x/s"
 COUNT = f"REGISTER QUERY q AS SELECT (COUNT(*) AS ?n) FROM STREAM <{IRI}> [RANGE 1s STEP 1s] WHERE {{ ?s ?p ?o }}"
-NOBODY = np.empty(0, np.uint64)
+NO_IDS = np.empty(0, np.uint64)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_tuples_have_as_many_partitions_as_the_events_that_were_there_first(clus
 def test_batches_of_a_stream_that_was_dropped_are_passed_over(cluster):
     cluster.coordinator.declare(IRI, "s")
     cluster.coordinator.drop(IRI)
-    late = encode(ShardBatch(IRI, 0, 9, *([NOBODY] * 5), 0, 1))
+    late = encode(ShardBatch(IRI, 0, 9, *([NO_IDS] * 5), 0, 1))
     records = [Record(cluster.topics.names.shards, late, None, shard) for shard in range(cluster.topics.shards)]
     cluster.log.transactional("a dispatcher").commit(records)
     cluster.run()
@@ -51,7 +51,7 @@ def test_who_reads_in_one_go_and_who_reads_bit_by_bit_count_the_same_steps(clust
     while first.step():
         pass
     cluster.coordinator.drop(IRI)
-    late = encode(ShardBatch(IRI, 0, 9, *([NOBODY] * 5), 0, 1))
+    late = encode(ShardBatch(IRI, 0, 9, *([NO_IDS] * 5), 0, 1))
     records = [Record(cluster.topics.names.shards, late, None, shard) for shard in range(cluster.topics.shards)]
     cluster.log.transactional("a dispatcher").commit(records)
     cluster.run()

@@ -81,7 +81,7 @@ def test_another_setting_of_the_coordinator_leaves_standing_queries_as_they_are(
     assert {name: q.max_catch_up for name, q in cluster.coordinator.queries.items()} == {"q": MAX_CATCH_UP, "r": 7}
 
 
-def test_many_declarations_are_taken_together_and_a_bad_one_is_told_apart(cluster):
+def test_many_declarations_are_applied_together_and_a_bad_one_is_refused_alone(cluster):
     topic = cluster.topics.names.streams
     assert cluster.coordinator._active is not None
     writer = cluster.coordinator._active.writer
@@ -125,12 +125,12 @@ def test_what_is_refused_changes_nothing_and_says_where_it_is_wrong(cluster):
     cluster.send(cluster.topics.names.streams, "t", '{"iri": "http://x/t", "speed": 1}')
     cluster.run()
     assert cluster.coordinator.queries["q"].text == COUNT
-    told = statuses(cluster)
-    wrong = told["refused query q"]
+    reported = statuses(cluster)
+    wrong = reported["refused query q"]
     assert (wrong["error"], wrong["line"]) == ("QueryError", 2)
     assert wrong["source"] == "penstock.queries/0/1"
-    assert "has no key" in told["refused query penstock.queries/0/2"]["message"]
-    assert told["refused stream t"]["message"].startswith("unknown settings speed")
+    assert "has no key" in reported["refused query penstock.queries/0/2"]["message"]
+    assert reported["refused stream t"]["message"].startswith("unknown settings speed")
     cluster.send(cluster.topics.names.queries, "q", COUNT)
     cluster.run()
     assert "refused query q" not in statuses(cluster)
@@ -223,9 +223,9 @@ def test_requests_of_any_size_are_refused_and_the_next_one_is_taken(cluster, key
     cluster.send(cluster.topics.names.queries, "good", SUBJECTS)
     cluster.run()
     assert cluster.coordinator.queries.keys() == {"q", "good"}
-    refused = {name: told for name, told in statuses(cluster).items() if name.startswith("refused")}
-    assert [told["error"] for told in refused.values()] == ["LimitError", "LimitError"]
-    assert all(len(name) < 100 and len(json.dumps(told)) < 10_000 for name, told in refused.items())
+    refused = {name: reported for name, reported in statuses(cluster).items() if name.startswith("refused")}
+    assert [reported["error"] for reported in refused.values()] == ["LimitError", "LimitError"]
+    assert all(len(name) < 100 and len(json.dumps(reported)) < 10_000 for name, reported in refused.items())
 
 
 def test_a_request_whose_record_no_topic_takes_is_refused_and_changes_nothing(cluster):
@@ -324,7 +324,7 @@ def test_a_later_text_takes_the_place_of_the_earlier(cluster):
     assert json.loads(message.value)["head"] == {"vars": ["s"]}
 
 
-def test_each_record_is_taken_once_whoever_is_active(cluster):
+def test_each_record_is_applied_once_whichever_coordinator_leads(cluster):
     declared(cluster)
     cluster.send(cluster.topics.names.queries, "q", None)
     cluster.run()
@@ -336,7 +336,7 @@ def test_each_record_is_taken_once_whoever_is_active(cluster):
     assert cluster.coordinator.queries["q"].number == number
 
 
-def test_only_so_many_refusals_are_kept(cluster, monkeypatch):
+def test_the_number_of_retained_refusals_is_bounded(cluster, monkeypatch):
     monkeypatch.setattr(status, "MAX_REFUSED", 3)
     for i in range(20):
         cluster.send(cluster.topics.names.queries, f"q{i}", "no query")

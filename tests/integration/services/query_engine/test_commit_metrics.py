@@ -42,7 +42,7 @@ def test_an_engine_tells_evaluations_latencies_ages_lag_and_memory():
         context = SimpleNamespace(clock=cluster.clock, log=cluster.log)
         gauges = EngineGauges(made, metrics, context)  # type: ignore[arg-type]
         gauges.observe()
-        gauges.observe()  # what has been told is not told again
+        gauges.observe()  # committed evaluations are observed once
         found = numbers(metrics)
     finally:
         cluster.close()
@@ -58,17 +58,17 @@ def test_an_engine_tells_evaluations_latencies_ages_lag_and_memory():
 
 def test_latency_is_from_the_first_record_that_is_not_done_to_the_commit():
     names, clock = TopicNames(), VirtualClock(1_000)
-    told = CommitMetrics(names, clock)
+    metrics = CommitMetrics(names, clock)
     result, status = Record(names.results, b"", b"q@1"), Record(names.status, b"", b"query q 1")
-    told.read([Message(names.shards, 0, i, 900 + i, None, b"") for i in range(3)])
-    told.read([Message(names.shards, 0, 3, 990, None, b"")])
-    told.committed([status])
-    assert told.take() == []
-    told.committed([result, result, status])
-    assert told.take() == [(0.1, 2)]
-    told.idle()
-    told.read([Message(names.shards, 0, 4, 1_000, None, b"")])
+    metrics.read([Message(names.shards, 0, i, 900 + i, None, b"") for i in range(3)])
+    metrics.read([Message(names.shards, 0, 3, 990, None, b"")])
+    metrics.committed([status])
+    assert metrics.take() == []
+    metrics.committed([result, result, status])
+    assert metrics.take() == [(0.1, 2)]
+    metrics.idle()
+    metrics.read([Message(names.shards, 0, 4, 1_000, None, b"")])
     clock.advance(50)
-    told.committed([result])
-    assert told.take() == [(0.05, 1)]
-    assert (told.evaluations, told.transactions) == (3, 3)
+    metrics.committed([result])
+    assert metrics.take() == [(0.05, 1)]
+    assert (metrics.evaluations, metrics.transactions) == (3, 3)

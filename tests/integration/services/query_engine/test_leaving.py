@@ -93,7 +93,7 @@ def test_a_store_that_leaves_is_replaced_within_a_second(tmp_path):
         cluster.close()
 
 
-def test_an_engine_evaluates_a_bucket_that_was_placed_elsewhere_until_it_is_opened_there(cluster):
+def test_an_engine_evaluates_a_reassigned_bucket_until_its_next_engine_opens_it(cluster):
     for seconds in (2, 3, 4):  # a query in each bucket
         cluster.coordinator.register(
             f"q{seconds}", READ.replace("1s", f"{seconds}s").replace("QUERY q", f"QUERY q{seconds}")

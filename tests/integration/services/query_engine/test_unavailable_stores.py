@@ -39,7 +39,7 @@ class Flaky:
         def made(argument: Any) -> Any:
             if self._random.random() < self.rate:
                 self.failed += 1
-                raise TransientError("the dictionary is away")
+                raise TransientError("the dictionary is unavailable")
             return call(argument)
 
         return made
@@ -73,16 +73,16 @@ def run() -> Iterator[Callable[[float, int], tuple[list[dict[str, Any]], int]]]:
     return made
 
 
-def test_an_engine_waits_for_a_dictionary_that_is_away(run) -> None:
+def test_an_engine_waits_for_an_unavailable_dictionary(run) -> None:
     expected, _ = run(0.0, 0)
     assert len({line["query"] for line in expected}) >= 3
     for seed in range(3):
         found, failed = run(0.5, seed)
         assert failed > 10
-        assert [_told(line) for line in found] == [_told(line) for line in expected]
+        assert [_reported(line) for line in found] == [_reported(line) for line in expected]
 
 
-def _told(line: dict[str, Any]) -> Any:
+def _reported(line: dict[str, Any]) -> Any:
     rows = line.get("results", line)
     return line["query"], line["time"], sorted(map(repr, rows["bindings"])) if "bindings" in rows else repr(rows)
 

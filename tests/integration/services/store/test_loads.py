@@ -48,7 +48,7 @@ def count(cluster: SmallCluster, engine: str = "e0") -> int:
     return int(row["n"])
 
 
-def test_stores_and_engines_hold_a_load_beside_what_they_had(cluster: SmallCluster, manifest: Manifest, tmp_path: Path):
+def test_stores_and_engines_add_a_load_to_their_data(cluster: SmallCluster, manifest: Manifest, tmp_path: Path):
     for name in ("s0", "s1"):
         cluster.start_store(name, tmp_path)
     cluster.run()
@@ -135,7 +135,7 @@ def test_an_engine_that_reads_the_log_again_reads_the_files_again(cluster: Small
     assert count(cluster, "e1") == N
 
 
-def test_files_that_are_away_are_waited_for(cluster: SmallCluster, manifest: Manifest, tmp_path: Path):
+def test_a_store_waits_for_files_that_are_unavailable(cluster: SmallCluster, manifest: Manifest, tmp_path: Path):
     cluster.start_store("s0", tmp_path)
     cluster.run()
     cluster.coordinator.load_files(manifest)
@@ -150,7 +150,7 @@ def test_files_that_are_away_are_waited_for(cluster: SmallCluster, manifest: Man
     assert quads(cluster) == named(QUADS)
 
 
-def test_a_file_that_is_not_what_was_loaded_is_never_taken_in(
+def test_a_file_that_differs_from_the_loaded_one_is_never_applied(
     cluster: SmallCluster, manifest: Manifest, tmp_path: Path
 ):
     cluster.coordinator.load_files(manifest)

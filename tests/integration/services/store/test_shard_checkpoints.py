@@ -70,8 +70,8 @@ def test_a_second_checkpoint_writes_what_has_changed_and_links_the_rest(
     feed(cluster, 1, 5)
     assert store.checkpoint()
     assert written(tmp_path) - first < first / 5
-    kept = [file for file in tmp_path.glob("checkpoints/*/*/*/store/*.region") if file.stat().st_nlink == 1]
-    assert len(kept) == 2 * SHARDS, "the first's folder is gone, its files are not"
+    remaining = [file for file in tmp_path.glob("checkpoints/*/*/*/store/*.region") if file.stat().st_nlink == 1]
+    assert len(remaining) == 2 * SHARDS, "the first's folder is gone, its files are not"
     again = restarted(cluster, tmp_path)
     assert edges(again) == 20_005
     feed(cluster, 2, 5)

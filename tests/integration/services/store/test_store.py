@@ -193,29 +193,29 @@ def test_logs_go_when_queries_and_leases_need_them_no_more(cluster: SmallCluster
     cluster.run()
     feed(cluster, 0, 5)
 
-    def kept() -> int:
+    def retained() -> int:
         return sum(shard.store.log_bytes() for shard in store.shards.values())
 
-    assert kept() == 0  # nobody looks at what was
+    assert retained() == 0  # no query reads the past
     granted, epochs = store.leases.grant("reader", 1 << 31, 60_000)
     assert granted == 6
     assert epochs.keys() == store.shards.keys()
     feed(cluster, 5, 10)
-    assert kept() > 0
+    assert retained() > 0
     assert store.leases.grant("reader", 6, 60_000)[0] == 6
     store.leases.leave("reader")
     feed(cluster, 10, 11)
-    assert kept() == 0
+    assert retained() == 0
     with pytest.raises(StorageError, match="cannot be read any more"):
         store.leases.grant("reader", 6, 60_000)
     cluster.coordinator.register("q", OVER_S)
     cluster.run()
     cluster.kill("e0")  # nobody evaluates: what is due stays readable
     feed(cluster, 11, 20)
-    assert kept() > 0
+    assert retained() > 0
 
 
-def test_what_a_dropped_stream_stored_is_told_apart_while_somebody_may_look_at_the_graph_before(
+def test_stored_tuples_of_a_dropped_stream_have_a_bound_while_a_query_may_read_the_earlier_graph(
     cluster: SmallCluster, tmp_path: Path
 ):
     store = cluster.start_store("s0", tmp_path)

@@ -33,14 +33,14 @@ class Service:
 
     def __init__(self) -> None:
         self.dictionary = native.Dictionary()
-        self.away = False
+        self.unavailable = False
         self.asked: list[int] = []
         for i in range(50):  # so that its slots differ from the adaptor's
             self.dictionary.intern(1, f"http://other/{i}")
 
     def encode(self, terms):
-        if self.away:
-            raise TransientError("away")
+        if self.unavailable:
+            raise TransientError("unavailable")
         self.asked.append(len(terms))
         return self.dictionary.intern_many(list(terms))
 
@@ -216,15 +216,15 @@ def test_heartbeats_pass_through():
     assert len(state_machine.read(NAMES.dead_letter)) == 1
 
 
-def test_nothing_is_lost_while_the_dictionary_is_away():
+def test_nothing_is_lost_while_the_dictionary_is_unavailable():
     state_machine = StateMachine()
     state_machine.produce(LINE)
     adaptor = state_machine.adaptor()
-    state_machine.service.away = True
+    state_machine.service.unavailable = True
     for _ in range(3):
         with pytest.raises(TransientError):
             adaptor.step()
-    state_machine.service.away = False
+    state_machine.service.unavailable = False
     adaptor.step()
     assert [record.offsets.tolist() for record in state_machine.tuples()] == [[0]]
 
@@ -330,7 +330,7 @@ def test_an_event_at_which_anything_fails_is_a_dead_letter_alone(error):
     assert (adaptor.adapting.events, adaptor.adapting.tuples, adaptor.adapting.dead) == (18, 18, 2)
 
 
-@pytest.mark.parametrize("error", [TransientError("away"), StorageError("broken")])
+@pytest.mark.parametrize("error", [TransientError("unavailable"), StorageError("broken")])
 def test_what_is_no_events_fault_stops_the_step_and_writes_no_dead_letter(error):
     state_machine = StateMachine()
 

@@ -21,7 +21,7 @@ def declaration(number: int, iri: str, name: str) -> StreamDeclaration:
 def test_an_empty_control_topic_gives_an_empty_state():
     state = ControlState(Registrar(), [])
     assert state.placement == Placement(0, {}, {})
-    assert (state.insertions, state.wanted, state.committed) == (0, {}, CoordinatorState(0, 0, 0))
+    assert (state.insertions, state.filters, state.committed) == (0, {}, CoordinatorState(0, 0, 0))
 
 
 def test_commands_are_restored_in_the_order_of_their_numbers_and_new_ones_follow_the_committed_count():

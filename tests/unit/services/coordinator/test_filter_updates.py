@@ -53,27 +53,27 @@ def updates(made: ActiveCoordinator, known: Known, *, discards: bool = True) -> 
 
 
 def predicates(made: ActiveCoordinator) -> set[str]:
-    return set(made.active.state.wanted[IRI].predicates)
+    return set(made.active.state.filters[IRI].predicates)
 
 
 def test_filters_shrink_after_a_time_without_readers_and_never_without_pushdown(made):
     made.active.queries.register("q", query("q", P), None, None)
-    assert not updates(made, Known(), discards=False).narrow(10 * AFTER_MS)
+    assert not updates(made, Known(), discards=False).shrink(10 * AFTER_MS)
     filters = updates(made, Known())
-    assert not filters.narrow(0)
-    assert not filters.narrow(AFTER_MS - 1)
-    assert filters.narrow(AFTER_MS)
+    assert not filters.shrink(0)
+    assert not filters.shrink(AFTER_MS - 1)
+    assert filters.shrink(AFTER_MS)
     assert predicates(made) == {P}
-    assert not filters.narrow(AFTER_MS)
-    assert set(made.take_over().state.wanted[IRI].predicates) == {P}
+    assert not filters.shrink(AFTER_MS)
+    assert set(made.take_over().state.filters[IRI].predicates) == {P}
 
 
 def test_a_query_that_reads_more_extends_the_filter_once_and_waits_for_adaptors(made):
     made.active.queries.register("q", query("q", P), None, None)
     known = Known()
     filters = updates(made, known)
-    filters.narrow(0)
-    filters.narrow(AFTER_MS)
+    filters.shrink(0)
+    filters.shrink(AFTER_MS)
     statement = parse(query("r", Q), None)
     written = made.active.writer.written
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_a_query_that_reads_more_extends_the_filter_once_and_waits_for_adaptors(
             filters.await_adaptors(statement)
     assert made.active.writer.written == written + 1
     assert predicates(made) == {P, Q}
-    known.version, known.end_ms = made.active.state.wanted[IRI].version, 700
+    known.version, known.end_ms = made.active.state.filters[IRI].version, 700
     assert filters.await_adaptors(statement) == 700
     known.end_ms = NEVER
     assert filters.await_adaptors(statement) is None
@@ -94,8 +94,8 @@ def test_without_filters_a_query_waits_for_no_adaptor(made):
 def test_unfiltered_is_the_next_version_of_streams_that_have_a_filter(made):
     filters = updates(made, Known())
     assert filters.unfiltered([IRI]) == {}
-    filters.narrow(0)
-    assert filters.narrow(AFTER_MS), "no query reads the stream"
+    filters.shrink(0)
+    assert filters.shrink(AFTER_MS), "no query reads the stream"
     found = filters.unfiltered([IRI, "http://x/other"])
     assert [(iri, record.version, record.all_since) for iri, record in found.items()] == [(IRI, 2, 2)]
 

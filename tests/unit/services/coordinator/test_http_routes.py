@@ -129,7 +129,7 @@ def test_an_update_that_is_asked_for_again_by_its_name_is_stored_once(cluster):
     assert long.status_code == 400
 
 
-def test_a_bad_query_is_told_with_line_and_column(cluster):
+def test_a_bad_query_is_reported_with_line_and_column(cluster):
     cluster.run()
     answer = cluster.http.put("/queries/q?wait=0", content="REGISTER QUERY q AS SELECT *\nWHERE { ?s ?p }")
     assert answer.status_code == 400

@@ -47,7 +47,7 @@ def test_a_stream_keeps_its_beginning_when_it_is_declared_again():
     registrar = Registrar()
     [first] = registrar.declare(IRI, "s", Beginning(3, (5,), (6,))).commands
     assert isinstance(first, StreamDeclaration)
-    assert (first.wanted, first.events_before, first.tuples_before) == (3, (5,), (6,))
+    assert (first.filter_version, first.events_before, first.tuples_before) == (3, (5,), (6,))
     assert registrar.declare(IRI, "s", Beginning(9, (9,), (9,))).commands == []
 
 

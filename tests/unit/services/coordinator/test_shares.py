@@ -90,7 +90,7 @@ NAMES = ["a", "b", "c"]
 
 
 @given(st.data(), st.integers(1, 5))
-def test_placement_comes_to_rest_and_no_served_shard_is_without_its_store(data, count):
+def test_placement_converges_and_no_served_shard_is_without_its_store(data, count):
     """Stores come, leave and die in any order; what is prepared takes its time. At rest, the shares are even."""
     state, holds = placement({}), {name: set() for name in NAMES}
     living: dict[str, bool] = {}  # whether it leaves

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import DataError, LimitError
 from penstock.log import LogError, Record, Topic, TransientError
-from penstock.services.coordinator.predicate_demand import narrowed
+from penstock.services.coordinator.predicate_demand import restricted
 from penstock.services.coordinator.registrar import Change
 from penstock.wire import CoordinatorState, NamedGraph, StreamDrop
 from support.active_coordinator import SHARDS, ActiveCoordinator
@@ -79,13 +79,13 @@ def test_a_record_that_is_too_large_leaves_the_log_as_it_was_and_later_commits_w
 
 
 def test_filters_are_written_without_the_state_and_without_attached_records(made):
-    record, status = narrowed(IRI, None, frozenset({"http://x/p"})), made.topics.names.status
+    record, status = restricted(IRI, None, frozenset({"http://x/p"})), made.topics.names.status
     with made.active.writer.attached([Record(status, None, b"one")], {}):
         made.active.writer.commit_filters([record])
-        assert [key for key, _ in made.control()] == [f"wanted:{IRI}".encode()]
+        assert [key for key, _ in made.control()] == [f"filter:{IRI}".encode()]
         made.active.writer.confirm()
     assert made.active.writer.written == 2
-    assert made.active.state.wanted == {IRI: record}
+    assert made.active.state.filters == {IRI: record}
     assert made.records(status) == [(b"one", None)]
 
 

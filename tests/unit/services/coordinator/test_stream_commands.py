@@ -7,8 +7,8 @@ import pytest
 from penstock.errors import DataError, LimitError, UnknownStreamError
 from penstock.log import Record, Topic
 from penstock.services.coordinator import stream_commands
-from penstock.services.coordinator.predicate_demand import narrowed
-from penstock.wire import StreamDeclaration, StreamDrop, StreamWanted
+from penstock.services.coordinator.predicate_demand import restricted
+from penstock.wire import StreamDeclaration, StreamDrop, StreamPredicates
 from support.active_coordinator import SHARDS, ActiveCoordinator
 
 IRI = "http://x/s"
@@ -76,12 +76,12 @@ def test_a_stream_that_is_declared_again_begins_behind_the_earlier_ones_records(
 
 
 def test_a_stream_that_is_declared_again_starts_with_a_filter_that_passes_everything(made):
-    made.active.writer.commit_filters([narrowed(IRI, None, frozenset({"http://x/p"}))])
+    made.active.writer.commit_filters([restricted(IRI, None, frozenset({"http://x/p"}))])
     [record] = made.active.streams.declare([(IRI, "s", {"timing": "all"})])
-    wanted = made.active.state.wanted[IRI]
-    assert (record.wanted, wanted.version, wanted.all_since) == (2, 2, 2)
+    current = made.active.state.filters[IRI]
+    assert (record.filter_version, current.version, current.all_since) == (2, 2, 2)
     kinds = [type(value) for _, value in made.control()]
-    assert kinds.index(StreamDeclaration) > max(i for i, kind in enumerate(kinds) if kind is StreamWanted)
+    assert kinds.index(StreamDeclaration) > max(i for i, kind in enumerate(kinds) if kind is StreamPredicates)
 
 
 def test_a_dropped_stream_must_exist(made):

@@ -202,16 +202,16 @@ def test_a_term_that_was_computed_gets_the_clusters_id_once_there_is_one(asked):
     assert own.intern(*TERMS[1]) == given
 
 
-def test_an_evaluation_waits_for_a_dictionary_that_is_away(asked):
+def test_an_evaluation_waits_for_an_unavailable_dictionary(asked):
     own = native.Dictionary()
     TermCache(own, asked)
     ids = asked.service.encode(TERMS[:2])
     decode = asked.decode
 
-    def away(_):
-        raise TransientError("away")
+    def unavailable(_):
+        raise TransientError("unavailable")
 
-    asked.decode = away
+    asked.decode = unavailable
     with pytest.raises(UnavailableError):
         native.LocalTerms(own).decode(ids)
     asked.decode = decode
@@ -314,7 +314,7 @@ def test_what_may_not_be_durable_is_never_seen(snapshots):
     node = snapshots.node()
     node.step()
     service = node._service
-    service._writer.commit = lambda _: (_ for _ in ()).throw(TransientError("away"))
+    service._writer.commit = lambda _: (_ for _ in ()).throw(TransientError("unavailable"))
     with pytest.raises(StorageError):
         service.encode(TERMS)
     with pytest.raises(StorageError, match="is over"):
@@ -367,9 +367,9 @@ def test_the_dictionary_logs_once_why_it_failed_over(snapshots, caplog):
     node = snapshots.node()
     node.step()
     assert node._service is not None
-    node._server.broken = StorageError("the dictionary cannot write its log: away")
+    node._server.broken = StorageError("the dictionary cannot write its log: unavailable")
     node.step()
     node.step()
     assert [record.getMessage() for record in caplog.records] == [
-        "the dictionary steps back: StorageError: the dictionary cannot write its log: away"
+        "the dictionary steps back: StorageError: the dictionary cannot write its log: unavailable"
     ]

@@ -178,7 +178,7 @@ def test_requests_beyond_the_number_of_one_connection_are_refused(server):
     settles(server)
 
 
-def test_what_is_not_http_2_is_refused_at_once_and_silence_after_a_deadline(server):
+def test_other_protocols_are_refused_at_once_and_idle_connections_after_a_deadline(server):
     for text in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nXX"):
         with connect(server) as connection:
             connection.sendall(text)

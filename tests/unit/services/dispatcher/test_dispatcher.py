@@ -48,7 +48,7 @@ def test_late_events_go_out_with_their_bytes_and_change_nothing():
     assert state_machine.content() == {10: [1050]}
 
 
-def test_a_late_event_is_told_the_watermark_that_it_met_not_that_of_its_record():
+def test_a_late_event_contains_the_watermark_that_it_met_not_that_of_its_record():
     state_machine = StateMachine()
     state_machine.declare(declaration())
     for time in (1_250, 1_060, 5_000):

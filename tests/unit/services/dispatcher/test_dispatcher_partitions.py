@@ -24,7 +24,7 @@ def test_the_watermark_is_the_least_of_the_partitions():
     assert state_machine.read(NAMES.late) == []
 
 
-def test_a_silent_partition_is_left_out_until_it_speaks():
+def test_an_idle_partition_is_excluded_until_its_next_record():
     state_machine = StateMachine(2)
     state_machine.declare(declaration(idle_timeout_ms=1000))
     dispatcher = state_machine.dispatcher()
@@ -102,7 +102,7 @@ def test_a_partition_that_is_gained_takes_nothing_that_was_cut_by_less_than_was_
     state = stream.state()
     restarted.restore(state)
     restarted.replayed(state)
-    assert [part.wanted for part in restarted.partitions] == [2, 2, 2]
+    assert [part.filter_version for part in restarted.partitions] == [2, 2, 2]
 
 
 def test_what_was_read_is_taken_where_brokers_could_not_be_asked_in_the_middle_of_it():
@@ -116,11 +116,11 @@ def test_what_was_read_is_taken_where_brokers_could_not_be_asked_in_the_middle_o
     state_machine.adapt(0, [2], [1080])
     ask = state_machine.log.topics
 
-    def away() -> dict[str, int]:
+    def unavailable() -> dict[str, int]:
         state_machine.log.topics = ask
         raise TransientError("the brokers do not answer")
 
-    state_machine.log.topics = away
+    state_machine.log.topics = unavailable
     with pytest.raises(TransientError):
         dispatcher.step()
     state_machine.adapt(0, [3], [1250])
@@ -130,15 +130,19 @@ def test_what_was_read_is_taken_where_brokers_could_not_be_asked_in_the_middle_o
     assert dispatcher.streams[IRI].known == 2
 
 
-def test_what_was_cut_by_nothing_is_taken_however_much_is_wanted_by_now():
-    """Whoever discards nothing need not look whether more is wanted; a registration point does not wait for it."""
+def test_unfiltered_tuples_are_accepted_whatever_the_filter_version():
+    """An adaptor that discards nothing need not know the filter version; a registration point does not wait for it."""
     stream = StreamTime(declaration(), 1, 0)
     stream.take(0, _cut(0, 2), 0, 0)
     stream.take(0, _cut(0, 0, offset=1), 1, 0)
     stream.take(0, _cut(0, 1, offset=2), 2, 0)
     assert (stream.tallies.outdated, stream.tallies.events, stream.known) == (1, 2, 2)
     state = stream.state()
-    assert (state.wanted.tolist(), state.cut_wanted.tolist(), state.next_offsets.tolist()) == ([2], [2], [2])
+    assert (state.filter_versions.tolist(), state.cut_filter_versions.tolist(), state.next_offsets.tolist()) == (
+        [2],
+        [2],
+        [2],
+    )
     restarted = StreamTime(declaration(), 1, 0)
     restarted.restore(state)
     for position, version in enumerate((2, 0, 1)):

@@ -109,7 +109,7 @@ def test_copies_of_refused_events_are_bounded_in_a_transaction():
     assert [event.offset for event in state_machine.read(NAMES.late)] == list(range(1, 41))
 
 
-def test_events_that_are_left_for_the_next_step_keep_their_partition_from_being_silent(monkeypatch):
+def test_a_partition_with_events_for_the_next_step_is_not_idle(monkeypatch):
     monkeypatch.setattr("penstock.services.dispatcher.dispatcher.TRANSACTION_BYTES", 1)
     state_machine = StateMachine(partitions=2)
     state_machine.declare(declaration(idle_timeout_ms=1_000))

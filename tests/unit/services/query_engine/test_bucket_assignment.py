@@ -102,7 +102,7 @@ def test_a_leaving_engine_opens_no_bucket(parts):
     assert not parts.assignment.opening
 
 
-def test_a_bucket_placed_elsewhere_is_kept_until_its_next_engine_has_opened_it(parts):
+def test_a_reassigned_bucket_remains_open_until_its_next_engine_has_opened_it(parts):
     parts.mine = {0, 1}
     parts.update()
     parts.mine = {1}
@@ -112,7 +112,7 @@ def test_a_bucket_placed_elsewhere_is_kept_until_its_next_engine_has_opened_it(p
     assert not parts.assignment.holds_all
 
 
-def test_a_bucket_that_is_placed_elsewhere_while_its_progress_is_read_is_given_up(parts):
+def test_a_bucket_that_is_reassigned_while_its_progress_is_read_is_released(parts):
     parts.mine = {3}
     parts.assignment.open(3)
     parts.mine = set()

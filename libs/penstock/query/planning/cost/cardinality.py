@@ -44,9 +44,11 @@ class Estimator:
             return (UNKNOWN[0] * _CLOSURE, _PER_VERTEX * _CLOSURE, 0.5)[ends]
         subject, object_ = self._is_bound(pattern.subject, bound), self._is_bound(pattern.object, bound)
         if not isinstance(pattern.predicate, Iri):
-            narrowed = 0.2 if self._is_bound(pattern.predicate, bound) else 1.0
+            selectivity = 0.2 if self._is_bound(pattern.predicate, bound) else 1.0
             edges = sum(self._all_edges(part.source, graph) for part in parts for graph in _graphs(part.graphs))
-            return narrowed * min(edges, 0.5 if subject and object_ else _PER_VERTEX if subject or object_ else edges)
+            return selectivity * min(
+                edges, 0.5 if subject and object_ else _PER_VERTEX if subject or object_ else edges
+            )
         return sum(self._part(pattern, part.source, graph, bound) for part in parts for graph in _graphs(part.graphs))
 
     def _part(self, pattern: Triple, source: int, graph: int, bound: Names) -> float:

@@ -136,9 +136,9 @@ class Sequencer:
     def run(self, name: str, directory: Path | None = None, checkpoint_every: int = 0, *, save: bool = True) -> Took:
         """Start an engine, let it come to the end of the log, checkpoint (`save`), and let it go. Time to the end."""
         cpu, wall = time.process_time(), time.perf_counter()
-        kept = None if directory is None else DataDirectory(directory, read_only=False)
+        checkpoints = None if directory is None else DataDirectory(directory, read_only=False)
         rng = random.Random(0)
-        factory = ReplicaFactory(kept, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
+        factory = ReplicaFactory(checkpoints, self.terms, self.topics.shards, Limits(), self.clock.now_ms, rng)
         engine = QueryEngine(self.log, self.topics, name, factory, self.clock)
         replica = engine.replica
         spent = Took(time.process_time() - cpu, time.perf_counter() - wall)
@@ -152,10 +152,10 @@ class Sequencer:
                 saved = replica.history.step
             check(time.monotonic() < deadline, True, "the engine comes to the end of the log")
         took = Took(time.process_time() - cpu + spent.cpu_s, time.perf_counter() - wall + spent.wall_s)
-        if kept is not None:
+        if checkpoints is not None:
             if save:
                 factory.save(replica)
-            kept.close(clean=True)
+            checkpoints.close(clean=True)
         engine.close()
         return took
 
