@@ -188,7 +188,8 @@ class Registrar:
         max_catch_up: int | None,
     ) -> Change:
         self._check_derived(statement)
-        member = self._runtime.registry.register(statement, name, base)
+        max_catch_up = self._max_catch_up if max_catch_up is None else max_catch_up
+        member = self._runtime.registry.register(statement, name, base, max_catch_up)
         change = self._publish(member)
         number = self._number()
         group = self._groups.setdefault(member.group, number)
@@ -207,7 +208,7 @@ class Registrar:
             not_before_ms,
             steps=() if grid is None else grid.steps,
             starting_at_ms=grid.t0 if grid is not None and grid.bounded else None,
-            max_catch_up=self._max_catch_up if max_catch_up is None else max_catch_up,
+            max_catch_up=max_catch_up,
         )
         self.queries[name], self.reads[name] = record, predicates_read(statement)
         change.add(Change([record], {f"query:{name}": record}))
@@ -311,7 +312,8 @@ class Registrar:
             self.streams[record.iri] = record
             return
         statement = parse(record.text, record.base, limits=self._runtime.core.limits, accepted=True)
-        member = self._runtime.registry.register(statement, record.name, record.base, stands=True)
+        register = self._runtime.registry.register
+        member = register(statement, record.name, record.base, record.max_catch_up, stands=True)
         self._groups[member.group] = record.group
         self.queries[record.name], self.reads[record.name] = record, predicates_read(statement)
 

@@ -115,7 +115,8 @@ class Bucket:
         ir = texts.parse(record.text, record.base, accepted=True)
         assert isinstance(ir, ContinuousQuery), record.name  # the coordinator has checked it
         runtime.registry.incarnation = self.incarnation
-        member = runtime.registry.restore(ir, str(record.number), record.base)  # names may come again
+        name = str(record.number)  # names may come again
+        member = runtime.registry.restore(ir, name, record.base, record.max_catch_up)
         member.point = point
         member.gaps.extend(registration.gaps)
         group = self.groups[record.group] = member.group

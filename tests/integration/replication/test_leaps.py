@@ -172,6 +172,19 @@ def test_a_published_stream_moves_over_the_gap(cluster):
     assert len(status(cluster, "r")["gaps"]) == 1
 
 
+def test_queries_of_one_text_with_different_bounds_skip_different_instants(cluster):
+    cluster.coordinator.register("q", READ.format("q", N), max_catch_up=3)
+    cluster.coordinator.register("r", READ.format("r", N), max_catch_up=30)
+    cluster.run(4)
+    for time in (1_100, 5_100, 5_600):
+        cluster.push("n", time, event(1))
+        cluster.run(3)
+    assert [gap.count for gap in status(cluster, "q")["gaps"]] == [7]
+    assert status(cluster, "r")["gaps"] == []
+    assert list(answers(cluster, "q")) == [5_000, 5_500]
+    assert list(answers(cluster, "r")) == [1_500 + 500 * i for i in range(9)]
+
+
 def test_count_windows_have_no_gap(cluster):
     text = f"REGISTER QUERY c AS SELECT ?o FROM STREAM <{N}> [ELEMENTS 2 STEP 1] WHERE {{ ?s <urn:p> ?o }}"
     register(cluster, "c", text)

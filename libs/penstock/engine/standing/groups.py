@@ -199,17 +199,24 @@ class Cohort:
 
 
 class Group:
-    """The members of one template, in cohorts: the main one, and one per registration point that still cuts a window.
+    """The members of one template and one `max_catch_up` (None: that of the engine), in cohorts: the main one, and one
+    per registration point that still cuts a window.
 
     `query` is the resolved query without its constants. `publishes` is the derived stream of the group's only member.
     Groups of the same `incarnation` have reached the same instants, so they may share windows.
     """
 
     def __init__(
-        self, template: Template, streams: Sequence[LiveStream], incarnation: int = 0, unpolled: Unpolled | None = None
+        self,
+        template: Template,
+        streams: Sequence[LiveStream],
+        incarnation: int = 0,
+        unpolled: Unpolled | None = None,
+        max_catch_up: int | None = None,
     ) -> None:
         self.unpolled = unpolled if unpolled is not None else Unpolled()
         self.template = template
+        self.max_catch_up = max_catch_up
         self.incarnation = incarnation
         self.query: ContinuousQuery = template.query
         self.streams = tuple(streams)

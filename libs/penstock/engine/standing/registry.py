@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Standing queries by name, their groups by template, and the windows shared by groups."""
+    """Standing queries by name, their groups, and the windows shared by groups."""
 
     def __init__(self, core: EngineCore, streams: Streams, schedule: Schedule) -> None:
         self._core = core
         self._streams = streams
         self._schedule = schedule
         self.readers = schedule.readers
-        self._groups: dict[tuple[int, Template], Group] = {}
+        self._groups: dict[tuple[int, int | None, Template], Group] = {}  # with incarnation and `max_catch_up`
         self.incarnation = 0  # of groups to come: those of different eras share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
@@ -51,7 +51,7 @@ class Registry:
 
     def group_of(self, template: Template) -> Group | None:
         """Return the group of a template, None if it has no members."""
-        return self._groups.get((self.incarnation, template))
+        return self._groups.get((self.incarnation, None, template))
 
     @property
     def cohorts(self) -> Iterator[Cohort]:
@@ -60,14 +60,28 @@ class Registry:
             yield from group.cohorts
 
     # ---- registration
-    def register(self, statement: Statement, name: str | None, base: str | None, *, stands: bool = False) -> Member:
-        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query existed before."""
-        with planning(self._core.limits, statement.text, accepted=stands):
-            return self._register(self._checked(statement), name, base, stands=stands)
+    def register(
+        self,
+        statement: Statement,
+        name: str | None,
+        base: str | None,
+        max_catch_up: int | None = None,
+        *,
+        stands: bool = False,
+    ) -> Member:
+        """Add a standing query. QueryError, without effect, if it is invalid. `stands`: the query existed before.
 
-    def _register(self, ir: ContinuousQuery, name: str | None, base: str | None, *, stands: bool) -> Member:
+        `max_catch_up`: the query's own limit; None = that of the engine. Queries with different limits skip different
+        instants, so they are in different groups.
+        """
+        with planning(self._core.limits, statement.text, accepted=stands):
+            return self._register(self._checked(statement), name, base, max_catch_up, stands=stands)
+
+    def _register(
+        self, ir: ContinuousQuery, name: str | None, base: str | None, max_catch_up: int | None, *, stands: bool
+    ) -> Member:
         name = self._name(ir, name)
-        member = self._enrol(ir, name, base, stands=stands)
+        member = self._enrol(ir, name, base, max_catch_up, stands=stands)
         point = self.registration_point(member.group.streams)
         cohort = member.group.cohort_for(point, next(self._cohorts), self.pool)
         member.point = point
@@ -96,10 +110,10 @@ class Registry:
             raise error_at(ir, ir.name_at, f"there is already a query named {name}", "" if name == ir.name else name)
         return name
 
-    def restore(self, ir: ContinuousQuery, name: str, base: str | None) -> Member:
+    def restore(self, ir: ContinuousQuery, name: str, base: str | None, max_catch_up: int | None = None) -> Member:
         """Add a query of a checkpoint to its group, but to no cohort yet. Its published stream already exists."""
         with planning(self._core.limits, ir.text, accepted=True):
-            return self._enrol(ir, name, base, restored=True)
+            return self._enrol(ir, name, base, max_catch_up, restored=True)
 
     def restore_cohort(self, members: Sequence[Member], point: int | None, last: int | None, *, main: bool) -> Cohort:
         """Add queries of a group to a cohort of a checkpoint."""
@@ -118,24 +132,32 @@ class Registry:
         return cohort
 
     def _enrol(
-        self, ir: ContinuousQuery, name: str, base: str | None, *, restored: bool = False, stands: bool = False
+        self,
+        ir: ContinuousQuery,
+        name: str,
+        base: str | None,
+        max_catch_up: int | None,
+        *,
+        restored: bool = False,
+        stands: bool = False,
     ) -> Member:
         resolved = resolve(ir, EngineCatalogue(self._core, self._streams), stands=restored or stands)
         if resolved.publishes and not restored:
             check_publication(resolved, self._streams, self.groups)
         template, constants = parametrise(resolved)
-        group = self._groups.get((self.incarnation, template))
+        key = self.incarnation, max_catch_up, template
+        group = self._groups.get(key)
         if group is None:
-            read = dict.fromkeys(clause.stream for clause in resolved.windows)
-            group = Group(template, [self._streams.get(iri) for iri in read], self.incarnation, self._schedule.unpolled)
+            read = [self._streams.get(iri) for iri in dict.fromkeys(clause.stream for clause in resolved.windows)]
+            group = Group(template, read, self.incarnation, self._schedule.unpolled, max_catch_up)
             group.make_plan(self._core, self._streams, constants, accepted=restored or stands)
         parameters = tuple(self._core.term_id(constant) for constant in constants)
-        if (self.incarnation, template) not in self._groups:
+        if key not in self._groups:
             if resolved.publishes:
                 assert resolved.name is not None
                 made = self._streams.get(resolved.name) if restored else publish_stream(resolved, name, self._streams)
                 group.publishes = made
-            self._groups[self.incarnation, template] = group
+            self._groups[key] = group
             self._schedule.add(group)
             set_depths(group, self._schedule.readers)
         member = self.members[name] = Member(name, base, ir, group, constants, parameters, self.listeners)
@@ -166,7 +188,7 @@ class Registry:
         if any(True for _ in group.cohorts):
             return None
         self._schedule.remove(group)
-        del self._groups[group.incarnation, group.template]
+        del self._groups[group.incarnation, group.max_catch_up, group.template]
         published = group.end()
         if published is not None:
             published.ended = True
