@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from itertools import count
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -252,6 +253,20 @@ def test_records_of_many_topics_are_fetched_together(log: Log, topic: str) -> No
     }
     assert lookup.fetch({}) == {}
     lookup.close()
+
+
+def test_a_topic_that_was_not_read_before_is_found_at_once(log: Log, topic: str) -> None:
+    """The dispatcher looks up late events between two batches of all streams."""
+    topics = [f"{topic}-{i}" for i in range(6)]
+    log.create([Topic(name) for name in topics])
+    log.writer().append([Record(name, b"1") for name in topics])
+    lookup, seconds = Lookup(log), []
+    for name in topics:
+        began = time.monotonic()
+        assert lookup.fetch({Partition(name): [0]})[Partition(name)][0].value == b"1"
+        seconds.append(time.monotonic() - began)
+    lookup.close()
+    assert median(seconds) < 0.25, seconds  # the client by itself takes up to a second
 
 
 def incompressible(size: int) -> bytes:

@@ -91,7 +91,7 @@ class Lookup:
     ) -> dict[Partition, dict[int, Message]]:
         """Return the records at these offsets, without those that retention or compaction removed.
 
-        Partitions are fetched together, because a client takes most of a second to find a topic that it has not read
+        Partitions are fetched together: a client may take most of a second to find many topics that it has not read
         before.
         TransientError if the log does not respond in time.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, TopicPartition
@@ -37,6 +38,8 @@ _READING: Final = {
     "fetch.error.backoff.ms": 50,
     "queued.max.messages.kbytes": 65_536,
 }
+_DISCOVERED_AT_ONCE: Final = 16
+_DISCOVERY_S: Final = 1.0
 _log = logging.getLogger("penstock.log.kafka")
 
 
@@ -76,6 +79,7 @@ class KafkaReader:
         """Add these partitions, or move to these offsets."""
         for name in positions:
             self._log.check(name)
+        self._discover({name.topic for name in positions} - {name.topic for name in self._positions})
         relative = [name for name, offset in positions.items() if offset in {START, END}]
         spans = self._log.spans(relative)
         for name, offset in positions.items():
@@ -83,6 +87,15 @@ class KafkaReader:
                 {START: spans[name].start, END: spans[name].end}[offset] if name in spans else offset
             )
         self._restart()
+
+    def _discover(self, topics: set[str]) -> None:
+        """Request the leaders of new topics. By itself, the client finds each within a second, all of them in parallel;
+        a request for one topic takes milliseconds.
+        """
+        if len(topics) <= _DISCOVERED_AT_ONCE:
+            with suppress(KafkaException):  # the client then finds the topic by itself
+                for topic in topics:
+                    self._consumer.list_topics(topic, timeout=_DISCOVERY_S)
 
     def unassign(self, partitions: Iterable[Partition]) -> None:
         """Stop reading these partitions."""
