@@ -22,7 +22,7 @@ SLICE_INSTANTS = 1_000
 """Maximum instants per slice. Their results remain in memory until the commit."""
 TURN_INSTANTS = 32
 """Instants after which queries over other streams have their turn."""
-FINISH_MS = 500
+FINISH_MS = 200
 """How long a stopped query may evaluate instants that were due before the stop, in ms. The remaining ones are
 skipped.
 """
