@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from itertools import pairwise
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -12,18 +13,35 @@ from penstock.log import END, Partition
 from support.cluster_load import EVENT_MS
 
 if TYPE_CHECKING:
-    from typing import Self
+    from collections.abc import Collection
+    from typing import Protocol, Self
 
+    from penstock.log import Log
+    from penstock.log.topics import TopicNames
     from support.cluster_load import Load
+
+    class Queries(Protocol):
+        """Queries of a cluster, by name."""
+
+        @property
+        def queries(self) -> Collection[str]: ...
+
+        @property
+        def names(self) -> TopicNames: ...
+
+        @property
+        def log(self) -> Log: ...
+
 
 _POLL_S = 0.02
 
 
 class Arrivals:
-    """Reads committed results as they come, in a thread."""
+    """Reads committed results as they come, in a thread. `moments`: when those of each query came, s."""
 
-    def __init__(self, load: Load) -> None:
-        self.moments: dict[str, list[float]] = {name: [] for name in load.queries}
+    def __init__(self, load: Queries) -> None:
+        self._queries = load.queries
+        self.moments: dict[str, list[float]] = defaultdict(list, {query: [] for query in load.queries})
         topic = load.names.results
         self._reader = load.log.reader({Partition(topic, i): END for i in range(load.log.topics()[topic])})
         self._stop = Event()
@@ -37,8 +55,8 @@ class Arrivals:
         self._reader.close()
 
     def silence(self, begin: float, end: float, step_s: float) -> float:
-        """Return the longest time between two results of a query between two moments, beyond the query's step."""
-        return max(self._gap(moments, begin, end) for moments in self.moments.values()) - step_s
+        """Return the longest time between two results of one of the load's queries between two moments, beyond its step."""
+        return max(self._gap(self.moments[query], begin, end) for query in self._queries) - step_s
 
     @staticmethod
     def _gap(moments: list[float], begin: float, end: float) -> float:
