@@ -12,7 +12,7 @@ from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from random import Random
 
     from penstock.event_time.gaps import Gap
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LIMITS = (3, 8, 30)
 """Values of `max_catch_up` that make leaps frequent."""
 _LEAPS = 0.12  # of operations, behind which a clock leaps
+_ENDS = 0.02  # of operations, behind which a derived stream ends
 _SECONDS_FIRST = 0.3  # of streams, whose first event has seconds for milliseconds
 _SIZES_MS = ((400, 3_000), (3_000, 40_000), (100_000, 10_000_000))
 _MOST_MS = 80_000_000  # events further ahead of the wall clock than a day are refused
@@ -84,6 +85,10 @@ class Clocks:
         else:
             self._forward(iri, [rng.randrange(len(ahead))], size)
 
+    def ends(self) -> bool:
+        """Whether a derived stream ends now, if there is one."""
+        return self._rng.random() < _ENDS
+
     def _forward(self, iri: str, partitions: Iterable[int], size: int) -> None:
         for partition in partitions:
             self._ahead[iri][partition] = min(self._ahead[iri][partition] + size, _MOST_MS)
@@ -135,6 +140,7 @@ class Gaps:
     def __init__(self, most: int) -> None:
         self.most = most
         self._closed: dict[str, int | None] = defaultdict(lambda: None)
+        self._ended: set[str] = set()  # derived streams whose queries are stopped
         self._queries: dict[str, _Instants] = {}
         self.ended: list[Omitted] = []  # gaps of queries that were stopped
 
@@ -162,16 +168,29 @@ class Gaps:
             if query.point is None and iri in query.record.streams:
                 query.point = point
 
+    def drop(self, iri: str) -> None:
+        """A stream is dropped: what is declared by its name has no progress."""
+        self._closed.pop(iri, None)
+        self._ended.discard(iri)
+
     def move(self, iri: str, until: int) -> None:
         """A stream is closed until there, by one move."""
+        self._change(iri, lambda: self._closed.__setitem__(iri, until))
+
+    def end(self, iri: str) -> None:
+        """A stream has ended, which is a move too: it holds nothing back any more."""
+        self._change(iri, lambda: self._ended.add(iri))
+
+    def _change(self, iri: str, change: Callable[[], None]) -> None:
         readers = [query for query in self._queries.values() if iri in query.record.streams and query.record.steps]
         before = [self._stable(query) for query in readers]
-        self._closed[iri] = until
+        change()
         for query, due in zip(readers, before, strict=True):
             now = self._stable(query)
             if now is None:
                 continue
-            assert query.point is not None
+            if query.point is None:  # its streams ended before they began
+                continue
             found = query.omitted(query.point if due is None else max(due, query.point), now)
             if found is not None and found.count > self.most:
                 query.gaps.append(found)
@@ -181,8 +200,10 @@ class Gaps:
         return self._closed[iri]
 
     def _stable(self, query: _Instants) -> int | None:
-        closed = [self._closed[iri] for iri in query.record.streams]
-        return None if None in closed else min(end for end in closed if end is not None)
+        live = [self._closed[iri] for iri in query.record.streams if iri not in self._ended]
+        if not live:
+            return max((end for iri in query.record.streams if (end := self._closed[iri]) is not None), default=None)
+        return None if None in live else min(end for end in live if end is not None)
 
     def of(self, name: str) -> list[Omitted]:
         """Return the gaps of a query that stands."""

@@ -26,9 +26,11 @@ from penstock.wire import (
     ShardInsertion,
     StreamDeclaration,
     StreamDrop,
+    StreamEnd,
     decode,
 )
 from property.script import Load, Register
+from simulation.derived import DerivedStreams, unpublished
 from simulation.producers import EVENT, FAR, HEARTBEAT
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ class Reference:
         self.expected: dict[Key, dict[str, Any]] = {}
         self.wrong: list[str] = []
         self._late = late
+        self._derived = None if gaps is None else DerivedStreams(self._engine, gaps, self.wrong)
 
     def _check_doubles(self) -> None:
         """Of two declarations, each may say once that what both may take in is late."""
@@ -131,12 +134,16 @@ class Reference:
         for demand, record, state in reversed(todo):
             self._take(demand, record, state)
             self._collect()
+            if self._derived is not None:
+                self._derived.tidy()
         for _, source in self._declared.values():
             if self._follows(source):
                 self._push_until(source, lambda _: False)
             else:
                 self._check_closed(source)
         self._collect()
+        if self._derived is not None:
+            self._derived.check()
         self._check_late()
         for name in self._handles:
             self._check_gaps(name)
@@ -201,22 +208,29 @@ class Reference:
         match record:
             case StreamDeclaration(iri=iri, publisher=None):
                 self._declare(record)
+            case StreamDeclaration() if self._derived is not None:
+                self._derived.declare(record)
             case StreamDrop(iri=iri) if iri in self._declared:
                 self._engine.drop_stream(iri)
                 del self._declared[iri]
                 self._ends.pop(iri, None)
+                if self._gaps is not None:
+                    self._gaps.drop(iri)
             case QueryRegistration(name=name, text=text):
                 assert isinstance(demand, Register), demand
+                text = text if self._derived is None else unpublished(text)
                 with self._not_before(record.not_before_ms):
                     self._handles[name] = self._engine.register(text, name=name)
-                if self._gaps is not None:
+                if self._gaps is not None and self._derived is not None:
                     self._gaps.register(record)
+                    self._derived.register(record, self._handles[name])
             case QueryStop(name=name):
                 self._collect()
                 self._check_gaps(name)
-                self._handles.pop(name).stop()
-                if self._gaps is not None:
+                if self._gaps is not None and self._derived is not None:
                     self._gaps.stop(name)
+                    self._derived.stop(name)
+                self._handles.pop(name).stop()
             case ShardInsertion(part=part, parts=parts) if part + 1 == parts:
                 if isinstance(demand, Load):
                     self._engine.load(demand.data.encode(), graph=demand.graph, format="nt")
@@ -229,6 +243,10 @@ class Reference:
                     self._follow(source, record, state)
                 else:
                     self._feed(source, record)
+            case ShardBatch(part=0) if self._derived is not None and self._derived.knows(record):
+                self._derived.feed(record, self._leap)
+            case StreamEnd() if self._derived is not None and self._derived.knows(record):
+                self._derived.end(record)
 
     def _declare(self, record: StreamDeclaration) -> None:
         sources = self._producers.declared[record.iri]
@@ -342,18 +360,20 @@ class Reference:
             and (source.iri, number, offset) not in self._said_late
         ]
         if self._gaps is not None:
-            self._leap(source, self._gaps, end_ms - source.batch_ms)  # batches without tuples
+            self._leap(source.iri, end_ms - source.batch_ms)  # batches without tuples
         self._engine.push_events(source.iri, [(time_ms, data) for time_ms, _, _, data in sorted(due)])
         if self._gaps is not None:
-            self._leap(source, self._gaps, end_ms)
+            self._leap(source.iri, end_ms)
         self._engine.advance(source.iri, end_ms)
         self._cursor[source.iri] = end_ms
 
-    def _leap(self, source: Source, gaps: Gaps, until_ms: int) -> None:
+    def _leap(self, iri: str, until_ms: int) -> None:
         """Move a stream by one move, which skips the instants of queries of which it makes too many due."""
-        if gaps.closed_ms(source.iri) is None or until_ms > (gaps.closed_ms(source.iri) or 0):
-            gaps.move(source.iri, until_ms)
-            self._engine.advance(source.iri, until_ms, skip="leaps")
+        assert self._gaps is not None
+        closed_ms = self._gaps.closed_ms(iri)
+        if closed_ms is None or until_ms > closed_ms:
+            self._gaps.move(iri, until_ms)
+            self._engine.advance(iri, until_ms, skip="leaps")
 
     def _check_gaps(self, name: str) -> None:
         """The embedded engine has left out what the rule says."""
@@ -385,4 +405,6 @@ class Reference:
     def _collect(self) -> None:
         for name, handle in self._handles.items():
             for evaluation in handle.poll():
+                if self._derived is not None:
+                    self._derived.collect(name, evaluation)
                 self.expected[name, evaluation.time] = content(json.loads(result_line(evaluation, name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from penstock.ingest.refused_records import DeadLetter, LateEvent, read_refused
 from penstock.log import START, Partition
 from penstock.replication.status_topic import MAX_REPORTED_GAPS
 from penstock.wire import Tuples, decode
-from property import cases, profiles
+from property import cases
 from property.bodies import LINKS, VALUE
 from property.script import Advance, Declare, Load, Push, PushMany, Register, Stop, TooFarAhead, Update
 from simulation.cluster import Cluster
@@ -78,11 +78,11 @@ def run(
 ) -> Outcome:
     """Play a seed. `discards`: adaptors discard what no query wants (ADR 45). `stores`: engines read the stored graph in
     stores (ADR 37); `forks`: by fork-join, wherever they can. `drops`: streams are dropped and declared again, in other
-    ways. `leaps`: the producers' clocks leap, often by more than engines catch up. `leaves`: engines and stores end in order,
-    and come back. `services` replaces classes of services by others (simulation/planted.py).
+    ways. `leaps`: the producers' clocks leap, often by more than engines catch up, and derived streams end. `leaves`:
+    engines and stores end in order, and come back. `services` replaces classes of services by others (simulation/planted.py).
     """
     rng = random.Random(f"leaps {seed}") if leaps else None
-    case = cases.make(seed, None if rng is None else replace(profiles.of(seed), derived_share=0.0))
+    case = cases.make(seed)
     most = None if rng is None else rng.choice(LIMITS)
     modes = {"discards": discards, "stores": stores or forks, "forking": forks, "leaving": leaves}
     cluster = Cluster(seed, max_catch_up=most, **modes, **services)
@@ -136,6 +136,8 @@ class Driver:
                 self.dropping.step()
             if self.clocks is not None:
                 self.clocks.step()
+                if self.clocks.ends():
+                    self.end_stream()
             if self.derived and cluster.undecided(record for _, record in self.standing.values()):
                 self.catch_up()
             for _ in range(cluster.rng.choice([0, 1, 4, 16])):
@@ -174,7 +176,7 @@ class Driver:
         self.catch_up()
         record = self.cluster.command(operation, lambda c: c.register(name, operation.text))
         self.standing[operation.name] = operation, record
-        self.derived |= record.publishes is not None
+        self.derived |= record.publishes is not None and self.clocks is None
 
     def stop(self, name: str) -> Register:
         """Stop the query that has that name in the script."""
@@ -183,15 +185,27 @@ class Driver:
         self.cluster.command(Stop(name), lambda c: c.stop(record.name))
         return operation
 
+    def end_stream(self) -> None:
+        """Stop the oldest query that publishes a stream with readers: they wait for it no more."""
+        read = {iri for _, record in self.standing.values() for iri in record.streams}
+        name = next((name for name, (_, record) in self.standing.items() if record.publishes in read), None)
+        if name is not None:
+            self.stop(name)
+
     def catch_up(self) -> None:
         """Wait for the batches of derived streams: the cluster's total order has them later than the reference.
+        Where clocks leap, the reference has them as the total order does.
 
         P of a query depends on which of its streams comes first, and where it had come (ADR 35); and what is stored now is
         seen by instants that the derived stream has yet to make due (docs/semantics.md §3).
         """
         if self.derived:
-            self.cluster.rest()
-            self.cluster.faults.calm = False
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait until everything is done that was asked for so far."""
+        self.cluster.rest()
+        self.cluster.faults.calm = False
 
     # ---- what came of it
     def outcome(self) -> Outcome:
@@ -325,6 +339,8 @@ class Dropping:
         self._drop(iri)
         self._wait()
         self._declare(iri)
+        if driver.clocks is not None:
+            driver.settle()  # what both may have, may be late to the first only, and is then said to be late
         self._wait()
         for operation in stopped:
             driver.register(operation, f"{operation.name}-{self.count}")
