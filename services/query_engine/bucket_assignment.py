@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.log import START, Partition
+from penstock.replication.log_end import LogEnd
 from penstock.replication.progress_log import ProgressView, ProgressWriter
 from penstock.services.query_engine.buckets import Bucket
 from penstock.services.query_engine.readiness import Preparation
@@ -31,17 +32,37 @@ _POLL = 256  # records of a progress topic read at once
 
 @dataclass(slots=True)
 class Opening:
-    """A bucket whose progress is being read. `epoch`: of the placement."""
+    """A bucket whose progress is being read. The last engine continues it until `writer` is open.
 
-    writer: TransactionalWriter
+    `epoch`: of the placement. `end`: of the progress, once the writer is open.
+    """
+
+    place: Partition
     reader: Reader
-    epoch: int
+    log_end: LogEnd
     view: ProgressView
+    writer: TransactionalWriter | None = None
+    epoch: int = 0
+    end: int | None = None
+
+    def read(self) -> bool:
+        """Read progress. Returns False if there was none."""
+        messages = self.reader.poll(_POLL)
+        for message in messages:
+            self.view.feed(message)
+        self.log_end.look(messages)
+        return bool(messages)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all progress of earlier engines has been read."""
+        return self.end is not None and self.reader.positions()[self.place] >= self.end
 
     def close(self) -> None:
         """Close the reader and the writer."""
         self.reader.close()
-        self.writer.close()
+        if self.writer is not None:
+            self.writer.close()
 
 
 class BucketAssignment:
@@ -61,7 +82,7 @@ class BucketAssignment:
         enrolment: Enrolment,
         retained: RetainedState,
     ) -> None:
-        self._log, self._topics, self._instance, self._records = log, topics, instance, records
+        self._log, self._topics, self._clock, self._instance, self._records = log, topics, clock, instance, records
         self._placement, self._replica, self._buckets = placement, replica, buckets
         self._commits, self._enrolment, self._retained = commits, enrolment, retained
         self._preparation = Preparation(clock, lambda record: enrolment.learn_constants([record]))
@@ -78,12 +99,16 @@ class BucketAssignment:
         for number in self.opening.keys() - mine:
             self.opening.pop(number).close()
         moved = self._wait_to_be_fenced(held - mine)
-        gained = sorted(mine - held - self.opening.keys()) if gains else []
-        self._preparation.keep(gained)
+        gained = sorted(mine - held) if gains else []
+        self._preparation.keep([number for number in gained if not self._fenced(number)])
         for number in gained:
-            if self._preparation.step(number, self._enrolment.standing_in(number)):
-                self.open(number)
-        return self._opened() or bool(gained) or moved
+            if number not in self.opening:
+                self.begin(number)
+                moved = True
+        return self._continue() or moved
+
+    def _fenced(self, number: int) -> bool:
+        return number in self.opening and self.opening[number].writer is not None
 
     @property
     def holds_all(self) -> bool:
@@ -108,27 +133,49 @@ class BucketAssignment:
         """
         return bool(gone) and self._commits.confirm(FENCED_MS, gone)
 
-    def open(self, number: int) -> None:
-        """Fence the bucket's previous engine and begin to read its progress, which no other writer extends any more."""
-        writer = self._log.transactional(f"{self._topics.names.prefix}.bucket.{number}")
-        reader = self._log.reader({Partition(self._topics.progress, number): START})
+    def begin(self, number: int) -> None:
+        """Begin to read a bucket's progress. Its last engine still evaluates it."""
+        place = Partition(self._topics.progress, number)
+        reader = self._log.reader({place: START})
         view = ProgressView(self._records, states=True)
-        self.opening[number] = Opening(writer, reader, self._placement.epoch, view)
+        self.opening[number] = Opening(place, reader, LogEnd(reader, self._clock), view)
 
-    def _opened(self) -> bool:
-        """Add the first bucket whose progress has been read to its end. Returns False if there is none."""
+    def open(self, number: int) -> None:
+        """Fence the bucket's last engine. No other writer appends to its progress from now on, so it has an end.
+
+        The progress that was read before may be outdated. The bucket is added once it is read up to this end.
+        """
+        opening = self.opening[number]
+        if opening.writer is None:
+            opening.writer = self._log.transactional(f"{self._topics.names.prefix}.bucket.{number}")
+            opening.epoch = self._placement.epoch
+        opening.end = self._log.spans([opening.place])[opening.place].end
+
+    def _continue(self) -> bool:
+        """Continue the openings, and add the first bucket whose progress has been read to its end. Returns False if
+        there was nothing to do.
+        """
+        moved = False
         for number, opening in list(self.opening.items()):
-            for message in opening.reader.poll(_POLL):
-                opening.view.feed(message)
-            if not opening.reader.caught_up():
-                continue
-            del self.opening[number]
-            opening.reader.close()
-            self._add(number, opening)
+            moved |= opening.read()
+            if opening.end is None and self._prepared(number, opening):
+                self.open(number)
+                moved = True
+                opening.read()
+            if opening.whole:
+                self._add(number, self.opening.pop(number))
+                return True
+        return moved
+
+    def _prepared(self, number: int, opening: Opening) -> bool:
+        """Continue the preparation of a bucket. Returns whether little is left to do once it is opened."""
+        if opening.writer is not None:
             return True
-        return False
+        return opening.log_end.near and self._preparation.step(number, self._enrolment.standing_in(number))
 
     def _add(self, number: int, opening: Opening) -> None:
+        assert opening.writer is not None
+        opening.reader.close()
         saved = opening.view.whole()
         incarnation = self._buckets.next_incarnation()
         progress_writer = ProgressWriter(self._topics.progress, number, opening.view.parts())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.log import Partition, TransientError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.errors import UnavailableError
-    from penstock.log import Log
+    from penstock.log import Log, Message
     from penstock.log.clock import Clock
     from penstock.replication.cluster_topics import ClusterTopics
     from penstock.replication.retention import Commitments
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from penstock.term_ids.outgoing_terms import TermEncoder
 
 _POLL = 256  # maximum number of records per poll
+READ_MS = 100
+"""Duration of one `read` in ms. It completes the record that it has begun; the next `read` continues."""
 
 
 class Follower:
@@ -43,7 +46,11 @@ class Follower:
         self._records = InternalRecords(log, topics.names)
         self._applying: Iterator[UnavailableError | None] | None = None
         partitions = [Partition(topics.names.shards, i) for i in range(topics.shards)]
+        self._clock = clock
         self._reader = log.reader(dict(zip(partitions, positions, strict=True)))
+        self._polled: Sequence[Message] = ()  # the last records that were polled
+        self._unread: deque[Message] = deque()  # of these, the ones that are not read yet
+        self._cut = False  # the last `read` has ended before it had applied all complete steps
         self._end = LogEnd(self._reader, clock)
 
     @property
@@ -67,13 +74,18 @@ class Follower:
 
     def caught_up(self) -> bool:
         """Whether all records are applied, as of the last poll."""
-        return self._reader.caught_up() and self.replica.held is None
+        return self._reader.caught_up() and self._all_applied
 
     def read(self, commitments: Commitments, timeout_s: float, until: int | None = None) -> bool:
-        """Apply new steps, up to `until`. Returns False if there were none. TransientError: retry."""
-        messages = self._reader.poll(_POLL, timeout_s) if self.replica.held is None else []
-        self.replica.sequencer.read(messages, self._records)
-        moved = bool(messages)
+        """Apply new steps, up to `until`, for about `READ_MS`. Returns False if there were none.
+
+        TransientError: retry.
+        """
+        if self._all_applied:
+            self._polled = self._reader.poll(_POLL, timeout_s)
+            self._unread.extend(self._polled)
+        self._cut = False
+        unread, moved, over_ms = len(self._unread), False, self._clock.now_ms() + READ_MS
         while (step := self._next(until)) is not None:
             self.replica.held = step
             if self._applying is None:
@@ -86,16 +98,31 @@ class Follower:
             self._applying = self.replica.held = None
             self.replica.tidy()
             moved = True
-        if self.replica.held is None:
-            self._end.look(messages)
+            if self._clock.now_ms() >= over_ms:
+                self._cut = True
+                break
+        if self._all_applied:
+            self._end.look(self._polled)
+        moved |= len(self._unread) < unread
         if moved:
             self.apply_retention_floor(commitments)
         return moved
 
+    @property
+    def _all_applied(self) -> bool:
+        """Whether all complete steps of the polled records are applied."""
+        return not self._unread and not self._cut and self.replica.held is None
+
     def _next(self, until: int | None) -> Step | None:
+        """Return the next step, or None if there is none up to `until` in the polled records."""
         if self._applying is None and until is not None and self.step >= until:
             return None
-        return self.replica.held or self.replica.sequencer.next()
+        found = self.replica.held or self.replica.sequencer.next()
+        while found is None and self._unread:
+            self.replica.sequencer.read([self._unread[0]], self._records)
+            self._unread.popleft()
+            found = self.replica.sequencer.next()
+        return found
 
     @staticmethod
     def _apply(step: Step, applying: Iterator[UnavailableError | None]) -> bool:

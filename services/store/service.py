@@ -21,6 +21,7 @@ from penstock.runtime.settings import SettingsError
 from penstock.services.store.background_checkpoint import BackgroundCheckpoint
 from penstock.services.store.leases import Leases, LeaseServer
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.shard_openings import loading_thread
 from penstock.services.store.store import Store
 from penstock.term_ids.flight_terms import FlightTerms
 
@@ -74,7 +75,17 @@ class ServedStore:
         regions = settings.regions_dir / f"{settings.prefix}-{settings.instance}"
         terms = FlightTerms(settings.dictionaries.split(","))
         self.store = Store(
-            context.log, topics, settings.instance, terms, context.clock, server, regions, checkpoints, leases, address
+            context.log,
+            topics,
+            settings.instance,
+            terms,
+            context.clock,
+            server,
+            regions,
+            checkpoints,
+            leases,
+            address,
+            loading_thread(),
         )
         self._saving = None if checkpoints is None else BackgroundCheckpoint(self.store, checkpoints)
         self._every_s = settings.checkpoint_s

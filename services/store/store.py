@@ -1,9 +1,9 @@
 """The store service: some shards of the stored graph, which follow the log and serve engines (ADR 38).
 
-The placement lists the shards to serve and to prepare. A new shard begins with its newest checkpoint by any store, and
-follows the log separately until it has reached the step of the others. Heartbeats list a shard when it has been near
-the end of the log. A store writes only heartbeats to the log. Two stores with the same shard are therefore harmless:
-both contain what the log determines.
+The placement lists the shards to serve and to prepare. A thread loads a new shard from its newest checkpoint by any
+store. The shard then follows the log separately until it has reached the step of the others. Heartbeats list a shard
+when it has been near the end of the log. A store writes only heartbeats to the log. Two stores with the same shard are
+therefore harmless: both contain what the log determines.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from penstock.replication.placement_view import PlacementView
 from penstock.replication.retention import Commitments
 from penstock.services.store.follower import Follower, empty_replica
 from penstock.services.store.leases import Leases
+from penstock.services.store.shard_openings import Immediate, ShardOpenings
 from penstock.services.store.shard_store import ShardStore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from penstock.log import Log
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from penstock.remote import Server
     from penstock.remote.control_connection import Address
     from penstock.replication.cluster_topics import ClusterTopics
+    from penstock.replication.replica import Replica
     from penstock.services.store.shard_checkpoints import ShardCheckpoints
+    from penstock.services.store.shard_set import ShardSet
     from penstock.term_ids.outgoing_terms import TermEncoder
 
 _TRIES = 3  # attempts to read a checkpoint that another store replaces meanwhile
@@ -39,7 +44,8 @@ class Store:
     """One store process without its sockets.
 
     `directory`: on a memory file system, for the regions; it is cleared first. `server`: publishes them. `address`:
-    where engines request leases (`Leases`). `checkpoints` None: a restart reads the whole log.
+    where engines request leases (`Leases`). `checkpoints` None: a restart reads the whole log. `loader` loads shards;
+    None: the step that begins to load a shard waits for it.
     """
 
     shard_type = ShardStore
@@ -56,6 +62,7 @@ class Store:
         checkpoints: ShardCheckpoints | None = None,
         leases: Leases | None = None,
         address: Address | None = None,
+        loader: Executor | None = None,
     ) -> None:
         self.topics = topics
         self.leases = Leases() if leases is None else leases
@@ -65,6 +72,7 @@ class Store:
         self._instance = instance
         self._checkpoints = checkpoints
         self._followers: list[Follower] = []  # the most advanced first
+        self._openings = ShardOpenings(self._open_shard, loader or Immediate())
         self._made, self._token = 0, secrets.token_hex(4)  # a region never has the path of an earlier one
         self._clock = clock
         self._commitments = Commitments(log, topics)
@@ -129,22 +137,22 @@ class Store:
         held = self.shards
         for number in sorted(held.keys() - mine):
             self._release_shard(held[number])
-        gained = sorted(mine - held.keys())
-        for number in gained:
-            self._gain(number)
+        self._openings.keep(mine)
+        for number in sorted(mine - held.keys() - self._openings.numbers()):
+            self._openings.begin(number)
+        opened = False
+        for shard, follower in self._openings.take():
+            follower.take(shard)
+            self.leases.add(shard)
+            self._followers.append(follower)
+            opened = True
         self._join()
-        return bool(gained)
+        return opened
 
-    def _gain(self, number: int) -> None:
+    def _open_shard(self, number: int) -> tuple[ShardStore, Follower]:
+        """Create a shard from its newest checkpoint, or empty, and its follower. Any thread."""
         self._made += 1
         directory = self._directory / f"{number}-{self._made}-{self._token}"
-        shard, follower = self._begin(number, directory)
-        follower.take(shard)
-        self.leases.add(shard)
-        self._followers.append(follower)
-
-    def _begin(self, number: int, directory: Path) -> tuple[ShardStore, Follower]:
-        """Create a shard from its newest checkpoint, or empty, and its follower."""
         for attempt in range(_TRIES):
             try:
                 last = None if self._checkpoints is None else self._checkpoints.last(number)
@@ -154,8 +162,15 @@ class Store:
                 if attempt + 1 == _TRIES:
                     raise
             else:
-                return shard, Follower(self._log, self.topics, replica, positions, self._terms, self._clock)
+                return shard, self._follower(shard, replica, positions)
         raise AssertionError(number)
+
+    def _follower(self, shard: ShardStore, replica: Replica[ShardSet], positions: Sequence[int]) -> Follower:
+        try:
+            return Follower(self._log, self.topics, replica, positions, self._terms, self._clock)
+        except TransientError:
+            shard.withdraw()
+            raise
 
     def _release_shard(self, shard: ShardStore) -> None:
         self.leases.remove(shard)
@@ -214,7 +229,8 @@ class Store:
 
     def caught_up(self) -> bool:
         """Whether all records are applied to all shards, as of the last poll."""
-        return len(self._followers) <= 1 and all(follower.caught_up() for follower in self._followers)
+        one = len(self._followers) <= 1 and not self._openings
+        return one and all(follower.caught_up() for follower in self._followers)
 
     def followers(self) -> list[Follower]:
         """Return the followers, the most advanced first. There are several while new shards catch up."""
@@ -225,6 +241,7 @@ class Store:
         if self.leaving:
             self._heartbeat_sender.left()
         self._heartbeat_sender.close()
+        self._openings.close()
         for shard in self.shards.values():
             self.leases.remove(shard)
             shard.withdraw()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from penstock.event_time.watermark import NEVER
-from penstock.log import END, START, Partition
 from penstock.services.adaptor.adaptor import Adaptor
 from penstock.services.coordinator.predicate_demand import KnownVersions
 from penstock.services.dispatcher.dispatcher import Dispatcher, _key
@@ -43,21 +42,17 @@ class EarlyEngine(QueryEngine):
 
     def __init__(self, log, *args) -> None:
         super().__init__(log, *args)
-        early, assignment, open_bucket = {}, self.assignment, self.assignment.open
+        early, assignment, open_bucket = set(), self.assignment, self.assignment.open
 
         def read_then_open(number: int) -> None:
-            if number not in early:
-                reader = log.reader({Partition(self.topics.progress, number): START})
-                early[number] = []
-                while messages := reader.poll():
-                    early[number] += messages
-                reader.close()
-                return
-            open_bucket(number)
             opening = assignment.opening[number]
-            for message in early.pop(number):
-                opening.view.feed(message)
-            opening.reader = log.reader({Partition(self.topics.progress, number): END})
+            if number not in early:
+                early.add(number)
+                opening.reader.pause([opening.place])
+                return
+            early.discard(number)
+            open_bucket(number)
+            opening.end = 0
 
         assignment.open = read_then_open
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.log import MemoryLog
+from penstock.log import FencedError, MemoryLog, TransientError
 from penstock.log.clock import VirtualClock
 from penstock.log.topics import TopicNames
 from penstock.quarantine import InternalRecords
@@ -114,6 +114,7 @@ def test_a_reassigned_bucket_remains_open_until_its_next_engine_has_opened_it(pa
 
 def test_a_bucket_that_is_reassigned_while_its_progress_is_read_is_released(parts):
     parts.mine = {3}
+    parts.assignment.begin(3)
     parts.assignment.open(3)
     parts.mine = set()
     parts.update(1)
@@ -124,7 +125,60 @@ def test_a_bucket_that_is_reassigned_while_its_progress_is_read_is_released(part
 def test_closing_releases_everything(parts):
     parts.mine = {0}
     parts.update()
+    parts.assignment.begin(1)
     parts.assignment.open(1)
     parts.assignment.close()
     assert not parts.buckets.by_number
     assert not parts.assignment.opening
+
+
+def progress(parts: Parts, step: int, writer: Any) -> None:
+    writer.commit([ProgressWriter(parts.topics.progress, 1, {}).confirmation(BucketState(1, 4, step))])
+
+
+def test_a_bucket_is_opened_only_once_its_progress_has_been_read(parts):
+    """A thousand commits; the last engine continues while they are read, and is fenced when little is left."""
+    holder = parts.log.transactional(f"{parts.topics.names.prefix}.bucket.1")
+    for step in range(1_000):
+        progress(parts, step, holder)
+        parts.clock.advance(1_000)
+    parts.mine = {1}
+    parts.update(3)
+    assert parts.assignment.opening[1].writer is None
+    progress(parts, 1_000, holder)
+    while 1 not in parts.buckets.by_number:
+        parts.update(1)
+    assert parts.buckets.by_number[1].waits_for == 1_000
+    with pytest.raises(FencedError):
+        progress(parts, 1_001, holder)
+
+
+def test_what_is_committed_until_a_bucket_is_opened_is_read(parts):
+    """The progress has been read to its end when the last engine commits once more."""
+    holder = parts.log.transactional(f"{parts.topics.names.prefix}.bucket.1")
+    progress(parts, 7, holder)
+    parts.mine = {1}
+    parts.assignment.begin(1)
+    assert parts.assignment.opening[1].read()
+    assert parts.assignment.opening[1].log_end.near
+    progress(parts, 8, holder)
+    parts.assignment.open(1)
+    assert not parts.assignment.opening[1].whole
+    parts.update(2)
+    assert parts.buckets.by_number[1].waits_for == 8
+
+
+def test_an_end_that_could_not_be_asked_for_is_asked_for_again(parts, monkeypatch):
+    spans, failures = parts.log.spans, [TransientError("away")]
+
+    def fail(places: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return spans(places)
+
+    monkeypatch.setattr(parts.log, "spans", fail)
+    parts.mine = {0}
+    with pytest.raises(TransientError):
+        parts.update()
+    parts.update()
+    assert set(parts.buckets.by_number) == {0}
