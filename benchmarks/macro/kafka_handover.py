@@ -79,6 +79,7 @@ def _play(made: Running, triples: int, period_s: float, victims: tuple[str, ...]
         process.wait(END_S)
         made.cluster.watch()
         _worst(found, f"{kind} joins", _silence(results, period_s))
+        _await_start(made, name)
     paced.stopping.set()
     playing.join()
     for each in results:
@@ -89,6 +90,15 @@ def _play(made: Running, triples: int, period_s: float, victims: tuple[str, ...]
 def _checkpointed(period_s: float) -> None:
     """Let every store make a checkpoint of what was loaded: one is made every 5 s."""
     time.sleep(period_s)
+
+
+def _await_start(made: Running, name: str) -> None:
+    """Wait until a service runs, so that the next one has a successor."""
+    supervisor, deadline = made.cluster.supervisor, time.monotonic() + FIRST_S
+    while not any(record.get("event") == "started" for record in supervisor.records(supervisor.services[name])):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{name} has not started within {FIRST_S:g} s")
+        time.sleep(0.5)
 
 
 def _worst(found: dict[str, float], what: str, silence: float) -> None:

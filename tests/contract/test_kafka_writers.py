@@ -6,6 +6,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +14,15 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from penstock.broker import Broker
-from penstock.log import START, LogError, Partition, Record, Topic, TransientError
+from penstock.log import START, FencedError, LogError, Partition, Record, Topic, TransientError
 from penstock.log.kafka import KafkaLog
 from penstock.log.kafka import writers as kafka_writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from penstock.log.kafka.writers import KafkaTransactionalWriter
 
 pytestmark = pytest.mark.xdist_group("broker")
 _LOST = "a record was refused: .*Message size too large"
@@ -117,3 +120,32 @@ def test_a_transaction_without_brokers_does_not_block_beyond_the_time_to_give_up
         with pytest.raises(LogError):
             writer.commit([Record("t", b"during")])
         assert time.monotonic() - began < 60.0  # a request for topics may take 30 s
+
+
+def test_a_writer_that_fences_a_busy_one_commits_soon(broker, topic_prefix):
+    """Each of them commits without a pause until the next one is open. The median, since the machine may be busy."""
+    places = [Record(topic_prefix, b"a", partition=i) for i in range(2)]
+    with closing(KafkaLog(broker.bootstrap_servers)) as log, ThreadPoolExecutor(1) as thread:
+        log.create([Topic(topic_prefix, 2)])
+        writer, gaps, calm = log.transactional(topic_prefix), [], []
+
+        def commit(writer: KafkaTransactionalWriter) -> float:
+            """Commit until this writer is fenced; return when its last commit had ended."""
+            while True:
+                last = time.monotonic()
+                try:
+                    writer.commit(places)
+                except FencedError:
+                    return last
+
+        for _ in range(9):
+            busy = thread.submit(commit, writer)
+            time.sleep(0.1)
+            began = time.monotonic()
+            log.transactional(f"{topic_prefix}.idle").commit(places)
+            calm.append(time.monotonic() - began)
+            writer = log.transactional(topic_prefix)
+            writer.commit(places)
+            gaps.append(time.monotonic() - busy.result(60))
+    print(f"no commits for {median(gaps):.3f} s (median), {max(gaps):.3f} s (longest); calm: {median(calm):.3f} s")
+    assert median(gaps) < max(0.4, 3 * median(calm)), "the client's own pause is .5 s"

@@ -36,7 +36,7 @@ AHEAD = 3_000
 PERIOD_S = 8.0
 """Longer than a silence may be, and than a process takes to start."""
 BOUND_S = 1.0
-"""Silence that a handover may add to the longest one of undisturbed periods of the same run and length."""
+"""Longest silence of a handover. On a busy machine: three times the longest one of undisturbed periods of this length."""
 END_S = LEAVE_S + 5.0
 """Within which a process ends: the time for its handover, one evaluation, and what closing takes on a busy machine."""
 
@@ -70,7 +70,7 @@ def test_results_go_on_within_a_second_of_sigterm_and_of_a_return(broker, topic_
             print("longest silence, s:", {what: round(each, 2) for what, each in found.items()})
             print("undisturbed, s:", [round(each, 2) for each in calm])
         load.check(cluster)
-    assert max(found.values()) <= BOUND_S + max(calm)
+    assert max(found.values()) <= max(BOUND_S, 3 * max(calm))
 
 
 def test_an_engine_that_cannot_keep_up_ends_in_time(broker, topic_prefix, tmp_path):

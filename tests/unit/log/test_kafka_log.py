@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError
 from penstock.log.kafka import KafkaLog
@@ -68,6 +68,38 @@ def test_unavailable_brokers_while_a_writer_is_opened_are_a_transient_error(monk
     monkeypatch.setattr(kafka_writers, "_TRANSACTION_S", 1.0)
     with pytest.raises(TransientError, match="opening w"):
         KafkaLog("127.0.0.1:1").transactional("w")
+
+
+def test_a_client_that_does_not_open_a_writer_soon_is_replaced_by_another_one(log, monkeypatch):
+    """librdkafka tries again after 500 ms only, in which neither the previous writer nor this one can commit."""
+    waits: list[float] = []
+
+    class Refused:
+        """A client that the brokers refuse while they abort the transaction of the previous one."""
+
+        def __init__(self, settings: dict[str, object]) -> None:
+            assert settings["transactional.id"] == "w"
+            self.opened = False
+
+        def list_topics(self, timeout: float) -> None:
+            pass
+
+        def init_transactions(self, timeout: float) -> None:
+            assert not self.opened, "each is used once"
+            self.opened = True
+            waits.append(timeout)
+            if len(waits) < 8:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out", retriable=True))
+
+        def purge(self) -> None:
+            pass
+
+        def flush(self, timeout: float) -> None:
+            pass
+
+    monkeypatch.setattr(kafka_writers, "Producer", Refused)
+    log.transactional("w").close()
+    assert waits == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.1, 0.2, 0.4, 0.8])
 
 
 def test_a_reader_that_cannot_begin_is_closed(log):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import Executor, Future
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from penstock.core import _native as native
 from penstock.errors import StorageError
+from penstock.log import TransientError
+from penstock.services.store import follower
 from penstock.services.store.shard_checkpoints import ShardCheckpoints
+from penstock.services.store.shard_openings import ShardOpenings
 from support.small_cluster import SmallCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.services.store.shard_store import ShardStore
+    from penstock.services.store.store import Store
 
 EX = "http://ex.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -138,6 +144,115 @@ def test_shards_of_a_dead_store_move_to_a_living_one_and_back(cluster: SmallClus
     cluster.start_store("s1", tmp_path)
     expected |= feed(cluster, 20, 30)
     assert {name: len(store.shards) for name, store in cluster.stores.items()} == {"s0": 2, "s1": 2}
+    assert quads(cluster) == expected
+
+
+class Held(Executor):
+    """A loading thread that does each call when the test says so."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.calls.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def run(self) -> None:
+        for future, call in self.calls:
+            if future.set_running_or_notify_cancel():
+                future.set_result(call())
+        self.calls.clear()
+
+
+@pytest.fixture
+def loading(cluster: SmallCluster, tmp_path: Path) -> Iterator[tuple[Store, Held]]:
+    """A store that has two shards, and loads the other two of a store that has died."""
+    store, _ = cluster.start_store("s0", tmp_path), cluster.start_store("s1", tmp_path)
+    store._openings = ShardOpenings(store._open_shard, held := Held())
+    cluster.run(3)
+    held.run()
+    cluster.run()
+    assert sorted(store.shards) == [0, 2]
+    cluster.kill_store("s1")
+    cluster.run()
+    assert len(held.calls) == 2
+    yield store, held
+    held.run()
+
+
+def test_a_store_follows_the_log_while_it_loads_a_shard(cluster, loading):
+    store, held = loading
+    before = store.followers()[0].step
+    expected = feed(cluster, 0, 5)
+    assert store.followers()[0].step > before
+    assert sorted(store.shards) == [0, 2]
+    assert store.prepared() == (0, 2)
+    assert not store.caught_up()
+    held.run()
+    expected |= feed(cluster, 5, 10)
+    assert sorted(store.shards) == [0, 1, 2, 3]
+    assert store.caught_up()
+    assert quads(cluster) == expected
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_shard_that_is_placed_elsewhere_while_it_is_loaded_is_withdrawn(cluster, loading, tmp_path, begun):
+    """Shard 3 of the two: the store keeps an equal part."""
+    store, held = loading
+    if begun:
+        assert all(future.set_running_or_notify_cancel() for future, _ in held.calls)
+    cluster.start_store("s1", tmp_path)
+    expected = feed(cluster, 0, 10)
+    if begun:
+        for future, call in held.calls:
+            future.set_result(call())
+        held.calls.clear()
+    held.run()
+    cluster.run()
+    assert sorted(store.shards) == [0, 1]
+    assert quads(cluster) == expected
+    assert sorted(path.name[0] for path in (tmp_path / "regions" / "s0").iterdir() if any(path.iterdir())) == ["0", "1"]
+
+
+def test_a_shard_whose_log_cannot_be_read_is_opened_again(cluster, loading, monkeypatch):
+    store, held = loading
+    reader, failures = cluster.log.reader, [TransientError("away"), TransientError("away")]
+
+    def fail(positions: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return reader(positions)
+
+    monkeypatch.setattr(cluster.log, "reader", fail)
+    for future, call in held.calls:
+        with pytest.raises(TransientError) as found:
+            call()
+        future.set_exception(found.value)
+    held.calls.clear()
+    store.step()
+    store.step()
+    assert store.last_error == "away"
+    store.step()
+    held.run()
+    cluster.run()
+    assert sorted(store.shards) == [0, 1, 2, 3]
+
+
+def test_a_step_of_a_store_is_short(cluster: SmallCluster, tmp_path: Path, monkeypatch):
+    """A store that reads a long log serves its other shards in between. Here each record takes all the time of a step."""
+    store = cluster.start_store("s0", tmp_path)
+    cluster.run()
+    cluster.paused.append(store)
+    expected = feed(cluster, 0, 20)
+    monkeypatch.setattr(follower, "READ_MS", 0)
+    [only] = store.followers()
+    steps = [only.step]
+    while not store.caught_up() or steps[-1] == steps[0]:
+        store.step()
+        steps.append(only.step)
+    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
+    assert steps[-1] - steps[0] > 20
     assert quads(cluster) == expected
 
 
