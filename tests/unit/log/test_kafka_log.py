@@ -9,7 +9,7 @@ pytest.importorskip("confluent_kafka")
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from penstock.log import Partition, Record, RecordTooLargeError, TransientError, UnknownTopicError
-from penstock.log.kafka import KafkaLog
+from penstock.log.kafka import KafkaLog, transactional_client
 from penstock.log.kafka import writers as kafka_writers
 from penstock.log.port import MAX_RECORD_BYTES
 
@@ -97,7 +97,7 @@ def test_a_client_that_does_not_open_a_writer_soon_is_replaced_by_another_one(lo
         def flush(self, timeout: float) -> None:
             pass
 
-    monkeypatch.setattr(kafka_writers, "Producer", Refused)
+    monkeypatch.setattr(transactional_client, "Producer", Refused)
     log.transactional("w").close()
     assert waits == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.1, 0.2, 0.4, 0.8])
 

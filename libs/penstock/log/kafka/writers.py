@@ -6,7 +6,6 @@ import time
 import uuid
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -22,6 +21,7 @@ from penstock.log.errors import (
     UnknownTopicError,
 )
 from penstock.log.kafka.callbacks import unmasked
+from penstock.log.kafka.transactional_client import open_client
 from penstock.log.port import MAX_RECORD_BYTES, Partition, Record
 from penstock.log.sizes import check_sizes, wire_bytes
 
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 _FLUSH_S: Final = 30.0
 _REASON_S: Final = 1.0  # wait for the delivery reports of a client that has failed
 _TRANSACTION_S: Final = 60.0  # after this the brokers abort a transaction whose writer failed
-_CONNECT_S: Final = 2.0  # wait for the first connection of a client
-_OPEN_S: Final = 0.1  # wait for the opening of a transactional writer, which takes .01 s if nothing hinders it
-_OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one before
 _LEAST_S: Final = 1.0  # minimum duration of a call that settles a transaction
 _IN_FLIGHT_KBYTES: Final = 262_144
 _POLL_S: Final = 0.05
@@ -152,8 +149,6 @@ class KafkaTransactionalWriter:
         settings = {**_WRITING, "linger.ms": 0, "transactional.id": transactional_id}
         settings["transaction.timeout.ms"] = int(_TRANSACTION_S * 1000)
         settings["delivery.timeout.ms"] = settings["transaction.timeout.ms"]
-        self._settings = settings
-        self._producer = Producer(log.client(**settings))
         self._groups: dict[str, Consumer] = {}
         self._offsets: dict[int, int] = {}
         self._over: LogError | None = None
@@ -161,34 +156,12 @@ class KafkaTransactionalWriter:
         self._refused: tuple[str, KafkaError] | None = None  # topic of the first refused record
         self._refused_before = False
         try:
-            self._open()
+            self._producer = open_client(log.client(**settings), self._give_up_at)
         except KafkaException as exception:
             error, text = exception.args[0], f"opening {transactional_id}: {exception.args[0].str()}"
             if error.code() in _FENCED:
                 raise FencedError(text) from exception
             raise (TransientError if error.retriable() else LogError)(text) from exception
-
-    def _open(self) -> None:
-        """Fence the previous writer.
-
-        The brokers refuse this while they abort its open transaction. librdkafka 2.16 retries such a refusal, and a
-        missing connection, after 500 ms, in which no writer may be able to commit. A new client retries at once.
-        """
-        for tries in count():
-            left_s = self._give_up_at - time.monotonic()
-            patience_s = _OPEN_S * 2 ** max(tries - _OPEN_TRIES, 0)  # brokers may be slow or unavailable
-            with suppress(KafkaException):
-                self._producer.list_topics(timeout=max(min(_CONNECT_S, left_s), _OPEN_S))  # connects
-            try:
-                with unmasked():
-                    self._producer.init_transactions(max(min(patience_s, left_s), _OPEN_S))
-            except KafkaException as exception:
-                error = exception.args[0]
-                if not error.retriable() or error.txn_requires_abort() or time.monotonic() > self._give_up_at:
-                    raise
-            else:
-                return
-            self._producer = Producer(self._log.client(**self._settings))
 
     def commit(
         self, records: Sequence[Record], consumed: Mapping[Partition, int] | None = None, group: str = ""

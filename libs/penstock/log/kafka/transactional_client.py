@@ -1,0 +1,45 @@
+"""The client of a transactional writer, opened as soon as the brokers allow it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import KafkaException, Producer
+
+from penstock.log.kafka.callbacks import unmasked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CONNECT_S: Final = 2.0  # wait for the first connection of a client
+_OPEN_S: Final = 0.1  # wait for the opening, which takes .01 s if nothing hinders it
+_OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one before
+
+
+def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
+    """Return a client that has fenced the previous client with its transactional id. KafkaException if it cannot until
+    `give_up_at` (monotonic clock).
+
+    The brokers refuse this while they abort the open transaction of the previous client. librdkafka 2.16 retries such a
+    refusal, and a missing connection, after 500 ms, in which no client may be able to commit. A new client retries at
+    once.
+    """
+    for tries in count():
+        left_s = give_up_at - time.monotonic()
+        patience_s = _OPEN_S * 2 ** max(tries - _OPEN_TRIES, 0)  # brokers may be slow or unavailable
+        producer = Producer(dict(settings))
+        with suppress(KafkaException):
+            producer.list_topics(timeout=max(min(_CONNECT_S, left_s), _OPEN_S))  # connects
+        try:
+            with unmasked():
+                producer.init_transactions(max(min(patience_s, left_s), _OPEN_S))
+        except KafkaException as exception:
+            error = exception.args[0]
+            if not error.retriable() or error.txn_requires_abort() or time.monotonic() > give_up_at:
+                raise
+        else:
+            return producer
+    raise AssertionError
