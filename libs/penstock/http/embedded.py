@@ -39,6 +39,7 @@ from penstock.http import sparql
 from penstock.http.engine_metrics import registry_of
 from penstock.http.error_responses import body_of, errors_as_json, no_query
 from penstock.http.live import Feeds, all_events, events
+from penstock.http.security.authentication import authentication
 from penstock.http.web_access import Access
 from penstock.http.web_limits import READ_AT_ONCE
 from penstock.json_text import parse_json
@@ -52,18 +53,22 @@ if TYPE_CHECKING:
     from penstock.engine import Engine, Query
     from penstock.engine.intake.declaration import Declaration
     from penstock.engine.intake.rejected_events import DeadLetter, LateEvent
+    from penstock.http.security.authentication import Identities
 
 T = TypeVar("T")
 _LINES, _FORM = "application/x-ndjson", "application/x-www-form-urlencoded"
 
 
-def application(engine: Engine, access: Access | None = None, feeds: Feeds | None = None) -> Starlette:
+def application(
+    engine: Engine, access: Access | None = None, feeds: Feeds | None = None, identities: Identities | None = None
+) -> Starlette:
     """Return the ASGI application. It subscribes to all of the engine's queries, to fill their feeds.
 
     `access`: the browser requests that are allowed. None: those addressed to local host names. `feeds`: those of the
-    engine's queries; closing them ends the live streams before the server stops.
+    engine's queries; closing them ends the live streams before the server stops. `identities`: the tokens that requests
+    need. None: requests are not authenticated.
     """
-    middleware = (access or Access()).middleware()
+    middleware = [*(access or Access()).middleware(), *authentication(identities)]
     handler = _Handler(engine, Feeds(engine.queries.values()) if feeds is None else feeds)
     return Starlette(routes=handler.routes(), middleware=middleware)
 

@@ -130,6 +130,14 @@ def _with_port(authority: str, scheme: str) -> tuple[str, int | None]:
         return authority, None
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only processes of this machine can reach a server that listens on `host`."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, cast
@@ -12,20 +13,35 @@ from starlette.responses import JSONResponse
 
 from penstock.errors import StorageError
 from penstock.http.bounded_protocol import Connections
+from penstock.http.security.certificates import Renewal
 from penstock.http.web_limits import WebLimits
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from penstock.http.security.certificates import Certificates
+
 _START_S = 10.0
 _FINISH_S = 3.0  # for responses in progress; later ones are cut
 _STOP_S = 5.0
+_log = logging.getLogger(__name__)
 
 
 class WebServer:
-    """A web server in a separate thread. `port` is the actual port; `connections` has the limits and their counts."""
+    """A web server in a separate thread. `port` is the actual port; `connections` has the limits and their counts.
 
-    def __init__(self, app: ASGIApp, host: str, port: int, limits: WebLimits | None = None) -> None:
+    With `certificates` it serves HTTPS, and changed files take effect for new connections.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        limits: WebLimits | None = None,
+        certificates: Certificates | None = None,
+    ) -> None:
+        context = None if certificates is None else certificates.context()
         self.connections = Connections(limits or WebLimits())
         config = uvicorn.Config(
             self._interruptible(app),
@@ -36,6 +52,7 @@ class WebServer:
             log_config=None,
             lifespan="off",
             timeout_graceful_shutdown=int(_FINISH_S),
+            ssl_context_factory=None if context is None else lambda *_: context,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)
@@ -46,6 +63,9 @@ class WebServer:
                 raise StorageError(f"cannot serve HTTP on {host}:{port}")
             time.sleep(0.01)
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        self._renewal = None
+        if certificates is not None and context is not None:
+            self._renewal = Renewal(certificates, context, _log)
 
     def _interruptible(self, app: ASGIApp) -> ASGIApp:
         """Return the application with a response of status 503 to requests that the end of the server interrupts."""
@@ -71,5 +91,7 @@ class WebServer:
 
     def stop(self) -> None:
         """Finish the responses in progress and stop."""
+        if self._renewal is not None:
+            self._renewal.stop()
         self._server.should_exit = True
         self._thread.join(_STOP_S)

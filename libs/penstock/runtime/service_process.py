@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.errors import PenstockError
+from penstock.http.security.authentication import authentication
 from penstock.http.web_server import WebServer
 from penstock.log.clock import SystemClock
 from penstock.log.kafka import KafkaLog
@@ -95,18 +96,22 @@ def _serve(
     logger: FilteringBoundLogger,
     stopping: Stopping,
 ) -> None:
+    tokens, certificates = settings.tokens(), settings.certificates()
     log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties(), settings.give_up_s)
     metrics, health = Metrics(service), Health(settings.give_up_s)
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)
     health.check("kafka", log.last_error)
+    if tokens is not None:
+        health.check("tokens", lambda: tokens.last_error)
     log.topics()  # fail at once if the broker is unreachable or refuses the client
     web: WebServer | None = None
     core: ServiceCore | None = None
     try:
         core = open_core(context)
-        app = application(health, metrics, context.observe, context.routes, settings.access().middleware())
-        web = WebServer(app, settings.http_host, settings.http_port, settings.web_limits())
+        middleware = [*settings.access().middleware(), *authentication(tokens)]
+        app = application(health, metrics, context.observe, context.routes, middleware)
+        web = WebServer(app, settings.http_host, settings.http_port, settings.web_limits(), certificates)
         logger.info("started", http_port=web.port)
         for listener in context.listening:
             listener(settings.http_url(web.port))

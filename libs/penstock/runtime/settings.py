@@ -24,7 +24,9 @@ from pydantic_settings import (
 )
 
 from penstock.errors import PenstockError
-from penstock.http.web_access import Access
+from penstock.http.security import TokenError, TokenFile
+from penstock.http.security.certificates import Certificates
+from penstock.http.web_access import Access, is_loopback
 from penstock.http.web_limits import WebLimits
 from penstock.runtime.loop import LEAVE_S
 
@@ -74,6 +76,19 @@ class ServiceSettings(BaseSettings):
     http_header_s: float = Field(10.0, gt=0, description="time in which the header of a request must arrive")
     http_body_s: float = Field(120.0, gt=0, description="time in which the body of a request must arrive")
     http_max_body_mb: int = Field(64, ge=1, le=64, description="largest body of a request, MiB (`max_body_bytes`)")
+    http_tokens_file: Path | None = Field(
+        None, description="file of the tokens that HTTP requests need (`penstock token`); none = no authentication"
+    )
+    http_certificate: Path | None = Field(
+        None, description="certificate chain (PEM) of the HTTP interface, which is then HTTPS; may change while it runs"
+    )
+    http_key: Path | None = Field(None, description="private key (PEM) of that certificate")
+    http_client_ca: Path | None = Field(
+        None, description="CA (PEM) of client certificates, which HTTPS clients then must present"
+    )
+    http_insecure: bool = Field(
+        False, description="listen on other addresses than the loopback interface without authentication"
+    )
     advertised_host: str | None = Field(
         None, description="name by which other processes reach this host; none = the address that is listened on"
     )
@@ -118,11 +133,38 @@ class ServiceSettings(BaseSettings):
     def http_url(self, port: int) -> str:
         """Return the URL of this process's HTTP for others; with the host's name if it listens on all addresses."""
         host = self.advertised_host or (socket.gethostname() if self.http_host in _EVERYWHERE else self.http_host)
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self.http_certificate is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def access(self) -> Access:
         """Return the allowed browser requests."""
         return Access.inside(_by_comma(self.http_allow_hosts), _by_comma(self.http_allow_origins))
+
+    def tokens(self) -> TokenFile | None:
+        """Return the tokens of the HTTP interface; None without authentication. SettingsError if the file cannot be
+        used, or if other machines could reach an interface without authentication.
+        """
+        if self.http_tokens_file is None:
+            if not self.http_insecure and not is_loopback(self.http_host):
+                raise SettingsError(
+                    f"{_PREFIX}HTTP_HOST is {self.http_host}, but requests are not authenticated: set"
+                    f" {_PREFIX}HTTP_TOKENS_FILE, or {_PREFIX}HTTP_INSECURE=true to accept all requests"
+                )
+            return None
+        try:
+            return TokenFile(self.http_tokens_file)
+        except TokenError as error:
+            raise SettingsError(f"{_PREFIX}HTTP_TOKENS_FILE: {error}") from error
+
+    def certificates(self) -> Certificates | None:
+        """Return the files of HTTPS; None for HTTP. SettingsError if a part is missing."""
+        if (self.http_certificate is None) != (self.http_key is None):
+            raise SettingsError(f"{_PREFIX}HTTP_CERTIFICATE and {_PREFIX}HTTP_KEY are needed together")
+        if self.http_certificate is None or self.http_key is None:
+            if self.http_client_ca is not None:
+                raise SettingsError(f"{_PREFIX}HTTP_CLIENT_CA has no meaning without {_PREFIX}HTTP_CERTIFICATE")
+            return None
+        return Certificates(self.http_certificate, self.http_key, self.http_client_ca)
 
     def web_limits(self) -> WebLimits:
         """Return the web server's limits."""

@@ -30,7 +30,7 @@ class Durability(StrEnum):
 def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Data directory; default: in memory only.")] = None,
     port: Annotated[int, typer.Option(help="0 = any.", min=0, max=65_535)] = 7878,
-    host: Annotated[str, typer.Option(help="Address to listen on. Requests are not authenticated.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     shards: Annotated[int, typer.Option(help="Number of shards of a new stored graph.", min=1)] = 1,
     checkpoint_s: Annotated[float, typer.Option(help="Seconds between checkpoints.", min=0.1)] = 60.0,
     durability: Annotated[
@@ -44,6 +44,16 @@ def serve(
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="Origin (scheme://host[:port]) whose pages may call this service; * = any.")
     ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File of the tokens that requests need (`penstock token`).")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Private key (PEM) of the certificate.")] = None,
+    client_ca: Annotated[Path | None, typer.Option(help="CA (PEM) of the certificates that clients need.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Accept requests of other machines without authentication.")
+    ] = False,
+    audit_log: Annotated[Path | None, typer.Option(help="File to which changes are logged, as JSON lines.")] = None,
     max_connections: Annotated[int, typer.Option(help="Maximum number of open connections.", min=1)] = 512,
     header_s: Annotated[float, typer.Option(help="Time limit in seconds for a request's header.", min=0.1)] = 10.0,
     body_s: Annotated[float, typer.Option(help="Time limit in seconds for a request's body.", min=0.1)] = 120.0,
@@ -53,10 +63,26 @@ def serve(
     # Importing Starlette and uvicorn here saves a sixth of the start-up time of the other commands.
     from penstock.http.embedded import application  # noqa: PLC0415
     from penstock.http.live import Feeds  # noqa: PLC0415
-    from penstock.http.web_access import Access  # noqa: PLC0415
+    from penstock.http.security import TokenError, TokenFile  # noqa: PLC0415
+    from penstock.http.security.audit import write_to  # noqa: PLC0415
+    from penstock.http.security.certificates import Certificates  # noqa: PLC0415
+    from penstock.http.web_access import Access, is_loopback  # noqa: PLC0415
     from penstock.http.web_limits import WebLimits  # noqa: PLC0415
     from penstock.http.web_server import WebServer  # noqa: PLC0415
 
+    if tokens is None and not insecure and not is_loopback(host):
+        raise typer.BadParameter(
+            f"requests of other machines would not be authenticated at {host}: give --tokens FILE, or --insecure"
+        )
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("--certificate and --key are needed together")
+    try:
+        identities = None if tokens is None else TokenFile(tokens)
+    except TokenError as error:
+        raise typer.BadParameter(str(error)) from error
+    certificates = None if certificate is None or key is None else Certificates(certificate, key, client_ca)
+    if audit_log is not None:
+        write_to(audit_log)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
@@ -65,8 +91,10 @@ def serve(
         access = Access.listening_on(host, allow_host or (), allow_origin or ())
         limits = WebLimits(max_connections, header_s, body_s, max_body_bytes=max_body_mb << 20)
         feeds = Feeds(engine.queries.values())
-        server = WebServer(application(engine, access, feeds), host, port, limits)
-        print(f"Penstock at http://{_address(host)}:{server.port}/", flush=True)
+        app = application(engine, access, feeds, identities)
+        server = WebServer(app, host, port, limits, certificates)
+        scheme = "http" if certificates is None else "https"
+        print(f"Penstock at {scheme}://{_address(host)}:{server.port}/", flush=True)
         try:
             _keep(engine, stopping, None if durable is Durability.none else checkpoint_s)
         finally:

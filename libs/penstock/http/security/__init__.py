@@ -1,0 +1,10 @@
+"""Authentication and authorization of HTTP requests, and TLS (ADR 66).
+
+A request carries a bearer token. A token has a name, a role and limits; a route needs a role. Every change is written
+to the audit log. Health checks need no token.
+"""
+
+from penstock.http.security.roles import Identity, Role, role_of
+from penstock.http.security.tokens import TokenError, TokenFile, new_token
+
+__all__ = ["Identity", "Role", "TokenError", "TokenFile", "new_token", "role_of"]

@@ -1,0 +1,36 @@
+"""Limits the rate of requests per token."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.http.security.roles import Identity
+
+
+class RequestRates:
+    """Token buckets by name. A burst of one second's requests, at least one, is allowed."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._levels: dict[str, tuple[float, float]] = {}  # by name: requests left, when
+
+    def wait_s(self, identity: Identity) -> float:
+        """Count a request. Returns 0 if it is allowed, else the seconds after which one will be."""
+        rate = identity.rate
+        if rate is None:
+            return 0.0
+        burst, now = max(rate, 1.0), self._now()
+        with self._lock:
+            left, then = self._levels.get(identity.name, (burst, now))
+            left = min(burst, left + (now - then) * rate)
+            if left < 1.0:
+                self._levels[identity.name] = left, now
+                return (1.0 - left) / rate
+            self._levels[identity.name] = left - 1.0, now
+            return 0.0

@@ -1,0 +1,50 @@
+"""Roles, and which of them a request needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+OPEN_PATHS = frozenset({"/", "/login", "/health/live", "/health/ready"})
+"""Paths that need no token: health checks, and the page and the form with which users log in."""
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_READ_BY_POST = frozenset({"/sparql"})  # a query may be the body
+_WRITING = frozenset({"/update", "/data"})
+_EVENTS = re.compile(r"/streams/.+/(events|advance|late|dead-letters)|/dead-letters", re.DOTALL)
+
+
+class Role(IntEnum):
+    """What a token may do. Each role includes the ones before it."""
+
+    READ = 1
+    """Query, follow results, see declarations and metrics."""
+    WRITE = 2
+    """Push events, advance streams, fetch rejected events, change the stored graph."""
+    ADMIN = 3
+    """Declare and drop streams, register and stop queries, load in bulk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The owner of a token.
+
+    `rate`: most requests per second, None = unlimited. `max_body_bytes`: largest body of a request, None = the
+    service's limit.
+    """
+
+    name: str
+    role: Role
+    rate: float | None = None
+    max_body_bytes: int | None = None
+
+
+def role_of(method: str, path: str) -> Role | None:
+    """Return the role that a request needs; None if it needs no token. An unknown change needs the highest role."""
+    if path in OPEN_PATHS:
+        return None
+    if method in _READING or path in _READ_BY_POST:
+        return Role.READ
+    if method == "POST" and (path in _WRITING or _EVENTS.fullmatch(path)):
+        return Role.WRITE
+    return Role.ADMIN
