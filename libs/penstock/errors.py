@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AccessError",
     "DataError",
     "DataPlaneError",
     "LimitError",
@@ -84,6 +85,10 @@ class LimitError(PenstockError):
 
 class QueryLimitError(QueryError, LimitError):
     """A query's text or plan exceeds a planning limit, which the message names. The call had no effect."""
+
+
+class AccessError(PenstockError):
+    """A service refuses the caller: no valid token, a role that does not suffice, or too many requests."""
 
 
 class StorageError(PenstockError):

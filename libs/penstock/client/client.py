@@ -15,7 +15,7 @@ from penstock.client.cluster_status import status_of_documents
 from penstock.client.documents import document_of, event_of
 from penstock.client.refused_events import Refused
 from penstock.client.results import Answered, ClusterQuery, Results
-from penstock.client.service_requests import NotFoundError, ServiceRequest, first_found, send, urls, with_query
+from penstock.client.service_requests import Credentials, NotFoundError, ServiceClient, ServiceRequest, urls, with_query
 from penstock.engine.intake.declaration import warning_of
 from penstock.engine.intake.graph_loading import LoadReport
 from penstock.errors import DataError, QueryError, TimestampUnitWarning, UnboundedStorageWarning, UnknownStreamError
@@ -46,6 +46,8 @@ class Client:
 
     url: coordinator URLs, comma-separated. sparql_url: query engine URLs, comma-separated; by default those known to
     the coordinators. prefix: prefix of the cluster's topics. kafka: additional librdkafka properties (TLS, SASL).
+    token: bearer token for coordinators and query engines. ca: file of the CA (PEM) of their certificates; by default
+    the system's CAs. AccessError where a token is missing or its role does not suffice.
 
     A stream is identified by its IRI or by the name used in its topics. Declarations, registrations and stored data
     take effect in log order and are durable on return, as are events when `push` returns. Reading evaluations, late
@@ -62,6 +64,8 @@ class Client:
         log: Log | None = None,
         prefix: str = "penstock",
         kafka: Mapping[str, str] | None = None,
+        token: str | None = None,
+        ca: str | PathLike[str] | None = None,
     ) -> None:
         if log is None:
             try:
@@ -77,6 +81,7 @@ class Client:
         self._writer = log.writer()
         self._results = Results(log)
         self._refused = Refused(log, self._topics)
+        self._services = ServiceClient(Credentials(token, None if ca is None else str(ca)))
         self._coordinators, self._engines = urls(url), urls(sparql_url)
         self._units: set[str] = set()  # streams with a timestamp warning
         self._names: dict[str, str] = {}  # names of streams by IRI, as far as looked up
@@ -165,7 +170,7 @@ class Client:
             registration = None
         if registration is None or registration["number"] != number:  # the name has another query
             return status_of_documents(name, None, None)
-        found = first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
+        found = self._services.first_found(self._sparql(), ServiceRequest("GET", f"{path}/status"))
         return status_of_documents(name, registration, None if found is None else json.loads(found))
 
     def stop(self, name: str) -> None:
@@ -209,7 +214,7 @@ class Client:
         path = with_query("/sparql", base=base, timeout_s=timeout_s, memory_mb=memory_mb)
         request = ServiceRequest("POST", path, text.encode(), "application/sparql-query", _SPARQL_ACCEPT)
         try:
-            answer = send(self._sparql, request, timeout_s or 0.0)
+            answer = self._services.send(self._sparql, request, timeout_s or 0.0)
         except QueryError as error:
             raise _with_text(error, text) from None
         return answer_of(json.loads(answer)) if answer[:1] == b"{" else graph_of(answer.decode())
@@ -291,6 +296,7 @@ class Client:
         self._results.close()
         self._refused.close()
         self._writer.close()
+        self._services.close()
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -315,7 +321,8 @@ class Client:
         name: str | None = None,
     ) -> bytes:
         try:
-            return send(lambda: self._coordinators, ServiceRequest(method, path, body, content_type, name=name))
+            request = ServiceRequest(method, path, body, content_type, name=name)
+            return self._services.send(lambda: self._coordinators, request)
         except QueryError as error:
             raise _with_text(error, (body or b"").decode()) from None
 

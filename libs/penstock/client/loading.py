@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.client.service_requests import ServiceRequest, send, urls
+from penstock.client.service_requests import Credentials, ServiceClient, ServiceRequest, urls
 
 if TYPE_CHECKING:
     from penstock.replication.load_files import Manifest
@@ -25,7 +25,8 @@ class LoadTarget:
 class Loading:
     """The load interface of a cluster's coordinators (`url`, comma-separated). TransientError if none responds."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, credentials: Credentials | None = None) -> None:
+        self._services = ServiceClient(credentials)
         self._coordinators = urls(url)
 
     def target(self) -> LoadTarget:
@@ -45,4 +46,4 @@ class Loading:
         )
 
     def _ask(self, request: ServiceRequest) -> bytes:
-        return send(lambda: self._coordinators, request)
+        return self._services.send(lambda: self._coordinators, request)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import httpx
 
-from penstock.errors import DataError, LimitError, PenstockError, QueryError, QueryLimitError, UnknownStreamError
+from penstock.errors import (
+    AccessError,
+    DataError,
+    LimitError,
+    PenstockError,
+    QueryError,
+    QueryLimitError,
+    UnknownStreamError,
+)
 from penstock.log import TransientError
 
 if TYPE_CHECKING:
@@ -32,7 +40,18 @@ _ERRORS: dict[str, type[PenstockError]] = {
     "NotFound": NotFoundError,
     "UnknownStreamError": UnknownStreamError,
 }
+_REFUSED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.TOO_MANY_REQUESTS)
 _QUERY_ERRORS: dict[str, type[QueryError]] = {"QueryError": QueryError, "QueryLimitError": QueryLimitError}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a client presents to services. `token`: bearer token. `ca`: file of the CA (PEM) that signed the services'
+    certificates; None: the system's CAs.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,59 +75,71 @@ class ServiceRequest:
         return headers if self.name is None else headers | {"idempotency-key": self.name}
 
 
-def send(bases: Callable[[], Sequence[str]], request: ServiceRequest, wait_s: float = 0.0) -> bytes:
-    """Return the body of the first successful response. Every try calls `bases` for the current base URLs.
-
-    `wait_s`: seconds that the response may take in addition to the default timeout. Requests are idempotent or have a
-    name, so that retries are safe.
-    TransientError if no instance responds within about 15 s of retries; an error response is raised as its error.
-    """
-    failed, lost = "no URL is known", False
-    for attempt in range(_TRIES):
-        known = bases()
-        if known:
-            try:
-                url = known[attempt % len(known)] + request.path
-                response = _client().request(
-                    request.method, url, content=request.body, headers=request.headers, timeout=_RESPONSE_S + wait_s
-                )
-            except httpx.UnsupportedProtocol as error:
-                raise DataError(f"not an HTTP URL: {url}") from error
-            except httpx.TransportError as error:
-                # A request whose connection failed did not reach the service. Any other one may have taken effect.
-                failed, lost = str(error), lost or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            else:
-                if response.is_success:
-                    return response.content
-                if lost and request.method == "DELETE" and response.status_code == httpx.codes.NOT_FOUND:
-                    return b""  # an earlier try deleted it, but its response was lost
-                if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                    raise error_of(response.content, response.status_code)
-                failed = response.text
-        time.sleep(_PAUSE_S)
-    raise TransientError(f"{request.method} {request.path}: {failed}")
-
-
-def first_found(bases: Sequence[str], request: ServiceRequest) -> bytes | None:
-    """Return the body of the first successful response. Tries each instance once; None if none has a response."""
-    for base in bases:
-        with suppress(httpx.TransportError):
-            url = base + request.path
-            response = _client().request(
-                request.method, url, content=request.body, headers=request.headers, timeout=_LOOK_S
-            )
-            if response.is_success:
-                return response.content
-    return None
-
-
-@cache
-def _client() -> httpx.Client:
-    """Return the shared HTTP client.
+class ServiceClient:
+    """Sends requests to services. It may be used from any thread.
 
     It keeps no idle connections: a request on a connection that the service has just closed would fail.
     """
-    return httpx.Client(follow_redirects=True, limits=httpx.Limits(max_keepalive_connections=0))
+
+    def __init__(self, credentials: Credentials | None = None) -> None:
+        given = credentials or Credentials()
+        headers = {} if given.token is None else {"authorization": f"Bearer {given.token}"}
+        try:
+            context = True if given.ca is None else ssl.create_default_context(cafile=given.ca)
+        except OSError as error:
+            raise DataError(f"the CA file {given.ca} cannot be used: {error}") from error
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(follow_redirects=True, limits=limits, headers=headers, verify=context)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def send(self, bases: Callable[[], Sequence[str]], request: ServiceRequest, wait_s: float = 0.0) -> bytes:
+        """Return the body of the first successful response. Every try calls `bases` for the current base URLs.
+
+        `wait_s`: seconds that the response may take in addition to the default timeout. Each request is idempotent or
+        carries an idempotency key (`name`), so retries are safe.
+        TransientError if no instance responds within about 15 s of retries; an error response is raised as its error,
+        AccessError among them.
+        """
+        failed, lost = "no URL is known", False
+        for attempt in range(_TRIES):
+            known = bases()
+            if known:
+                try:
+                    response = self._once(known[attempt % len(known)], request, _RESPONSE_S + wait_s)
+                except httpx.TransportError as error:
+                    # A request whose connection failed did not reach the service. Another one may have taken effect.
+                    failed, lost = str(error), lost or not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                else:
+                    if response.is_success:
+                        return response.content
+                    if lost and request.method == "DELETE" and response.status_code == httpx.codes.NOT_FOUND:
+                        return b""  # an earlier try deleted it, but its response was lost
+                    if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                        raise error_of(response.content, response.status_code)
+                    failed = response.text
+            time.sleep(_PAUSE_S)
+        raise TransientError(f"{request.method} {request.path}: {failed}")
+
+    def first_found(self, bases: Sequence[str], request: ServiceRequest) -> bytes | None:
+        """Return the body of the first successful response. Tries each instance once; None if none has a response."""
+        for base in bases:
+            with suppress(httpx.TransportError):
+                response = self._once(base, request, _LOOK_S)
+                if response.is_success:
+                    return response.content
+        return None
+
+    def _once(self, base: str, request: ServiceRequest, timeout_s: float) -> httpx.Response:
+        url = base + request.path
+        try:
+            return self._http.request(
+                request.method, url, content=request.body, headers=request.headers, timeout=timeout_s
+            )
+        except httpx.UnsupportedProtocol as error:
+            raise DataError(f"not an HTTP URL: {url}") from error
 
 
 def urls(by_comma: str) -> list[str]:
@@ -129,6 +160,8 @@ def error_of(body: bytes, status: int) -> PenstockError:
         name, message = found["error"], found["message"]
     except (ValueError, KeyError, TypeError):
         return PenstockError(f"HTTP {status}: {body[:200]!r}")
+    if status in _REFUSED:
+        return AccessError(message)
     if (kind := _QUERY_ERRORS.get(name)) is not None:
         return kind(message, int(found["line"]), int(found["column"]), found.get("construct", ""))
     return _ERRORS.get(name, PenstockError)(message)

@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from penstock.errors import (
+    AccessError,
     DataError,
     LimitError,
     NotActiveError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _STATUSES: list[tuple[type[Exception], int]] = [
     (QueryError, 400),
+    (AccessError, 403),
     (UnknownStreamError, 404),
     (NotActiveError, 503),
     (NotYetError, 503),

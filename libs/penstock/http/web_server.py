@@ -52,8 +52,9 @@ class WebServer:
             log_config=None,
             lifespan="off",
             timeout_graceful_shutdown=int(_FINISH_S),
-            ssl_context_factory=None if context is None else lambda *_: context,
         )
+        config.load()
+        config.ssl = context
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)
         self._thread.start()

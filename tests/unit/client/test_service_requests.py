@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from penstock.client import Client
-from penstock.client.service_requests import ServiceRequest, send
+from penstock.client.service_requests import ServiceClient, ServiceRequest
 from penstock.errors import DataError, PenstockError, UnknownStreamError
 from penstock.log import MemoryLog, Topic
 from penstock.log.clock import VirtualClock
@@ -30,7 +30,7 @@ def asked(request, *answers):
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         try:
-            return send(lambda: [url], request)
+            return ServiceClient().send(lambda: [url], request)
         finally:
             thread.join(5.0)
 

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("structlog")
 
+from penstock.http.security import Role, new_token
 from penstock.http.web_server import WebServer
 from penstock.log import LogError, TransientError
 from penstock.log.kafka import KafkaLog
@@ -56,6 +57,36 @@ def test_a_folder_of_files_gives_properties_that_are_secret(environment, tmp_pat
     environment.setenv("PENSTOCK_SECRET_PROPERTIES_DIR", str(tmp_path / "nowhere"))
     with pytest.raises(SettingsError, match=r"PENSTOCK_SECRET_PROPERTIES_DIR: .*nowhere"):
         load(ServiceSettings).kafka_properties()
+
+
+def test_other_machines_need_tokens_unless_all_are_admitted(environment, tmp_path):
+    environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
+    assert load(ServiceSettings).tokens() is None  # on the loopback interface
+    environment.setenv("PENSTOCK_HTTP_HOST", "0.0.0.0")
+    with pytest.raises(SettingsError, match="PENSTOCK_HTTP_TOKENS_FILE, or PENSTOCK_HTTP_INSECURE=true"):
+        load(ServiceSettings).tokens()
+    environment.setenv("PENSTOCK_HTTP_INSECURE", "true")
+    assert load(ServiceSettings).tokens() is None
+    file = tmp_path / "tokens"
+    environment.setenv("PENSTOCK_HTTP_TOKENS_FILE", str(file))
+    with pytest.raises(SettingsError, match=f"PENSTOCK_HTTP_TOKENS_FILE: {file}"):
+        load(ServiceSettings).tokens()
+    token, line = new_token("ann", Role.READ)
+    file.write_text(line)
+    assert load(ServiceSettings).tokens().identify(token).name == "ann"
+
+
+def test_https_needs_a_certificate_and_its_key(environment):
+    environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
+    settings = load(ServiceSettings)
+    assert (settings.certificates(), settings.http_url(80)) == (None, "http://127.0.0.1:80")
+    environment.setenv("PENSTOCK_HTTP_CERTIFICATE", "/tls.crt")
+    with pytest.raises(SettingsError, match="PENSTOCK_HTTP_KEY"):
+        load(ServiceSettings).certificates()
+    environment.setenv("PENSTOCK_HTTP_KEY", "/tls.key")
+    settings = load(ServiceSettings)
+    assert str(settings.certificates().certificate) == "/tls.crt"
+    assert settings.http_url(443) == "https://127.0.0.1:443"
 
 
 def test_what_is_wrong_is_named(environment):

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli.local.spark_load import SparkOptions, load_cluster
 from penstock.cli.local.spark_load import load as spark_load
+from penstock.client.service_requests import Credentials
 from penstock.engine import Engine
 
 
@@ -32,6 +33,10 @@ def load(
     master: Annotated[str | None, typer.Option(help="--spark: Spark master (local[*]).")] = None,
     memory: Annotated[str, typer.Option(help="--spark: memory of the driver.")] = "2g",
     conf: Annotated[list[str] | None, typer.Option(help="--spark: a Spark setting, key=value.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="--cluster: file that contains a token of role admin.")
+    ] = None,
+    ca: Annotated[Path | None, typer.Option(help="--cluster: CA (PEM) of the coordinators' certificates.")] = None,
 ) -> None:
     """Load files into the stored graph of a data directory or a cluster."""
     console = Console(stderr=True)
@@ -39,7 +44,9 @@ def load(
     if (data_dir is None) == (cluster is None) or (cluster is not None and not spark):
         raise typer.BadParameter("use either --data-dir, or --spark with --cluster")
     if cluster is not None:
-        print(load_cluster(files, cluster, options, console))
+        token = None if token_file is None else token_file.read_text(encoding="utf-8").strip()
+        credentials = Credentials(token, None if ca is None else str(ca))
+        print(load_cluster(files, cluster, options, console, credentials))
     elif data_dir is not None and spark:
         print(spark_load(files, data_dir, options, console))
     elif data_dir is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
+    from penstock.client.service_requests import Credentials
     from penstock.spark.bulk_load import BulkLoad
 
 _POLL_S = 0.5
@@ -92,7 +93,9 @@ def load(files: Sequence[str], data_dir: Path, options: SparkOptions, console: C
     return f"{summary} in {time.perf_counter() - began:.1f} s"
 
 
-def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console: Console) -> str:
+def load_cluster(
+    files: Sequence[str], url: str, options: SparkOptions, console: Console, credentials: Credentials | None = None
+) -> str:
     """Load files into the cluster with coordinators at `url`. Returns a summary.
 
     The staging folder contains the stages and the load's final files. Spark's workers, coordinators, stores and engines
@@ -104,7 +107,7 @@ def load_cluster(files: Sequence[str], url: str, options: SparkOptions, console:
     if options.staging is None:
         raise DataError("--cluster needs --staging: a folder accessible to Spark's workers, stores and engines")
     began, root = time.perf_counter(), options.staging.rstrip("/")
-    loading = Loading(url)
+    loading = Loading(url, credentials)
     target = loading.target()
     console.print("starting Spark", highlight=False)
     spark = open_session("penstock load", options.master, options.memory, options.settings(), short=is_short(files))

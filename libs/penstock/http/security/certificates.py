@@ -73,6 +73,7 @@ class Renewal:
                 continue
             self._stamp = stamp
             try:
+                self._certificates.load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a failure would break the context
                 self._certificates.load(self._context)
             except StorageError as error:
                 self._logger.warning("certificates are not reloaded: %s", error)
