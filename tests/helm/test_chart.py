@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from tools.docs.reference import SETTINGS
 
+from penstock.http.security import Role, TokenFile
 from penstock.log.topics import TopicNames
 from penstock.replication.cluster_topics import ClusterTopics
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "penstock"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ("1.29", "1.34")
-OPERATORS = {"monitoring.coreos.com", "kafka.strimzi.io", "keda.sh"}
+OPERATORS = {"cert-manager.io", "monitoring.coreos.com", "kafka.strimzi.io", "keda.sh"}
 TRIAL = ("--set", "kafka.embedded.enabled=true")
 pytestmark = pytest.mark.helm
 
@@ -137,10 +139,38 @@ def test_every_service_reaches_the_dictionaries_by_their_own_names():
 def test_a_secret_is_made_once_and_only_where_none_is_named():
     secret = find(render(*TRIAL), "Secret", "test-penstock-secret")
     assert secret["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
-    documents = render(*TRIAL, "--set", "secret.existingSecret=mine")
+    documents = render(*TRIAL, "--set", "secret.existingSecret=mine", "--set", "http.auth.enabled=false")
     assert not [d for d in documents if d["kind"] == "Secret"]
     [volume] = [v for v in pod(documents, "test-penstock-store")["volumes"] if v["name"] == "secret"]
     assert volume["secret"]["secretName"] == "mine"
+
+
+def test_the_token_that_the_chart_makes_is_one_of_its_tokens(tmp_path: Path):
+    data = find(render(*TRIAL), "Secret", "test-penstock-tokens")["data"]
+    file = tmp_path / "tokens"
+    file.write_bytes(base64.b64decode(data["tokens"]))
+    assert TokenFile(file).identify(base64.b64decode(data["admin-token"]).decode()).role is Role.ADMIN
+    for spec in pods(render(*TRIAL)):
+        for container in spec["containers"]:
+            if container["name"] != "kafka":
+                assert environment(container)["PENSTOCK_HTTP_TOKENS_FILE"] == "/run/secrets/tokens/tokens"
+    insecure = environment(
+        pod(render(*TRIAL, "--set", "http.auth.enabled=false"), "test-penstock-store")["containers"][0]
+    )
+    assert insecure["PENSTOCK_HTTP_INSECURE"] == "true"
+    assert "PENSTOCK_HTTP_TOKENS_FILE" not in insecure
+
+
+def test_https_reaches_probes_scrapers_and_the_test():
+    documents = example("https")
+    [container] = pod(documents, "test-penstock-store")["containers"]
+    assert {container[f"{p}Probe"]["httpGet"]["scheme"] for p in ("startup", "readiness", "liveness")} == {"HTTPS"}
+    certificate = find(documents, "Certificate", "test-penstock")["spec"]
+    assert certificate["secretName"] == "test-penstock-tls"
+    assert "*.test-penstock-store.ns.svc" in certificate["dnsNames"]
+    test = environment(find(documents, "Pod", "test-penstock-test")["spec"]["containers"][0])
+    assert test["COORDINATORS"].startswith("https://")
+    assert test["CA"] == "/run/secrets/tls/ca.crt"
 
 
 def test_passwords_of_the_brokers_are_files():
@@ -295,6 +325,7 @@ MISTAKES = {
         ["adaptor.autoscaling.enabled=true", "adaptor.autoscaling.kind=keda"],
         "adaptor.autoscaling.prometheus is empty",
     ),
+    "an issuer without a name": (["http.tls.certManager.enabled=true"], "issuerRef.name is empty"),
     "an ingress without a host": (["ingress.enabled=true"], "ingress.host is empty"),
     "a setting of the chart": (["store.settings.data_dir=/x"], "store.settings.data_dir is set by the chart"),
 }

@@ -10,6 +10,7 @@
 {{- $image := $spark | ternary $root.Values.adaptor.spark.image $root.Values.image -}}
 {{- $rdma := and $root.Values.rdma.enabled (has .component (list "store" "query-engine")) -}}
 {{- $port := include "penstock.port" . | int -}}
+{{- $scheme := include "penstock.scheme" $root | upper -}}
 {{- $http := ternary "http-engine" "http" (eq $port 8081) -}}
 - name: {{ .component }}
   image: {{ include "penstock.image" (dict "root" $root "image" $image) }}
@@ -49,16 +50,16 @@
     {{- end }}
   {{- if not $root.Values.diagnosticMode }}
   startupProbe:
-    httpGet: {path: /health/ready, port: {{ $http }}}
+    httpGet: {path: /health/ready, port: {{ $http }}, scheme: {{ $scheme }}}
     {{- toYaml .block.startupProbe | nindent 4 }}
     timeoutSeconds: 4
   readinessProbe:
-    httpGet: {path: /health/ready, port: {{ $http }}}
+    httpGet: {path: /health/ready, port: {{ $http }}, scheme: {{ $scheme }}}
     periodSeconds: 5
     timeoutSeconds: 4
     failureThreshold: 2
   livenessProbe:
-    httpGet: {path: /health/live, port: {{ $http }}}
+    httpGet: {path: /health/live, port: {{ $http }}, scheme: {{ $scheme }}}
     periodSeconds: 10
     timeoutSeconds: 4
     failureThreshold: 3
@@ -94,12 +95,7 @@
     {{- if has .component (list "store" "query-engine") }}
     - {name: secret, mountPath: /run/secrets/penstock, readOnly: true}
     {{- end }}
-    {{- if $root.Values.kafka.existingSecret }}
-    - {name: kafka, mountPath: /run/secrets/kafka, readOnly: true}
-    {{- end }}
-    {{- if $root.Values.kafka.caSecret.name }}
-    - {name: kafka-ca, mountPath: /run/secrets/kafka-ca, readOnly: true}
-    {{- end }}
+    {{- include "penstock.fileMounts" $root | nindent 4 }}
     {{- if and $rdma $root.Values.rdma.hugepages.amount }}
     - {name: hugepages, mountPath: /dev/hugepages}
     {{- end }}
@@ -127,6 +123,19 @@
   value: {{ .Values.cluster.buckets | quote }}
 - name: PENSTOCK_HTTP_HOST
   value: "0.0.0.0"
+{{- if .Values.http.auth.enabled }}
+- name: PENSTOCK_HTTP_TOKENS_FILE
+  value: /run/secrets/tokens/tokens
+{{- else }}
+- name: PENSTOCK_HTTP_INSECURE
+  value: "true"
+{{- end }}
+{{- if include "penstock.tlsSecret" . }}
+- name: PENSTOCK_HTTP_CERTIFICATE
+  value: /run/secrets/tls/tls.crt
+- name: PENSTOCK_HTTP_KEY
+  value: /run/secrets/tls/tls.key
+{{- end }}
 - name: PENSTOCK_LOG_LEVEL
   value: {{ .Values.log.level }}
 - name: PENSTOCK_LOG_FORMAT

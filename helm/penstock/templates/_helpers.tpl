@@ -49,6 +49,56 @@ imagePullSecrets:
 {{- .Values.secret.existingSecret | default (printf "%s-secret" (include "penstock.fullname" .)) -}}
 {{- end }}
 
+{{- define "penstock.tokensSecret" -}}
+{{- .Values.http.auth.existingSecret | default (printf "%s-tokens" (include "penstock.fullname" .)) -}}
+{{- end }}
+
+{{/* Name of the Secret of HTTPS; empty = HTTP */}}
+{{- define "penstock.tlsSecret" -}}
+{{- .Values.http.tls.existingSecret | default (.Values.http.tls.certManager.enabled | ternary (printf "%s-tls" (include "penstock.fullname" .)) "") -}}
+{{- end }}
+
+{{- define "penstock.scheme" -}}
+{{- include "penstock.tlsSecret" . | empty | ternary "http" "https" -}}
+{{- end }}
+
+{{/* Volumes and mounts of the files that every service, and the test, reads. */}}
+{{- define "penstock.fileVolumes" -}}
+{{- if .Values.http.auth.enabled }}
+- name: tokens
+  secret: {secretName: {{ include "penstock.tokensSecret" . }}, defaultMode: 0440, items: [{key: {{ .Values.http.auth.key }}, path: tokens}]}
+{{- end }}
+{{- with include "penstock.tlsSecret" . }}
+- name: tls
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.kafka.existingSecret }}
+- name: kafka
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.kafka.caSecret }}
+{{- if .name }}
+- name: kafka-ca
+  secret: {secretName: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "penstock.fileMounts" -}}
+{{- if .Values.http.auth.enabled }}
+- {name: tokens, mountPath: /run/secrets/tokens, readOnly: true}
+{{- end }}
+{{- if include "penstock.tlsSecret" . }}
+- {name: tls, mountPath: /run/secrets/tls, readOnly: true}
+{{- end }}
+{{- if .Values.kafka.existingSecret }}
+- {name: kafka, mountPath: /run/secrets/kafka, readOnly: true}
+{{- end }}
+{{- if .Values.kafka.caSecret.name }}
+- {name: kafka-ca, mountPath: /run/secrets/kafka-ca, readOnly: true}
+{{- end }}
+{{- end }}
+
 {{/* Addresses. */}}
 
 {{- define "penstock.bootstrapServers" -}}

@@ -50,16 +50,7 @@ spec:
         defaultMode: 0440
         items: [{key: {{ $root.Values.secret.key }}, path: secret}]
     {{- end }}
-    {{- with $root.Values.kafka.existingSecret }}
-    - name: kafka
-      secret: {secretName: {{ . }}, defaultMode: 0440}
-    {{- end }}
-    {{- with $root.Values.kafka.caSecret }}
-    {{- if .name }}
-    - name: kafka-ca
-      secret: {secretName: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
-    {{- end }}
-    {{- end }}
+    {{- include "penstock.fileVolumes" $root | nindent 4 }}
     {{- if and $root.Values.rdma.enabled $root.Values.rdma.hugepages.amount (has .component (list "store" "query-engine")) }}
     - name: hugepages
       emptyDir: {medium: HugePages-{{ $root.Values.rdma.hugepages.size }}}

@@ -35,6 +35,8 @@ def main() -> int:
         url=os.environ["COORDINATORS"],
         prefix=os.environ["PENSTOCK_PREFIX"],
         kafka=properties(),
+        token=os.environ.get("TOKEN"),
+        ca=os.environ.get("CA"),
     ) as client:
         client.declare_stream(iri, name=name, batch_ms=100, timing="all")
         window = f"FROM STREAM <{iri}> [RANGE 1s STEP 1s]"
