@@ -28,7 +28,7 @@ SETTINGS = [
     AdaptorSettings, CoordinatorSettings, DictionarySettings, DispatcherSettings,
     QueryEngineSettings, SparkAdaptorSettings, StoreSettings,
 ]  # fmt: skip
-OTHER_VARIABLES = {"CONFIG", "LONG", "PARSER_MEMORY_MB", "SECRET", "SHARED"}  # not settings of a service
+OTHER_VARIABLES = {"CONFIG", "LONG", "PARSER_MEMORY_MB", "SECRET", "SHARED", "TOKENS"}  # not settings of a service
 
 
 def each_document() -> pytest.MarkDecorator:
