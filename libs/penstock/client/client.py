@@ -245,8 +245,8 @@ class Client:
         this client waits for them and writes no event twice.
         """
         events = list(events)
-        self._check_unit(stream, events)
         topic = self._topics.events(self._name(stream))
+        self._check_unit(stream, events)
         self._writer.append([event_of(topic, time_ms, data, format) for time_ms, data in events])
 
     def advance(self, stream: str | None, timestamp: int) -> None:
