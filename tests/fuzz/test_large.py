@@ -68,7 +68,9 @@ def test_memory_of_a_text_is_its_peak_over_what_was_in_use() -> None:
         assert 60 < pool.submit(growth_mb_of_64).result() < 100
 
 
-@pytest.mark.parametrize("seed", [1103299, 1070609, 1083024], ids=["list", "values", "shared variables"])
+@pytest.mark.parametrize(
+    "seed", [1103299, 1070609, 1119114, 1083024], ids=["list", "values", "long values", "shared variables"]
+)
 def test_a_text_that_was_once_a_fault_is_planned_in_time_or_refused(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "TIME_S", 20.0)  # other work on the machine costs processor time too
     with large.engine() as target:

@@ -187,6 +187,7 @@ def make_plan(
             compiled = native.Plan(physical.spec)
         except LimitError as error:  # the native module does not know positions in the text
             raise LimitFault(str(error), budget.at) from None
+        budget.look()
         return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)
 
 
