@@ -44,7 +44,9 @@ class Jar:
 
 
 def locked(package: str = "penstock.broker") -> list[Jar]:
-    """Return the locked list of a package; by default the broker's."""
+    """Return the jars that the file `jars.lock` of a package lists, with their checksums. By default: the jars of the
+    broker.
+    """
     lines = files(package).joinpath("jars.lock").read_text().split("\n")
     return [_parsed(line) for line in lines if line.strip()]
 

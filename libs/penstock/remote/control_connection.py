@@ -100,12 +100,12 @@ class Connection:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """Fail a pending send or receive at once. Any thread."""
+        """Fail a pending send or receive at once. May be called from any thread."""
         with contextlib.suppress(OSError):  # it is already closed
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def expire_at(self, moment: float) -> None:
-        """Set the deadline for the peer's messages, as a time of `time.monotonic()`."""
+        """Set the deadline of all further sends and receives, as a time of `time.monotonic()`."""
         self._deadline = moment
 
     def send(self, message: dict[str, Any], columns: Columns | None = None) -> None:

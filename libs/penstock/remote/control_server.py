@@ -26,14 +26,14 @@ _log = logging.getLogger(__name__)
 
 
 class Served(Protocol):
-    """The object that a control server gives access to."""
+    """The object to which a control server passes requests."""
 
     def expire(self) -> None:
         """Release expired leases."""
 
     def fragments_at(self, place: int) -> Fragments:
-        """Return the executor for the fork parts of a place (`Forking`). StorageError if this process does not have the
-        place.
+        """Return the executor of the fork parts that go to a place, which is a shard (`Forking`). StorageError if this
+        process does not have the shard.
         """
 
 

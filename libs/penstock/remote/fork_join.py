@@ -68,7 +68,8 @@ def _column(array: pa.Array) -> Ids:
 
 
 class Forking:
-    """The engine's side. Opens one connection per place on first use, and serves one evaluation at a time.
+    """Executes forks of an engine's plans in the stores. Opens one connection per place on first use, and serves one
+    evaluation at a time.
 
     A place is a shard in its current store, and receives one part of a fork. `owners`: the place of each shard.
     `address_of`: returns the address of a place, or raises DataPlaneError. `timeout_s`: maximum duration of a fork.
@@ -107,7 +108,9 @@ class Forking:
         return native.Forker(self._owners, run)
 
     def interrupt(self, address: Address) -> None:
-        """Fail a fork that waits for the store at `address`, because the store has failed. Any thread."""
+        """Fail a fork that waits for the store at `address`, because the store has failed. May be called from any
+        thread.
+        """
         for reached, connection in list(self._connections.values()):
             if reached == address:
                 connection.interrupt()

@@ -24,7 +24,9 @@ MAX_MEMORY = 4 << 30
 
 
 class Fragments:
-    """Compiles and executes fragments (docs/plan-format.md). A fragment is a chain of scans from a seed. Any thread."""
+    """Compiles and executes fragments (docs/plan-format.md). A fragment is a chain of scans from a seed. `run` may be
+    called from any thread.
+    """
 
     def __init__(self, store: native.Store) -> None:
         self._store = store

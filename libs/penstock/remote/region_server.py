@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class RegionKind(IntEnum):
-    """The content of a region. `subject` of the directory entry is the number of the shard."""
+    """What a region contains. For a shard, `subject` of its directory entry is the number of the shard."""
 
     SHARD = 1
     OTHER = 2
@@ -78,7 +78,7 @@ class Server:
         return self._regions.publish(str(path), int(kind), subject, epoch, reserve_bytes, stable)
 
     def withdraw(self, number: int) -> None:
-        """Fail further reads of a region with "retired"."""
+        """Stop publishing a region: further reads of it fail with the fault "retired"."""
         self._regions.withdraw(number)
 
     def directory(self) -> list[native.RegionEntry]:

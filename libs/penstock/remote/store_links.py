@@ -137,7 +137,7 @@ class _Held:
 
 
 class StoreLinks:
-    """All links of one engine. Any thread.
+    """All links of one engine. May be used from any thread.
 
     `place` sets the placement; `mend` and `renew` update links and leases accordingly. `clock` returns seconds of a
     monotonic clock. `secret`: enables fork-join; `execution` then decides which steps use it.
@@ -187,7 +187,7 @@ class StoreLinks:
         return self._clock() < self._until
 
     def check(self) -> None:
-        """DataPlaneError if the leases have expired."""
+        """Raise DataPlaneError if the leases have expired."""
         if not self.valid:
             raise DataPlaneError(self.last_error or "the leases on the stores have run out", "timed out")
 

@@ -33,7 +33,7 @@ _MEND_AFTER_S = 0.03  # a store that takes longer to reach a snapshot may no lon
 
 
 class StoresGraph(native.RemoteStore):
-    """The graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit.
+    """The stored graph. Any thread may read; one thread applies steps. `snapshot`: number of the last commit.
 
     `labels_only`: a local store with the edge labels and no data, for the slices of streams. `patience_s`: how long a
     read waits before it raises UnavailableError; the caller may retry.
@@ -51,7 +51,9 @@ class StoresGraph(native.RemoteStore):
 
     # ---- application of steps
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the numbers of labels. They equal those in the stores: all replicas assign numbers in log order."""
+        """Return the number of the edge label of each (graph, predicate) pair. The numbers equal those in the stores,
+        because all replicas assign them in log order.
+        """
         self.labels_only.number_labels(graphs, predicates)
         return super().number_labels(graphs, predicates)
 
@@ -110,8 +112,8 @@ class StoresGraph(native.RemoteStore):
 
     # ---- reading
     def view(self, bounds: Sequence[tuple[int, int]] = (), at: int | None = None) -> native.Source:
-        """Return a view of the snapshot that this engine has reached. UnavailableError if stores do not have it in
-        time.
+        """Return a view of snapshot `at`, by default of the one that this engine has reached. `bounds`: (stream number,
+        last visible batch). UnavailableError if the stores do not have the snapshot within `patience_s`.
         """
         return self._patiently(lambda: self._view(bounds, at))
 
@@ -120,7 +122,7 @@ class StoresGraph(native.RemoteStore):
         return native.RemoteStore.view(self, bounds, self.snapshot if at is None else at)
 
     def glance(self) -> native.Source:
-        """Return the graph for cardinality estimates, without waiting."""
+        """Return a view for cardinality estimates, without waiting. UnavailableError if the stores cannot be read."""
         try:
             return self._view(())
         except DataPlaneError as error:
@@ -144,11 +146,11 @@ class StoresGraph(native.RemoteStore):
         return self._patiently(super().edge_count)
 
     def used_bytes(self) -> int:
-        """Memory of this process used by shards: none."""
+        """Return the bytes of this process's memory that shards use: 0."""
         return 0
 
     def log_bytes(self) -> int:
-        """Memory of this process used by append logs: none."""
+        """Return the bytes of this process's memory that append logs use: 0."""
         return 0
 
     def _patiently(self, read: Callable[[], T]) -> T:
@@ -174,7 +176,9 @@ class StoresGraph(native.RemoteStore):
 
 
 class WindowStream(native.Stream):
-    """The batches of a stream for windows. Stores read the tuples that they absorb from the log."""
+    """The batches of a stream, for windows. It stores no tuples in the graph: the stores themselves read the stream
+    from the log and absorb its timeless tuples.
+    """
 
     def __init__(
         self, graph: StoresGraph, dictionary: native.Dictionary, absorption: Absorption, number: int, batch_ms: int

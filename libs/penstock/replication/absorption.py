@@ -28,7 +28,7 @@ class Labelling(Protocol):
     """The edge labels of a stored graph (`native.Labelled`)."""
 
     def number_labels(self, graphs: Ids, predicates: Ids) -> NDArray[np.uint32]:
-        """Return the numbers of labels. A new label gets the next number."""
+        """Return the number of the edge label of each (graph, predicate) pair. A new label gets the next number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class HeartbeatSender:
     def beat(self, holds: tuple[int, ...] = (), vts: dict[str, int] | None = None, *, ready: bool = True) -> None:
         """Set the served shards or buckets (`holds`), the VTS, and whether the process accepts more (`ready`).
 
-        Sends a heartbeat if one is due and there is no thread. The thread sends a change immediately.
+        Sends a heartbeat if one is due and there is no thread. With a thread, a change of `holds` or `ready` is sent
+        immediately.
         """
         changed = (holds, ready) != (self._holds, self._ready)
         self._holds, self._vts, self._ready = holds, vts or {}, ready
@@ -93,7 +94,9 @@ class HeartbeatSender:
         self._due.set()
 
     def left(self) -> None:
-        """Send the last heartbeat of a process that shuts down: it serves nothing any longer."""
+        """Stop the thread and send the last heartbeat of a process that shuts down. It shows that the process serves
+        nothing.
+        """
         self._end_thread()
         self._leaves, self._holds = True, ()
         with suppress(LogError):
@@ -113,7 +116,7 @@ class HeartbeatSender:
             self._due.clear()
 
     def _send_or_reopen(self) -> None:
-        """Send a heartbeat. Errors do not stop the service: errors of its loop do, after `give_up_s`."""
+        """Send a heartbeat. An error here does not stop the service; errors of its loop do, after `give_up_s`."""
         try:
             self._send()
         except TransientError:

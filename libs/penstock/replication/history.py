@@ -1,4 +1,4 @@
-"""History: the closed batches of every stream at each step, which maps snapshots to vector timestamps.
+"""History: which batches of every stream were closed at each step. It maps steps to vector timestamps.
 
 An engine that takes over a bucket may have applied more steps than the last commit of the bucket covers. It must
 evaluate an instant on the stored graph as of the step at which the instant became due (semantics.md §3). The history
@@ -45,7 +45,9 @@ class Track:
         return self.steps[i] if i < len(self.steps) else None
 
     def batch(self, closed: int | None) -> int:
-        """Return the last closed batch."""
+        """Return the number of the last batch that ends at or before `closed`, a number before all batches for None.
+        For insertions: `closed`, or 0 for None.
+        """
         if self.number == INSERTIONS:
             return closed or 0
         return NOTHING // self.batch_ms if closed is None else closed // self.batch_ms - 1
@@ -72,8 +74,8 @@ class History:
         self.tracks[iri] = Track(number, batch_ms)
 
     def drop(self, iri: str) -> None:
-        """Stop recording a stream. Instants that are still to be evaluated may precede its last absorbed batch, so its
-        track may move to `gone`.
+        """Stop recording a stream. If it has progress, its track moves to `gone`, because instants that are still to be
+        evaluated may precede its last absorbed batch.
         """
         track = self.tracks.pop(iri, None)
         if track is not None and track.steps:

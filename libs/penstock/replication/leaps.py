@@ -34,7 +34,7 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
     """Return Stable_VTS of streams as a time in ms, or None if a stream has no progress.
 
     Ended streams (`ended`: their last closed time) do not hold back the others. If all have ended, the result is the
-    latest time.
+    latest of their last closed times.
     """
     names = list(streams)
     live = [closed[iri] for iri in names if iri not in ended]
@@ -45,7 +45,8 @@ def stable(streams: Iterable[str], closed: Mapping[str, int | None], ended: Mapp
 
 
 def gap_of(record: QueryRegistration, point: int | None, before: int | None, now: int | None) -> Gap | None:
-    """Return the gap between two stable times of a query, or None if at most `max_catch_up` instants became due.
+    """Return the gap between two stable times of a query, or None if at most `max_catch_up` instants became due. Also
+    None if the windows count tuples, or while `point` or `now` is None.
 
     `point`: the registration point. `before`, `now`: the stable times in ms.
     """

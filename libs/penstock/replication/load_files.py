@@ -89,8 +89,8 @@ class Manifest:
         return json.dumps(found | {"files": files}).encode()
 
     def check(self, shards: int) -> None:
-        """Check that the manifest is complete and its files are readable here. DataError if not, LimitError if it is
-        too large.
+        """Check that no bin occurs twice, that the bins fit `shards` shards, and that all files exist for this process.
+        DataError if not; LimitError if there are too many files or labels.
         """
         if len(self.files) > MAX_FILES or len(self.graphs) > MAX_LABELS:
             raise LimitError(f"a load has at most {MAX_FILES} files, and {MAX_LABELS} pairs of graph and predicate")

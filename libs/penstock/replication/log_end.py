@@ -15,8 +15,8 @@ NEAR_MS = 500
 
 
 class LogEnd:
-    """`near`: whether the reader has once been near the end. Stays true: a process that lags later retains its
-    assignment.
+    """`near`: whether the reader has ever been near the end. Once true, it stays true: a process that lags later
+    retains its assignment.
     """
 
     def __init__(self, reader: Reader, clock: Clock) -> None:

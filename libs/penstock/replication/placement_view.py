@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 KEY = b"placement"
 """The key of the placement in the control topic."""
 LOST_MS = 1_000
-"""How long this process leaves a bucket to another engine that has opened it, unless a newer placement decides, in
-ms.
+"""Time in ms for which this process leaves a bucket to another engine that has opened it. A newer placement ends the
+time early.
 """
 
 

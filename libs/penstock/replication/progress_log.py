@@ -40,7 +40,8 @@ _STATE = ("counted", "predecessor", "published")
 
 @dataclass(frozen=True, slots=True)
 class GroupState(GroupProgress):
-    """The progress of a group, and the state from which another engine continues. Each part is JSON or None.
+    """The progress of a group, and the state from which another engine continues. Each field of the state is JSON or
+    None.
 
     `counted`: state of count windows. `predecessor`: answers at `last_ms`, for ISTREAM and DSTREAM. `published`: last
     batch of the derived stream and the tuples of its open batches, in global ids.
@@ -64,7 +65,7 @@ class BucketState:
 
 
 class ProgressView:
-    """The content of a bucket's partition so far. Quarantined records have no effect.
+    """The content of a bucket's partition, as far as it was read. Quarantined records have no effect.
 
     `states`: whether to retain the states of groups.
     """
@@ -149,7 +150,9 @@ class ProgressWriter:
         self._parts = self._writing = dict(parts)
 
     def records(self, state: BucketState, changed: Iterable[int]) -> list[Record]:
-        """Return the records that update the partition to `state`. Groups not in `changed` are unchanged.
+        """Return the records that update the partition to `state`: those of the groups in `changed`, of groups that the
+        partition does not contain yet, the deletion of removed groups, and `confirmation`. All other groups must be
+        equal to their committed progress.
 
         Call `committed` after the commit.
         """
@@ -173,7 +176,9 @@ class ProgressWriter:
         self._writing[number] = len(parts)
 
     def confirmation(self, state: BucketState) -> Record:
-        """Return the record that ends a transaction. A transaction with this record alone changes nothing."""
+        """Return the record that ends a transaction. A transaction with this record alone changes only the epoch and
+        the step.
+        """
         return self._record(_BUCKET, BucketProgress(state.bucket, state.epoch, state.step))
 
     def _record(self, key: bytes, value: Wire | None) -> Record:

@@ -68,7 +68,7 @@ class StepObserver(Protocol):
     """What a query engine does while a step is applied."""
 
     def registered(self) -> None:
-        """Retain what a new registration point needs, before any of it could be released."""
+        """Retain the data that new registration points need. Called before any of it could be released."""
 
     def omit(self, registration: Registration, gap: Gap) -> None:
         """Omit the instants of a new gap."""
@@ -101,8 +101,9 @@ class Replica(Generic[W]):
     def _stale(self, record: SequencedRecord) -> bool:
         """Whether a record has no effect: it was applied before, or refers to a stream that was dropped (ADR 26).
 
-        A batch applies if it follows the last closed batch; a command or insertion applies if its number is next. A
-        stale record stays stale, so all replicas count the same steps, independent of how far they have read.
+        A batch applies if it ends after the last closed batch; a command or insertion applies if its number is greater
+        than that of the last one. A stale record stays stale, so all replicas count the same steps, independent of how
+        far they have read.
         """
         if isinstance(record, ShardBatch | StreamEnd):
             declared = self.declared.get(record.stream, 0)
@@ -120,8 +121,8 @@ class Replica(Generic[W]):
 
     # ---- steps
     def ready(self, step: Step) -> bool:
-        """Whether a step may be applied. A stream may be dropped only after stopped queries have committed their
-        evaluations.
+        """Whether a step may be applied. A step that drops or replaces a stream waits until no query reads or publishes
+        the stream: stopped queries must have committed their evaluations.
         """
         first = step[0]
         if not isinstance(first, StreamDrop | StreamDeclaration):
@@ -134,7 +135,7 @@ class Replica(Generic[W]):
         return any(iri in record.streams or iri == record.publishes for record in records)
 
     def apply(self, step: Step, observer: StepObserver | None = None) -> Iterator[UnavailableError | None]:
-        """Apply a step. Yields when all due evaluations are done and results may be committed.
+        """Apply a step. Yields None when all due evaluations are done and results may be committed.
 
         Yields an UnavailableError if an evaluation cannot read remote storage now; the next iteration retries it.
         Without an observer, the replica does not detect leaps of event time.
@@ -216,7 +217,8 @@ class Replica(Generic[W]):
             self._drop(iri)
 
     def _point(self, record: QueryRegistration) -> int | None:
-        """Return the registration point P: the latest closed batch boundary, for an ended stream its end.
+        """Return the registration point P: the latest time up to which one of the query's streams is closed. None if no
+        stream has progress.
 
         P is later if adaptors have discarded predicates that the query reads.
         """
@@ -225,8 +227,8 @@ class Replica(Generic[W]):
         return max((end for end in (*closed, record.not_before_ms) if end is not None), default=None)
 
     def _in_force(self, batch: ShardBatch | StreamEnd) -> bool:
-        """Whether a batch belongs to the current declaration of its stream. The dispatcher learns of a drop after the
-        log.
+        """Whether a batch belongs to the current declaration of its stream. The dispatcher may still write batches of a
+        stream after the stream was dropped.
         """
         return (
             batch.stream in self.declared

@@ -1,4 +1,4 @@
-"""The part of a checkpoint that all replicas share: log positions, streams and registrations."""
+"""The part of a checkpoint that stores and query engines have in common: log positions, streams and registrations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReplicaState:
         extra: Mapping[str, Any],
         of_stream: Callable[[Any], Saved],
     ) -> ReplicaState:
-        """Copy the current state. `extra` and `of_stream` return the state machine's own fields: in total, and per
+        """Copy the current state. `extra`: the state machine's own fields. `of_stream` returns its own fields of one
         stream.
         """
         fields = {

@@ -30,7 +30,7 @@ _POLL = 256
 class RetentionFloor:
     """What queries of the cluster may still read.
 
-    `retained`: by stream, tuples later than this time (ms) are needed; no tuples of other streams are. `evaluated`: by
+    `retained`: by stream, tuples later than this time (ms) are needed; tuples of other streams are not. `evaluated`: by
     stream, a lower bound of future evaluation times (ms). `step`, `insertions`: the oldest snapshot that is needed.
     """
 
@@ -57,8 +57,8 @@ class Commitments:
         self._reader.close()
 
     def learn(self, own: Iterable[int] = ()) -> bool:
-        """Read the commits of other processes. Owners record their `own` buckets. Returns whether there was
-        anything new.
+        """Read the commits of other processes. Commits of the process's `own` buckets are not applied: it passes them
+        to `record`. Returns whether a commit of another bucket was read.
         """
         learnt = False
         for message in self._reader.poll(_POLL):
@@ -71,8 +71,8 @@ class Commitments:
         return learnt
 
     def release(self, bucket: int) -> None:
-        """Apply the last progress read of a bucket that this process has released: its new owner may not
-        commit again.
+        """Apply the last progress that was read of a bucket that this process has released, because its new owner may
+        not commit again.
         """
         if bucket in self._passed:
             self._passed.discard(bucket)
@@ -92,7 +92,9 @@ class Commitments:
                 del known[number]
 
     def ready(self, replica: Replica[W], step: Step) -> bool:
-        """Return whether a step may be applied. Progress that was read before the stop counts, too."""
+        """Return whether a step may be applied. Drops stopped queries first if necessary: the progress of their bucket
+        may have been read before the stop was applied.
+        """
         if not replica.ready(step):
             self.forget_stopped(replica)
         return replica.ready(step)

@@ -1,6 +1,6 @@
 """The sequencer: derives the total order of the cluster from the shards topic (ADR 26).
 
-The order is that of partition 0. A writer writes every record to all partitions in one transaction, each partition with
+The order is that of partition 0. A writer writes every record to all partitions in one transaction, each partition gets
 the part of its shard. The two writers, dispatcher and coordinator, may interleave differently in different partitions.
 The sequencer returns the next record of partition 0 as soon as its parts have arrived in all partitions. All processes
 that read all partitions therefore see the same sequence of steps.
@@ -36,8 +36,8 @@ SequencedRecord: TypeAlias = (
     ShardBatch | ShardInsertion | ShardLoad | StreamDeclaration | StreamDrop | StreamEnd | QueryRegistration | QueryStop
 )
 Step: TypeAlias = tuple[SequencedRecord, ...]
-"""The parts of one record, by partition. The parts of a command are equal. A batch that has several records is
-joined.
+"""The parts of one record, by partition. The parts of a command are equal. If a batch has several records in a
+partition, they are joined.
 """
 
 _Key: TypeAlias = tuple[str | int, ...]
@@ -98,7 +98,9 @@ class Sequencer:
         self._next = list(positions)
 
     def read(self, messages: Iterable[Message], records: InternalRecords) -> None:
-        """Add messages of the shards topic. LimitError as for `take`; UnreadableRecordError."""
+        """Add messages of the shards topic. LimitError as for `take`; UnreadableRecordError for a record that cannot be
+        decoded.
+        """
         for message in messages:
             part = records.read(message, SHARDS)
             if part is not None:

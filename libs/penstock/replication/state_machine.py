@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class FollowedStream(Protocol):
-    """A stream of a state machine."""
+    """A stream of a state machine. `publisher`: the query that publishes it, or None. `closed_ms`: the end of its last
+    closed batch, None before the first.
+    """
 
     publisher: str | None
     ended: bool
@@ -54,7 +56,7 @@ class FollowedStreams(Protocol):
     def __contains__(self, iri: object) -> bool: ...
 
     def get(self, iri: str) -> FollowedStream:
-        """Return a stream. UnknownStreamError."""
+        """Return a stream. UnknownStreamError if no stream has the IRI."""
 
     def declare(self, declaration: Declaration) -> FollowedStream:
         """Add a stream."""
@@ -64,7 +66,7 @@ class FollowedStreams(Protocol):
 
 
 class StateMachine(Protocol):
-    """The target of steps."""
+    """What a replica applies the steps of the total order to."""
 
     @property
     def streams(self) -> FollowedStreams:

@@ -34,14 +34,15 @@ MAX_REFUSED = 10_000
 MAX_MESSAGE = 4_096
 """Maximum characters of an error message."""
 MAX_REPORTED_GAPS = 100
-"""Maximum number of gaps in a query's status: the latest."""
+"""Maximum number of gaps in a query's status. Only the latest are reported."""
 
 
 class Standing(NamedTuple):
-    """The status of a registered query. `point_ms`: P, None until one of its streams has progress.
+    """The status of a registered query. `point_ms`: the registration point P, None until one of its streams has
+    progress.
 
-    `gaps`: instants that are not evaluated, the latest `MAX_REPORTED_GAPS`. `error`: why the results topic lacks
-    answers.
+    `gaps`: instants that are not evaluated, the latest `MAX_REPORTED_GAPS`. `error`: why the results topic rejects
+    answers, or None.
     """
 
     number: int

@@ -42,7 +42,7 @@ class ServiceCore(Protocol):
 
 @runtime_checkable
 class Leaving(Protocol):
-    """A core that hands over its work before it ends."""
+    """A service core whose shards or buckets other processes take over before it ends."""
 
     @property
     def left(self) -> bool:

@@ -133,7 +133,9 @@ def _dealt(settings: DealSettings, parts: list[tuple[Ids, ...]]) -> Iterator[Any
 
 
 def sort_bins(bins: int, batches: Iterable[Any]) -> Iterator[Any]:
-    """Sort the edges of one place. A task has one place, so that a file is one bin and direction."""
+    """Sort the edges of one bin in one direction, and yield their columns. A task has the edges of one bin and
+    direction only, so its output is one file.
+    """
     cells: list[list[Ids]] = [[], [], [], []]
     place = -1
     for batch in batches:

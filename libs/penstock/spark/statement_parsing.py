@@ -63,8 +63,8 @@ TERMS_PER_BATCH, BYTES_PER_BATCH = 65_536, 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class ParseSettings:
-    """Settings of the tasks: format and base IRI of each file (by number), default graph, limit of bad lines, and
-    number of the first task (a stage may have several jobs).
+    """Settings of the tasks: format and base IRI of each file (by number), default graph, maximum number of bad lines,
+    and number of the first task (a stage may have several jobs).
     """
 
     files: Mapping[int, tuple[Format, str]]

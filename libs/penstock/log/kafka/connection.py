@@ -52,11 +52,11 @@ class Client(Protocol):
     """A reader or writer of the cluster."""
 
     def close(self) -> None:
-        """Close it."""
+        """Close the reader or writer."""
 
 
 class KafkaConnection:
-    """A Kafka cluster as the log's readers and writers see it. Any thread.
+    """A Kafka cluster as the log's readers and writers see it. May be used from any thread.
 
     `give_up_s`: how long a transaction may take while no broker answers. `interrupt` is called while one waits; what it
     raises ends the transaction, with an unknown outcome.
@@ -107,7 +107,9 @@ class KafkaConnection:
         self._wait_for({topic.name: 1 for topic in missing})
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError."""
+        """Increase a topic's number of partitions to `partitions` if it has fewer. UnknownTopicError if the topic does
+        not exist.
+        """
         self.check(Partition(topic, 0))
         if self.topics().get(topic, 0) >= partitions:
             return
@@ -164,7 +166,8 @@ class KafkaConnection:
     def limits(self, topics: Iterable[str]) -> dict[str, int]:
         """Return the maximum record size in bytes of each existing topic.
 
-        For a topic whose configuration is not readable this is MAX_RECORD_BYTES; the brokers refuse larger records.
+        If the configuration of a topic cannot be read, the size is MAX_RECORD_BYTES, and the brokers refuse records
+        that are too large.
         """
         known = self.topics()
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics if name in known]
@@ -185,7 +188,7 @@ class KafkaConnection:
         return found
 
     def spans(self, partitions: Iterable[Partition]) -> dict[Partition, Span]:
-        """Return start and end offsets of each partition, of committed records."""
+        """Return the start offset of each partition, and the end offset of its committed records."""
         names = list(partitions)
         for name in names:
             self.check(name)
@@ -209,7 +212,8 @@ class KafkaConnection:
     def _answered(self, ask: Callable[[], T], harmless: int | None = None) -> T | None:
         """Return a request's result, or None if it failed harmlessly. Retries while brokers elect leaders.
 
-        TransientError after the timeout; UnknownTopicError; LogError.
+        TransientError after the timeout; UnknownTopicError for a topic or partition that does not exist; LogError for a
+        permanent error.
         """
         deadline = time.monotonic() + _ANSWER_S
         while True:
@@ -259,7 +263,7 @@ class KafkaConnection:
         return self._answered(ask) or {}
 
     def close(self) -> None:
-        """Close everything opened from this log."""
+        """Close all open readers and writers of this log."""
         with self._lock:
             opened = list(self._opened)
         for each in opened:

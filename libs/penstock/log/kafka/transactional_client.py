@@ -20,8 +20,8 @@ _OPEN_TRIES: Final = 4  # after which each wait is twice as long as the one befo
 
 
 def open_client(settings: Mapping[str, Any], give_up_at: float) -> Producer:
-    """Return a client that has fenced the previous client with its transactional id. KafkaException if it cannot until
-    `give_up_at` (monotonic clock).
+    """Return a client that has fenced the previous client with its transactional id. KafkaException if that does not
+    succeed by `give_up_at` (monotonic clock).
 
     The brokers refuse this while they abort the open transaction of the previous client. librdkafka 2.16 retries such a
     refusal, and a missing connection, after 500 ms, in which no client may be able to commit. A new client retries at

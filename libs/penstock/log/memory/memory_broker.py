@@ -34,7 +34,7 @@ DELETE_RETENTION_MS = 86_400_000
 
 
 class MemoryBroker:
-    """Topics of the memory log, for its readers and writers. Any thread."""
+    """Topics of the memory log, for its readers and writers. May be used from any thread."""
 
     def __init__(
         self,
