@@ -1,7 +1,7 @@
 """Limits on the cost of a text before it is executed: parsing, checking, planning, compiling (docs/adr/0059).
 
-Counts refuse a text identically on every machine. The limit on the thread's processor time is a backstop. A `planning`
-block makes its budget the thread's current one; code inside calls `spend` and `charge`.
+The limits on counts refuse the same texts on every machine. The limit on the thread's processor time is a backstop. A
+`planning` block makes its budget the thread's current one; code inside calls `spend` and `charge`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class PlanningLimits:
 
 
 class Budget:
-    """The remaining budget of a text. `at` is the latest text position of the work; `facts` caches facts about parts of
-    the algebra, by identity.
+    """The remaining budget of a text. `at` is the text offset of the construct that was processed last. `facts` caches
+    properties of algebra nodes, by function and by the node's identity.
 
     `accepted`: the text was accepted before, possibly by another process. It is not timed, and its counts have slack.
     """
@@ -92,12 +92,12 @@ class Budget:
             self.exceeded("planning_timeout_s", f"the text takes more than {self.limits.planning_timeout_s:g} s")
 
     def defer(self, seconds: float) -> None:
-        """Extend the time by work that is not the text's."""
+        """Extend the deadline by time that was not spent on the text."""
         if self._deadline is not None:
             self._deadline += seconds
 
     def untimed(self) -> None:
-        """Stop timing: the text contains data."""
+        """Remove the time limit, because the text contains data."""
         self._deadline = None
 
     def charge(self, size: int, at: int = -1) -> None:
@@ -110,7 +110,9 @@ class Budget:
             self.exceeded("planning_memory_mb", f"the plan takes more than {self.limits.planning_memory_mb} MB")
 
     def add_node(self, depth: int, size: int) -> None:
-        """Record an operator of the plan, with the length of its longest path to a leaf, and its bytes."""
+        """Record an operator of the plan. `depth`: operators on its longest path to a leaf. `size`: its bytes.
+        LimitFault above a limit.
+        """
         self.nodes += 1
         limits = self.limits
         if self.nodes > limits.max_plan_nodes * self.slack:
@@ -128,8 +130,9 @@ class Budget:
 class planning:  # noqa: N801 - reads as a statement: with planning(limits, text)
     """The block in which a text is parsed, checked or planned.
 
-    Nested blocks share the budget of the outer one; a `budget` argument continues an earlier block's for the same text
-    and thread. A Fault leaves the block as a QueryError; exhaustion of stack or memory as a QueryLimitError.
+    Nested blocks share the budget of the outer one. With a `budget` argument, the block continues the budget of an
+    earlier block for the same text and thread. A Fault leaves the block as a QueryError; exhaustion of stack or memory
+    as a QueryLimitError.
     """
 
     __slots__ = ("_budget", "_token")
@@ -162,7 +165,7 @@ class planning:  # noqa: N801 - reads as a statement: with planning(limits, text
 
 
 def current() -> Budget | None:
-    """The budget of the thread's current block."""
+    """Return the budget of the thread's current block; None outside of any block."""
     return _current.get()
 
 

@@ -1,4 +1,4 @@
-"""The planner's interface to an engine: existing streams and graphs, term ids, exact statistics."""
+"""The planner's interface to an engine: existing streams and graphs, term ids, statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY_PREDICATE = 0
 """Stands for all predicates in statistics. No term has this id."""
 
 ALL_NAMED_GRAPHS = -1
-"""Stands for all named graphs in statistics of any predicate."""
+"""Stands for all named graphs in statistics with ANY_PREDICATE."""
 
 OUT, IN = 0, 1
 """Directions of an edge list: subject → objects, object → subjects."""
@@ -29,28 +29,28 @@ class Catalogue(Protocol):
 
     @property
     def placement(self) -> Placement | None:
-        """How steps over the stored graph may be executed on its nodes; None if it is local."""
+        """Where steps over the stored graph may run, if stores hold it; None if it is in this process."""
 
     def is_stream(self, iri: str) -> bool:
         """Return whether a stream of that name is declared or derived."""
 
     def batch_ms(self, stream: str) -> int:
-        """The stream's batch interval."""
+        """Return the stream's batch interval, ms."""
 
     def has_graph(self, iri: str) -> bool:
         """Return whether the graph is loaded, or a stream absorbs into it."""
 
     def timing(self, stream: str) -> bool:
-        """Whether the stream has timing predicates."""
+        """Return whether the stream has timing predicates."""
 
     def retention_ms(self, stream: str) -> int:
-        """The stream's declared retention."""
+        """Return the stream's declared retention, ms."""
 
     def term_id(self, term: Iri | Literal) -> int:
         """Return the id of a constant, assigning one if necessary."""
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """(edges, distinct subjects, distinct objects) of a label, or sums over the labels of ANY_PREDICATE."""
+        """Return (edges, distinct subjects, distinct objects) of a label; for ANY_PREDICATE, sums over all labels."""
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Exact length of a neighbour list."""
+        """Return the exact length of a vertex's neighbour list. `direction`: OUT or IN."""

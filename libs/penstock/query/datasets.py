@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a dataset. `graphs` are ids (source 0 only), or "named" for all stored named graphs; `name` is the
-    value of a graph variable.
+    """A part of a dataset. `graphs` are ids (source 0 only), or "named" for all stored named graphs. `name` is the id
+    to which a graph variable is bound that ranges over the part.
     """
 
     source: int
@@ -63,7 +63,7 @@ class QueryDataset:
         return iri in self._addressed
 
     def window(self, iri: str) -> Parts:
-        """Parts of `WINDOW <iri>`."""
+        """Return the parts of `WINDOW <iri>`."""
         return self._windows[iri]
 
 
@@ -73,7 +73,7 @@ def _stored(iri: str, catalogue: Catalogue) -> Part:
 
 
 def query_dataset(query: ContinuousQuery, catalogue: Catalogue) -> QueryDataset:
-    """The dataset of a resolved query."""
+    """Return the dataset of a resolved query."""
     default: list[Part] = []
     named: list[Part] = []
     addressed: dict[str, Parts] = {}

@@ -1,4 +1,4 @@
-"""The IR that all dialects are translated to: a checked, frozen continuous (or one-shot) query."""
+"""The IR of all dialects: a checked, frozen continuous (or one-shot) query, or an INSERT DATA."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 
 class Form(Enum):
+    """The query forms of SPARQL."""
+
     SELECT = "SELECT"
     ASK = "ASK"
     CONSTRUCT = "CONSTRUCT"
@@ -18,7 +20,7 @@ class Form(Enum):
 
 
 class RelationToStream(Enum):
-    """Streaming operators (CQL; docs/semantics.md §5)."""
+    """Stream operators (CQL; docs/semantics.md §5)."""
 
     RSTREAM = "RSTREAM"
     ISTREAM = "ISTREAM"
@@ -27,8 +29,8 @@ class RelationToStream(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` = `[NOW]`: range and step are the
-    stream's batch (both fields are 0 here and resolved at registration).
+    """(t - range_ms, t], every step_ms. `range_ms` None is `[ALL]`. `now` is `[NOW]`: range and step are the stream's
+    batch interval, which the registration enters (before it, both fields are 0).
     """
 
     range_ms: int | None

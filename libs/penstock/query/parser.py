@@ -85,7 +85,7 @@ def parse_syntax(text: str, budget: Budget | None = None) -> QueryText | UpdateT
 
 
 def _with_plain(syntax: UpdateText, plain: PlainReader) -> UpdateText:
-    """Return an update with the triples that the grammar has not read."""
+    """Return an update with the triples that `plain` has read in place of the grammar."""
     pairs = zip(syntax.operations, plain.operations, strict=True)
     return UpdateText(tuple((prologue, replace(insert, plain=tuple(runs))) for (prologue, insert), runs in pairs))
 

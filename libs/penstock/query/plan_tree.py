@@ -44,7 +44,7 @@ def _tree(
         figures += f", actual {rows} rows"
         if nanos is not None:
             figures += f", {nanos / 1000:.1f} µs"
-        if node["op"] == "fork":  # its steps gave the others here
+        if node["op"] == "fork":  # the other rows are those of its inner steps, which ran in this process
             figures += f", {rows - actual[node['inner']['id']][0]} rows from nodes"
     yield f"{line}  ({figures})"
     for key in _SIDES:

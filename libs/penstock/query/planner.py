@@ -55,8 +55,9 @@ class PhysicalPlan:
 
     `outputs`: (name, slot) of SELECT's variables in order; for CONSTRUCT and DESCRIBE the slots of "s", "p", "o"; empty
     for ASK, which is true if the answer has a row. `member`: slot of the hidden member column of a group's plan.
-    `fragments`: for each fork, the plan of its steps in the nodes' format. `factors`: if the answer is a cross product
-    of independent parts, a plan for each part (docs/adr/0047).
+    `parameters`: slots of the template's parameters. `labels`: description and expected rows by node id, for EXPLAIN.
+    `counts`: the statistics by which the plan was chosen. `fragments`: by fork, the plan that stores run for it.
+    `factors`: if the answer is a cross product of independent parts, a plan for each part (docs/adr/0047).
     """
 
     spec: Spec
@@ -70,7 +71,9 @@ class PhysicalPlan:
     factors: tuple[Spec, ...] = ()
 
     def replan_needed(self, catalogue: Catalogue) -> bool:
-        """Return whether statistics have left the range of the plan (docs/architecture.md, "Queries")."""
+        """Return whether statistics differ too much from those by which the plan was chosen (docs/architecture.md,
+        "Queries").
+        """
         for (source, graph, predicate), (edges, _, _) in self.counts.items():
             if graph == ALL_NAMED_GRAPHS and predicate != ANY_PREDICATE:
                 continue

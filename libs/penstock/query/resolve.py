@@ -38,7 +38,7 @@ def resolve(query: ContinuousQuery, catalogue: Catalogue, *, stands: bool = Fals
 
 
 def stored_graphs(query: ContinuousQuery) -> list[Iri]:
-    """Yield the stored graphs that a query names, with their positions: in its clauses, then in its patterns."""
+    """Return the stored graphs that a query names, with their positions: in its clauses, then in its patterns."""
     listed = [*query.dataset.default, *query.dataset.named]
     known = {clause.name for clause in query.windows if not clause.named_window} | {iri.value for iri in listed}
     named = [node.name for node in nodes(query.algebra) if isinstance(node, Graph) and isinstance(node.name, Iri)]

@@ -10,7 +10,7 @@ _SHOWN = 200  # maximum length of a quoted construct, in characters
 _WORD = re.compile(r"<[^<>\s]{0,200}>|[?$]?[\w:.-]{1,200}|\S")
 
 
-class Fault(Exception):  # noqa: N818 - becomes a QueryError before anyone outside sees it
+class Fault(Exception):  # noqa: N818 - becomes a QueryError before it leaves the front end
     """An error at offset `at` of the text.
 
     `construct` is the invalid piece of text; empty means the word at `at`.
@@ -28,7 +28,7 @@ class LimitFault(Fault):
 
 
 def query_error(fault: Fault, text: str) -> QueryError:
-    """Return the QueryError for a fault in the original text."""
+    """Return the QueryError, with line and column, for a fault in the original text."""
     offset = min(max(fault.at, 0), len(text))
     lines = text[:offset].splitlines(keepends=True)
     if not lines or lines[-1].splitlines()[0] != lines[-1]:

@@ -94,5 +94,5 @@ def _of_first(first: GraphUse, *others: GraphUse) -> GraphUse:
 
 
 def _of_whole(inner: GraphUse) -> GraphUse:
-    """Return the use of a sub-select: its rows are grouped, sorted and limited per graph, so that each row has one."""
+    """Return the use of a sub-select. Its rows are grouped, sorted and limited per graph, so each row needs a graph."""
     return inner if inner is GraphUse.BINDS else GraphUse.DEPENDS

@@ -1,7 +1,7 @@
 """The SPARQL functions that the native core delegates to Python: regular expressions, hashes, upper and lower case.
 
-The core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp). It has
-checked the kinds of the arguments, and handles plain-text patterns itself.
+The native core calls `call` once per distinct list of arguments and caches the result (native/src/expr/frame.cpp). It
+checks the kinds of the arguments before, and handles plain-text patterns itself.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def call(name: str, args: Sequence[TermTuple | None], seconds_left: float = 0.0)
 def _in_time(function: Function, terms: list[TermTuple], seconds_left: float) -> TermTuple | None:
     """Call a function within the evaluation's remaining time.
 
-    `regex` limits processor time, the evaluation wall time. A long search is therefore interrupted once, to measure
-    how much processor time the machine gives it, and starts again with the share of the remaining time.
+    The `regex` module limits processor time, but the evaluation's limit is wall time. A long search is therefore
+    interrupted once, to measure its share of a processor. It then starts again with this share of the remaining time.
     """
     began = monotonic()
     try:
@@ -94,7 +94,7 @@ def _replace(terms: list[TermTuple], seconds: float) -> TermTuple | None:
 
 
 def _replacement(text: str, groups: int) -> list[str | int]:
-    r"""Literal texts and group numbers of a replacement: `$3`, `\$` and `\\` (F&O section 5.6.3)."""
+    r"""Return the literal texts and group numbers of a replacement: `$3`, `\$` and `\\` (F&O section 5.6.3)."""
     parts: list[str | int] = []
     at = 0
     while at < len(text):
@@ -115,7 +115,9 @@ def _replacement(text: str, groups: int) -> list[str | int]:
 
 
 def _group_number(text: str, at: int, groups: int) -> tuple[int, int]:
-    """As many digits as still name a group; the first one counts whatever it names."""
+    """Read a group number: one digit, and further ones as long as the number is that of a group. Returns the number and
+    the offset after it.
+    """
     if not (at < len(text) and "0" <= text[at] <= "9"):
         raise PatternError("a $ in a replacement stands before no digit")
     number = int(text[at])

@@ -2,8 +2,8 @@ r"""XPath regular expressions as patterns of the `regex` module.
 
 The language is that of XQuery and XPath Functions and Operators, section 5.6.1, on XML Schema's regular expressions:
 anchors, reluctant quantifiers and back-references; classes with subtraction (`[a-z-[aeiou]]`), `\i \c \d \s \w`,
-`\p{Lu}` and `\p{IsGreek}`. What Python reads otherwise is refused or rewritten: look-around, possessive quantifiers,
-`$` before a final newline, `\w` and `\s` beyond XML Schema's.
+`\p{Lu}` and `\p{IsGreek}`. Syntax that the `regex` module would read differently is refused or rewritten: look-around,
+possessive quantifiers, `$` before a final newline, `\w` and `\s` beyond XML Schema's.
 
 Matching may take exponential time (back-references alone make it NP-hard), so every search has a time limit.
 """
@@ -203,7 +203,9 @@ class _Translator:
         return _literal(char)
 
     def _back_reference(self, first: str) -> str:
-        """As many digits as name a group that was closed; a group that matched nothing is the empty string."""
+        """Translate a back-reference: as many digits as name an opened group, which must be complete. A group that did
+        not participate is the empty string.
+        """
         digits = first
         while self._peek().isdigit() and int(digits + self._peek()) <= self._opened:
             digits += self._take()

@@ -1,7 +1,8 @@
-"""From algebra to a physical plan: order of joins, access paths, correlated or independent sides.
+"""From algebra to a physical plan: join order, access paths, correlated or independent sides of joins.
 
-`pattern_plans`, `group_patterns` and `modifiers` plan patterns, `conditions` and `exists` what they test, `joins` and
-`scans` the operators below. Patterns contain patterns: the lower modules plan inner ones by `PlanContext.compile`.
+`pattern_plans`, `group_patterns` and `modifiers` plan patterns, `conditions` and `exists` plan expressions and the
+EXISTS inside them, `joins` and `scans` create the nodes of joins and scans. Patterns are nested: modules that
+`pattern_plans` imports plan inner patterns by `PlanContext.compile`.
 
-Entry point: `penstock.query.planner`. What the plan may contain is docs/plan-format.md. Nothing here runs a query.
+Entry point: `penstock.query.planner`. docs/plan-format.md describes plans. Nothing here runs a query.
 """

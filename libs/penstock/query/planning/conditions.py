@@ -28,7 +28,9 @@ def expression(context: PlanContext, expr: Expr, rows: Relation, scope: Scope) -
 
 
 def extend(context: PlanContext, inner: Relation, name: str, expr: Expr, scope: Scope) -> Relation:
-    """Add a computed column; an error leaves it unbound. A value substituted by EXISTS is compared with the column."""
+    """Add a computed column; an error leaves it unbound. If an EXISTS substitutes a value for the variable, rows with
+    an incompatible computed value are dropped.
+    """
     if name in inner.names:
         own = f"{name}#{next(context.numbers)}"
         computed = extend(context, inner, own, expr, scope)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from penstock.query.planning.plan_context import PlanContext
 
 MAX_EXISTS_OPTIONALS = 6
-"""Maximum number of possibly unbound variables of an EXISTS that need separate plans: 2^6 plans."""
+"""Maximum number of possibly unbound variables of an EXISTS that need separate plans. Each doubles the number of plans.
+"""
 
 
 def plan_exists(context: PlanContext, call: Exists, rows: Relation, scope: Scope) -> tuple[Relation, int]:

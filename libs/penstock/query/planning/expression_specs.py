@@ -35,7 +35,7 @@ _SHOWN = 200  # maximum length of a displayed term, in characters
 
 
 def term_spec(term: Term, context: PlanContext) -> Spec:
-    """Return a variable's slot or a constant's id."""
+    """Return a term in plan format: a variable's slot or a constant's id."""
     if isinstance(term, Variable):
         return {"var": context.slot(term.name)}
     if isinstance(term, BlankNode):
@@ -44,7 +44,7 @@ def term_spec(term: Term, context: PlanContext) -> Spec:
 
 
 def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists], Spec]) -> Spec:
-    """Return an expression. `exists` turns an EXISTS into a reference to its sub-plan."""
+    """Return an expression in plan format. `exists` turns an EXISTS into a reference to its sub-plan."""
     match expr:
         case Variable() | Iri() | Literal():
             return term_spec(expr, context)
@@ -67,7 +67,7 @@ def expression_spec(expr: Expr, context: PlanContext, exists: Callable[[Exists],
 
 
 def path_spec(path: Path, context: PlanContext) -> Spec:
-    """Return a property path."""
+    """Return a property path in plan format."""
 
     def ids(iris: tuple[Iri, ...] | None) -> list[int] | None:
         return None if iris is None else [context.catalogue.term_id(iri) for iri in iris]

@@ -77,8 +77,8 @@ def conjuncts(expr: Expr) -> list[Expr]:
 
 
 def flatten(node: Node, scope: Scope, dataset: QueryDataset, around: Names = frozenset()) -> FlatGroup:
-    """Flatten a group. A filter of a nested group moves outwards if its variables are bound inside in any case.
-    `around`: names that may be bound outside of `node`.
+    """Flatten a group. `around`: names that may be bound outside of `node`. A filter of a nested group moves outwards
+    if every solution inside binds those of its variables that are in `around`.
     """
     match node:
         case Bgp():
@@ -106,9 +106,9 @@ def components(
 ) -> list[list[Element]]:
     """Partition the elements into connected parts: elements that share a variable, directly or transitively.
 
-    `bound`: names of the rows on the left. The first part has what is connected with them, and elements without
-    variables. `fixed` names (parameters) connect nothing; `substituted` ones (of an EXISTS) only if they are merely
-    read.
+    `bound`: names of the rows on the left. The first part consists of the elements that are connected with them, and of
+    elements without variables. `fixed` names (parameters) connect nothing. `substituted` names (of an EXISTS) also
+    connect elements that only read them.
     """
     anchor = bound - fixed
     joined = _Joined(len(elements) + 1)  # number 0 is the left side

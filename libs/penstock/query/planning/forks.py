@@ -1,4 +1,4 @@
-"""Placement of scans over a stored graph on nodes: which run locally, and which run in forks (docs/plan-format.md)."""
+"""Which scans over a stored graph run in place, and which run in forks on the stores (docs/plan-format.md)."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ def scan_node(
 
 
 def _ends(pattern: Triple, scope: Scope, bound: frozenset[str]) -> list[str]:
-    """Return the bound variables that a scan may look up. A scan that probes a vertex's labels uses the subject."""
+    """Return the bound variables that a scan may look up. A scan that reads a vertex's labels can use only one of them:
+    the subject, if it is bound.
+    """
     ends: list[Term] = [pattern.subject, pattern.object]
     found = [end.name for end in ends if isinstance(end, Variable) and end.name in bound]
     graphs = sum(2 if part.graphs == "named" else len(part.graphs) for part in scope.parts)
-    # with many graphs, labels tell which of them have edges
+    # with several graphs, the labels of a vertex show in which of them it has edges
     probes = not isinstance(pattern.predicate, Iri) or graphs > 1
     return found[:1] if probes else found
 
@@ -66,7 +68,7 @@ def _key(context: PlanContext, pattern: Triple, scope: Scope, bound: frozenset[s
 
 
 def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spec | None, str]:
-    """Return the fork of a chain, or why there is none."""
+    """Return the fork of a chain; if there is none, None and the reason for EXPLAIN."""
     each = max(chain.left.rows, 1e-9)
     entering = [chain.left.rows, *(scan.rows for scan in chain.scans[:-1])]
     steps = tuple(Step(rows / each, scan.rows / each) for rows, scan in zip(entering, chain.scans, strict=True))

@@ -30,9 +30,7 @@ def join(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Rela
 
 
 def independent(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Compile a pattern independently of other rows: from the seed. Inside EXISTS, it starts from the substituted
-    values.
-    """
+    """Compile a pattern independently of the rows on its left: from its `start`."""
     return context.compile(context, node, start(context, node, scope), scope)
 
 
@@ -47,8 +45,8 @@ def start(context: PlanContext, node: Node, scope: Scope, *, by_row: bool = Fals
 
 
 def base(context: PlanContext, node: Node, *, by_row: bool = False) -> Relation:
-    """Return the seed; inside EXISTS, the substituted values per row if the pattern's own solutions would not
-    suffice.
+    """Return the seed. Inside EXISTS, return the substituted values with their row numbers instead if a join with the
+    pattern's own solutions would give another result (see `joinable`), or with `by_row`.
     """
     given = context.substitution
     if given is None or (is_sub_select(node) and not by_row):

@@ -94,8 +94,8 @@ def _project(context: PlanContext, inner: Relation, names: list[str]) -> Relatio
 
 
 def _retained(context: PlanContext, inner: Relation, names: list[str]) -> tuple[Relation, ...]:
-    """Return the columns of each factor that a projection keeps; none if a name is in no factor, or the member is not
-    in each.
+    """Return each factor with the columns that a projection retains; () if a name is in no factor, or a factor lacks a
+    hidden column.
     """
     shown, hidden = frozenset(names) - frozenset(context.hidden), frozenset(context.hidden)
     if not shown <= inner.names or any(not hidden <= factor.certain for factor in inner.factors):

@@ -74,7 +74,7 @@ def compile_pattern(context: PlanContext, node: Node, left: Relation, scope: Sco
 
 
 def _sub_select(context: PlanContext, node: Node, left: Relation, scope: Scope) -> Relation:
-    """Compile a sub-select independently: an enclosing EXISTS substitutes nothing inside."""
+    """Compile a sub-select independently. An enclosing EXISTS substitutes nothing inside of it."""
     if not left.pure_seed:
         return hash_join(context, left, independent(context, node, scope))
     before, context.substitution = context.substitution, None
@@ -135,7 +135,9 @@ def _minus(context: PlanContext, node: Minus, outer: Relation, scope: Scope) -> 
 
 
 def _subtracted(context: PlanContext, node: Node, scope: Scope) -> Relation:
-    """Compile the right side of MINUS. Values substituted by an EXISTS are compared by cell, so they are bound here."""
+    """Compile the right side of MINUS. It compares cells, so variables that an EXISTS substitutes and that this side
+    may leave unbound get the substituted values.
+    """
     if (visible(node) - certain(node)) & context.substituted:
         return join(context, node, start(context, node, scope, by_row=True), scope)
     return independent(context, node, scope)
@@ -165,7 +167,9 @@ def _graph(context: PlanContext, node: Graph | WindowGraph, left: Relation) -> R
 
 
 def _may_not_exist(context: PlanContext, node: Graph | WindowGraph) -> bool:
-    """Return whether a stored graph without a clause is named around a pattern that has solutions without a triple."""
+    """Return whether GRAPH <g> names a graph that no dataset clause lists, around a pattern that may have solutions
+    without a scan. It has none if the graph does not exist.
+    """
     if isinstance(node, WindowGraph) or isinstance(node.name, Variable):
         return False
     return not binds_graph(node.inner) and not context.dataset.lists(node.name.value)

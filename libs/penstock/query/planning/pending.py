@@ -58,7 +58,7 @@ class Pending:
     def take(self, certain: Names, later: Later, touched: Names | None = None) -> Iterator[tuple[Expr, Scope]]:
         """Yield and remove the conditions that no later join can change, in order.
 
-        `touched`: names bound by the last step; the readiness of other conditions is unchanged. None = check all.
+        `touched`: names bound since the last call; only conditions that read one of them are checked. None = check all.
         """
         if not self._waiting:
             return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.query.planning.substitution import Substitution
 
 _SIDES = ("in", "left", "right", "inner")
-_NODE_BYTES = 3_072  # size of an operator in Python and the core, in bytes
+_NODE_BYTES = 3_072  # size of an operator in Python and the native module, in bytes
 _CELL_BYTES = 12  # size per column, in bytes
 _MOST_SLOTS = 0xFFFF  # docs/plan-format.md
 _LABEL = 2_000  # maximum length of an operator's EXPLAIN label, in characters
@@ -33,10 +33,10 @@ _MOST_SEARCHES = 256  # maximum number of exhaustive searches per plan
 
 
 class PatternCompiler(Protocol):
-    """Plans any pattern: the join of `left` with it, where it may be correlated with `left`."""
+    """Plans the join of a relation with any pattern that may be correlated with it."""
 
     def __call__(self, context: PlanContext, node: Node, left: Relation, scope: Scope, /) -> Relation:
-        """Return the join."""
+        """Return the join of `left` with the pattern `node`."""
 
 
 @dataclass(slots=True)
@@ -52,17 +52,17 @@ class PlanContext:
     budget: Budget
     compile: PatternCompiler
     substitution: Substitution | None = None  # of the EXISTS being planned
-    numbers: Iterator[int] = field(default_factory=count)  # of names that renaming makes
+    numbers: Iterator[int] = field(default_factory=count)  # for names that renaming creates
     subplans: list[Spec] = field(default_factory=list)
     labels: dict[int, tuple[str, float]] = field(default_factory=dict)  # node id -> description, expected rows
     chains: dict[int, Chain] = field(default_factory=dict)  # by fork
-    fragments: dict[int, str] = field(default_factory=dict)  # by fork: the plan of its steps, for nodes
+    fragments: dict[int, str] = field(default_factory=dict)  # by fork: the plan that stores run for it
     _slots: dict[str, int] = field(default_factory=dict)
     _searches: int = 0
-    _depths: list[int] = field(default_factory=list)  # by node: operators on its longest way to a leaf
+    _depths: list[int] = field(default_factory=list)  # by node: operators on its longest path to a leaf
 
     def slot(self, name: str) -> int:
-        """The slot of a variable."""
+        """Return the slot of a variable, a new one for a new name. LimitFault if the plan has too many variables."""
         slots = self._slots
         found = slots.get(name)
         if found is None:
@@ -72,32 +72,36 @@ class PlanContext:
         return found
 
     def fresh(self, kind: str) -> int:
-        """A slot that no variable of the query has."""
+        """Return a slot that no variable of the query has."""
         return self.slot(f"#{kind}{len(self._slots)}")
 
     @property
     def substituted(self) -> Names:
-        """Outer names that an EXISTS being planned sees as constants."""
+        """The outer names that are constants in the pattern of the EXISTS being planned."""
         return frozenset() if self.substitution is None else self.substitution.names
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self._slots)
 
     def may_search(self, elements: Sequence[Element]) -> bool:
-        """Whether all orders of a group may be compared: the elements are small, and few groups have had that yet."""
+        """Return whether all join orders of a group may be compared: its elements are small, and there were fewer than
+        _MOST_SEARCHES such searches before. Counts the search.
+        """
         if sum(size(element.pattern) for element in elements) > _SEARCHED_SIZE:
             return False
         self._searches += 1
         return self._searches <= _MOST_SEARCHES
 
     def member_slot(self) -> int | None:
-        """The slot of the hidden member column, where the plan is a group's."""
+        """Return the slot of the hidden member column; None if the plan is not a group's."""
         return self.slot(self.member) if self.member is not None else None
 
     def node(self, op: str, label: str, estimate: float, /, **members: Any) -> Spec:
-        """A plan node with its number; `label` and `estimate` (rows) are what EXPLAIN shows."""
+        """Return a plan node with its number. EXPLAIN shows `label` and `estimate` (rows). LimitFault if the plan
+        becomes too large.
+        """
         number = len(self.labels)
         label = label if len(label) <= _LABEL else f"{label[:_LABEL]}…"
         self.labels[number] = (label, estimate)
@@ -107,14 +111,14 @@ class PlanContext:
         return {"op": op, "id": number, **{key: value for key, value in members.items() if value is not None}}
 
     def _depth(self, members: Mapping[str, Any]) -> int:
-        """Operators on the longest way from a node to a leaf."""
+        """Return the number of operators on the longest path from a node to a leaf."""
         depths = self._depths
         below = [depths[members[side]["id"]] for side in _SIDES if side in members]
         below += [depths[branch["id"]] for branch in members.get("inputs", ())]
         return 1 + max(below, default=0)
 
     def seed(self) -> Relation:
-        """The table of parameters: one row a member, or the unit row."""
+        """Return the table of parameters: one row per member, or the unit row."""
         node = self.node("seed", "parameters" if self.hidden else "unit", 1.0)
         return Relation(node, frozenset(self.hidden), frozenset(), 1.0, pure_seed=True)
 

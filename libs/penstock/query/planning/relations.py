@@ -44,7 +44,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A scan in plan format (without its input), the names it binds, and its expected rows."""
+    """A scan in plan format (without its input), the bound names that it uses, the names that it binds, and its
+    expected rows.
+    """
 
     members: dict[str, Any]
     label: str

@@ -1,7 +1,8 @@
-"""EXISTS substitutes the bindings of each solution into its pattern (SPARQL 1.1 §18.6): the consequences for plans.
+"""Substitution by EXISTS, which evaluates its pattern with the bindings of each outer row (SPARQL 1.1 §18.6).
 
-A variable bound by the solution is a constant inside. If joining the pattern's own solutions with the row gives the
-same result, the plan does that; otherwise the pattern is evaluated from the rows.
+In the pattern, each variable that the outer row binds is a constant. If the result is the same, the plan evaluates the
+pattern without the outer rows and joins it with them (see `joinable`). Otherwise it evaluates the pattern from the
+outer rows.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The substitution of an EXISTS: names bound in every row, names possibly bound, the slot that numbers the rows,
-    and tests that this plan's rows pass. Nothing inside binds the possibly bound names; expressions read them.
+    """The substitution of an EXISTS: names bound in every outer row, names possibly bound, the slot of the row number,
+    and conditions that select the outer rows of this plan. The pattern does not bind the possibly bound names, but its
+    expressions read them.
     """
 
     certain: Names
@@ -79,8 +81,8 @@ def is_sub_select(node: Node) -> bool:
 def joinable(node: Node, name: str) -> bool:
     """Return whether substitution may be replaced by a join on the variable.
 
-    That is the case if the pattern with a value substituted has exactly those of its own solutions that are compatible
-    with the value.
+    That is the case if, for every value, the pattern with the value substituted has the same solutions as the pattern
+    itself, restricted to those compatible with the value.
     """
     spend()
     match node:
@@ -112,8 +114,8 @@ def joinable(node: Node, name: str) -> bool:
 
 
 def _reaches_itself(pattern: object, name: str) -> bool:
-    """Return whether a path of length zero matters: between variables it stays within the graph's nodes, from a term it
-    starts anywhere.
+    """Return whether the pattern is a path from or to the variable that may have length zero. Substitution changes its
+    result: between variables, such a path stays within the graph's nodes, but from a constant it may start anywhere.
     """
     return isinstance(pattern, PathTriple) and name in pattern_variables(pattern) and _may_be_empty(pattern.path)
 
@@ -159,6 +161,6 @@ def _apart_from_inside(node: Graph, name: Variable, numbers: Iterator[int]) -> N
 
 
 def compatible(one: Variable, other: Variable) -> Call:
-    """Return whether two bindings are compatible: one of them is unbound, or both are equal."""
+    """Return the condition that two bindings are compatible: one of them is unbound, or both are equal."""
     unbound = [Call("not", (Call("bound", (variable,)),)) for variable in (one, other)]
     return Call("or", (*unbound, Call("sameterm", (one, other))))

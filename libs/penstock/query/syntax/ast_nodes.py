@@ -379,7 +379,7 @@ class QueryText:
 
 @dataclass(frozen=True, slots=True)
 class InsertDataSyntax:
-    """One INSERT DATA operation: triples by graph name. None is the default graph. `plain`: those of PlainReader."""
+    """One INSERT DATA: triples by graph name (None: the default graph). `plain`: triples that `PlainReader` read."""
 
     quads: tuple[tuple[Token | None, TriplesBlock], ...]
     plain: tuple[PlainRun, ...] = ()

@@ -75,7 +75,7 @@ class Hint:
 
 
 def hint(stop: Stop) -> Hint | None:
-    """Return the probable intention, or None if no rule applies."""
+    """Return the hint of the first rule that applies, or None."""
     for rule in _RULES:
         found = rule(stop)
         if found is not None:
@@ -233,5 +233,5 @@ _RULES: tuple[Callable[[Stop], Hint | None], ...] = (
 
 
 def stop_at(parsed: str, offset: int, text: str, kind: str, accepted: Iterable[str]) -> Stop:
-    """Return the stop at an offset of the parsed text."""
+    """Return the `Stop` at a token of the parsed text, with its offset, text and type, and the accepted token types."""
     return Stop(parsed[max(0, offset - _SEEN) : offset], text, kind, frozenset(accepted))

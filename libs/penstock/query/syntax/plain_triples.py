@@ -59,7 +59,9 @@ class PlainReader:
         return kind in ("LBRACE", "DOT") and bool(self.operations)
 
     def read(self, at: int, most: int) -> tuple[int, int]:
-        """Read triples from an offset on, of at most so many tokens. Returns the offset after them and their tokens."""
+        """Read triples from the offset `at` on, with at most `most` tokens. Returns the offset after them and the
+        number of their tokens.
+        """
         triples: list[PlainTriple] = []
         tokens = 0
         while (statement := _statement(self._text, at, most - tokens)) is not None:

@@ -73,7 +73,7 @@ def _negated(context: Context, syntax: PathSyntax) -> NegatedSet:
 
 
 def path_triples(context: Context, subject: Term, way: Path, target: Term, at: int) -> Iterator[Triple | PathTriple]:
-    """Return triples for plain links, inverses and sequences (with fresh variables between), and path patterns for the
+    """Yield triples for plain links, inverses and sequences (with fresh variables between), and path patterns for the
     rest.
     """
     match way:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def check_operator(query: QuerySyntax, operator: Token) -> None:
-    """Check that ISTREAM and DSTREAM have answers with differences: not for ASK, ORDER BY or LIMIT at the top."""
+    """Raise Fault for ISTREAM or DSTREAM with ASK, ORDER BY, LIMIT or OFFSET: differences of their answers are not
+    defined.
+    """
     if operator.type not in ("ISTREAM", "DSTREAM"):
         return
     modifiers = query.modifiers

@@ -64,12 +64,12 @@ class SolutionTranslator:
         return node, {variable.name: variable for variable in variables}
 
     def unprojected(self, context: Context, pattern: Pattern, modifiers: Modifiers, values: InlineData | None) -> Node:
-        """Return the solutions of an ASK, CONSTRUCT or DESCRIBE."""
+        """Return the pattern of an ASK, CONSTRUCT or DESCRIBE with its modifiers, without a Project."""
         return _Solution(self, context, pattern, modifiers, values).plain()
 
 
 class _Solution:
-    """A query level."""
+    """A query or sub-query while it is translated."""
 
     def __init__(
         self,

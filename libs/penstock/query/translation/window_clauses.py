@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from penstock.query.translation.context import Context
 
 GENERATED = "urn:x-penstock:window/"
-"""Names of windows that the text gives no name to."""
+"""Start of the generated names of windows that have none in the text."""
 
 MAX_COUNT = 1 << 31
-"""Tuples in a count window."""
+"""Maximum number of tuples in a count window."""
 
 
 def milliseconds(syntax: DurationSyntax) -> int:
-    """The duration; Fault where it is zero, negative, too long or no duration."""
+    """Return the duration in ms. Fault if it is zero, negative, too long or not a duration."""
     try:
         return duration_ms(syntax.text)
     except ValueError as error:
@@ -33,7 +33,9 @@ def milliseconds(syntax: DurationSyntax) -> int:
 
 
 def starting_instant(syntax: Token | LiteralSyntax) -> int:
-    """STARTING AT: an integer of milliseconds since the epoch, or a dateTime."""
+    """Return the instant of STARTING AT in ms since the epoch: written as that integer or as a dateTime. Fault if it is
+    neither.
+    """
     token = syntax.string if isinstance(syntax, LiteralSyntax) else syntax
     if not token.type.startswith("STRING"):
         if not token.type.startswith("INTEGER") or len(token) > 19 or abs(int(token)) > 1 << 62:
@@ -46,7 +48,7 @@ def starting_instant(syntax: Token | LiteralSyntax) -> int:
 
 
 def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Dataset:
-    """Stored graphs of the clauses, in order; their windows go to the context."""
+    """Return the stored graphs of the clauses, in order. The windows of the clauses are added to the context."""
     default: list[Iri] = []
     named: list[Iri] = []
     for clause in clauses:
@@ -65,7 +67,10 @@ def read_dataset(clauses: tuple[DatasetClause, ...], context: Context) -> Datase
 
 
 def block_window(stream: str, block: StreamPattern, context: Context) -> str:
-    """The name of the window of CQELS-QL's `STREAM <s> [ … ] {…}`: the stream's own name for its first one."""
+    """Return the name of the window of CQELS-QL's `STREAM <s> [ … ] {…}`, and add the window to the context.
+
+    Equal windows have one name. The first window over a stream is named after the stream.
+    """
     extent = _extent(stream, block.window, context)
     for clause in context.windows.values():
         if clause.named_window and (clause.stream, clause.range) == (stream, extent):
@@ -94,7 +99,9 @@ def _extent(stream: str, window: WindowSyntax, context: Context) -> TimeRange | 
 
 
 def _time_range(window: WindowSyntax, computed_ms: int | None) -> TimeRange:
-    """COMPUTED EVERY takes the place of every step (docs/semantics.md §3), and of a step that is not there."""
+    """Return the range and step of a time window. COMPUTED EVERY replaces every step, also a missing one
+    (docs/semantics.md §3).
+    """
     if window.kind == "NOW":
         return TimeRange(0, 0, now=True)
     range_ms = milliseconds(window.size) if isinstance(window.size, DurationSyntax) else None
@@ -134,7 +141,9 @@ def _check_name(clause: WindowClause, earlier: dict[str, WindowClause], at: int)
 
 
 def check_kinds(context: Context) -> None:
-    """Windows of one query count tuples or time, not both (docs/semantics.md §3)."""
+    """Raise Fault if a query has both count windows and time windows, or count windows and COMPUTED EVERY
+    (docs/semantics.md §3).
+    """
     windows = list(context.windows.values())
     kinds = {type(clause.range) for clause in windows}
     if len(kinds) > 1:

@@ -1,8 +1,8 @@
-"""Placement of steps over a stored graph on nodes: local reads or fork-join (ADR 18).
+"""The choice between execution in place and fork-join, for steps over a stored graph that stores hold (ADR 18).
 
-For local execution, the engine reads the lists of a morsel's keys from the nodes in three rounds, as Wukong (OSDI'16
-§5) does for few rows. For fork-join, the rows are sent to the nodes that own their keys, and return extended. `python
--m benchmarks stores` measures the costs (docs/adr/0018).
+In place, the engine reads the lists of a morsel's keys from the stores in three rounds, as Wukong (OSDI'16 §5) does for
+few rows. By fork-join, it sends the rows to the stores that own their keys, which return them extended. `python -m
+benchmarks stores` measures the costs (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Execution = Literal["auto", "in-place", "fork-join"]
 _MORSEL = 1024  # rows of a step that are read together (native/src/exec/operator.hpp)
 _ROUNDS = 3  # read rounds per morsel: buckets, records, lists
 MOST_ROWS = 1 << 17
-"""Maximum number of rows shipped by a fork (native/src/exec/fork.cpp). A fork that only pays off above this
-never does.
+"""Maximum number of rows that a fork sends at once (native/src/exec/fork.cpp). A fork that would be cheaper only for
+more rows is not used.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCosts:
-    """Costs of local reads by a transport, in µs: per round, per key, and per key after `warm_keys`, when cached data
-    no longer fits the processor's caches.
+    """Costs of reads in place by a transport, in µs: per round, per key, and per key beyond `warm_keys`, whose data no
+    longer fits the processor's caches.
     """
 
     round_us: float
@@ -34,7 +34,7 @@ class ReadCosts:
 
 @dataclass(frozen=True, slots=True)
 class ForkCosts:
-    """Costs of a fork in µs: per part, per transferred cell, and per row of a step on the node."""
+    """Costs of a fork in µs: per part, per transferred cell, and per row of a step on the store."""
 
     part_us: float
     cell_us: float
@@ -60,8 +60,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How steps are executed. `transports`: for reads from each node; nodes are assumed to own equally many keys.
-    `parts`: the number of parts a fork's rows are divided into.
+    """Where steps may run. `transports`: for each store, the transport of reads from it; all stores are assumed to own
+    equally many keys. `parts`: the number of parts into which a fork divides its rows.
     """
 
     execution: Execution
@@ -69,24 +69,26 @@ class Placement:
     parts: int
 
     def in_place_us(self, rows: float, steps: tuple[Step, ...]) -> float:
-        """Return the cost in µs of reading the lists of all steps locally, for that many rows."""
+        """Return the cost in µs of running the steps in place, for that many rows."""
         return sum(self._step_us(rows * step.rows_in) for step in steps)
 
     def _step_us(self, keys: float) -> float:
         reads = [READS[transport] for transport in self.transports]
-        rounds = max(1.0, keys / _MORSEL) * _ROUNDS * max(read.round_us for read in reads)  # nodes are read in parallel
+        rounds = max(1.0, keys / _MORSEL) * _ROUNDS * max(read.round_us for read in reads)  # in parallel
         warm = sum(min(keys, read.warm_keys) * read.key_us for read in reads)
         cold = sum(max(keys - read.warm_keys, 0.0) * read.cold_key_us for read in reads)
         return rounds + (warm + cold) / len(reads)
 
     def forked_us(self, rows: float, steps: tuple[Step, ...], width_in: int, width_out: int) -> float:
-        """Return the cost in µs of a fork that ships so many columns in both directions."""
+        """Return the cost in µs of a fork for that many rows. `width_in`, `width_out`: columns sent and returned."""
         cells = rows * width_in + rows * steps[-1].rows_out * width_out
         worked = rows * sum(step.rows_in for step in steps)
         return self.parts * FORK.part_us + cells * FORK.cell_us + worked * FORK.step_us
 
     def least_rows(self, steps: tuple[Step, ...], width_in: int, width_out: int) -> int | None:
-        """Return the number of rows from which on a fork is cheaper than local reads; None if it never is."""
+        """Return the smallest number of rows for which a fork is used: from there on it is cheaper than execution in
+        place. None if a fork is never used.
+        """
         if self.execution == "fork-join":
             return 1
         if self.execution == "in-place":
