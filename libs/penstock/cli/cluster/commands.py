@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.cluster.doctor import doctor
 from penstock.cli.cluster.local_cluster import AdaptorKind
 from penstock.cli.cluster.prerequisites import check_broker, check_extra
 from penstock.cli.cluster.quarantine import quarantine
@@ -22,6 +23,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command("up", rich_help_panel=PANEL)(up)
     app.command("demo-cluster", rich_help_panel=PANEL)(demo_cluster)
     app.command("quarantine", rich_help_panel=PANEL)(quarantine)
+    app.command("doctor", rich_help_panel=PANEL)(doctor)
 
 
 def _port(what: str) -> Any:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Recipient(Protocol):
-    """The properties of a registered query on which its answers depend."""
+    """A registered query as its answers see it."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Membership:
         return len(self.all)
 
     def number_of(self, member: Recipient) -> int | None:
-        """Return the member's number, or None if it is not in the list."""
+        """Return the member's number, or None if it does not participate."""
         return self._numbers.get(member)
 
     def renumbering(self, earlier: Membership) -> Ids:

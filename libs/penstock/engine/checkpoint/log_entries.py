@@ -90,9 +90,7 @@ class LogEntry:
 
 
 def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-    """Return the entry of a push. rdflib triples are logged as N-Triples. An invalid event is logged, too, so that the
-    replay rejects it again.
-    """
+    """Return the entry of a push. rdflib terms are written as N-Triples; invalid events stay invalid."""
     parts, texts = [], []
     for time, data in events:
         text = original_bytes(data)
@@ -109,7 +107,7 @@ def _time(time: object) -> int | None:
 
 
 def apply(entry: LogEntry, engine: Operations) -> None:
-    """Apply a logged operation to an engine. StorageError for an unknown operation."""
+    """Apply an entry again."""
     if entry.verb == "push":
         _push(entry, engine)
         return

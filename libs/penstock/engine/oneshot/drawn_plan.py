@@ -1,4 +1,4 @@
-"""The text of a plan for the current statistics, with the rows and times of the last run."""
+"""A plan by current counts, drawn beside what the last run of its text did."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 
 
 def drawn(fresh: PhysicalPlan, ran: PhysicalPlan, rows: Mapping[int, int], nanos: Mapping[int, int]) -> str:
-    """Return the plan for the current statistics, `fresh`, as text, with the rows and times (ns) of the last run by
-    node id.
+    """Draw the plan that current counts ask for, with the rows and times (ns) of the last run by node id.
 
-    If the last run had another plan, the text has both: the last run's plan with its figures and the estimates by which
-    it was chosen, and the one for the current statistics.
+    Where the last run had another plan, both are drawn: the last run's with its figures and the estimates by which it
+    was chosen, and the one for current counts.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos)

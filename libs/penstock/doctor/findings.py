@@ -1,0 +1,49 @@
+"""Findings of checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How serious a finding is."""
+
+    ok = "ok"
+    """The check passed."""
+    skipped = "skipped"
+    """The check does not apply, or needs something that is missing; the text says what."""
+    warning = "warning"
+    """Works now, but will cause trouble."""
+    failure = "failure"
+    """Services cannot run, or lose their guarantees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found. `remedy`: what to do about a warning or failure."""
+
+    check: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def ok(check: str, text: str) -> Finding:
+    """Return a passed check."""
+    return Finding(check, Level.ok, text)
+
+
+def skipped(check: str, text: str) -> Finding:
+    """Return a check that does not apply."""
+    return Finding(check, Level.skipped, text)
+
+
+def warning(check: str, text: str, remedy: str) -> Finding:
+    """Return a warning."""
+    return Finding(check, Level.warning, text, remedy)
+
+
+def failure(check: str, text: str, remedy: str) -> Finding:
+    """Return a failure."""
+    return Finding(check, Level.failure, text, remedy)
