@@ -124,7 +124,7 @@ class Loop:
         self._windows = [(native_start(AT_MS - 1000), AT_MS) for _ in cohort.windows]
         self._ids = engine.encode(rdflib.URIRef(iri(number)) for number in constants)
         self._counts = counts
-        self._predicate = engine.encode([rdflib.URIRef("http://lsbench.example/nobody-asks-for-it")])
+        self._predicate = engine.encode([rdflib.URIRef("http://lsbench.example/unused")])
         self._objects = engine.encode(rdflib.Literal(number) for number in range(4_096))
         self._commits = 0
         assert {clause.stream for clause in cohort.group.query.windows} <= {STREAMS + n for n in ("post", "gps")}

@@ -134,7 +134,7 @@ class Sequencer:
 
     # ---- engines
     def run(self, name: str, directory: Path | None = None, checkpoint_every: int = 0, *, save: bool = True) -> Took:
-        """Start an engine, let it come to the end of the log, checkpoint (`save`), and let it go. Time to the end."""
+        """Run an engine to the end of the log, checkpoint it (`save`) and stop it. Return the time to the end."""
         cpu, wall = time.process_time(), time.perf_counter()
         checkpoints = None if directory is None else DataDirectory(directory, read_only=False)
         rng = random.Random(0)
@@ -150,7 +150,7 @@ class Sequencer:
             if checkpoint_every and replica.history.step - saved >= checkpoint_every:
                 factory.save(replica)
                 saved = replica.history.step
-            check(time.monotonic() < deadline, True, "the engine comes to the end of the log")
+            check(time.monotonic() < deadline, True, "the engine reaches the end of the log")
         took = Took(time.process_time() - cpu + spent.cpu_s, time.perf_counter() - wall + spent.wall_s)
         if checkpoints is not None:
             if save:

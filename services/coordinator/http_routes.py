@@ -211,4 +211,4 @@ def _query_document(record: QueryRegistration, standing: Standing | None) -> dic
     """
     gaps = [] if standing is None else [asdict(gap) for gap in standing.gaps]
     point, error = (None, None) if standing is None else (standing.point_ms, standing.error)
-    return asdict(record) | {"point": point, "taken_in": standing is not None, "gaps": gaps, "error": error}
+    return asdict(record) | {"point": point, "enrolled": standing is not None, "gaps": gaps, "error": error}

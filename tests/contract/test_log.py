@@ -197,16 +197,16 @@ def test_a_topic_gains_partitions_and_never_loses_any(log: Log, topic: str) -> N
     spans = log.spans([Partition(topic, i) for i in range(4)])
     assert [span.end - span.start for span in spans.values()] == [0, 1, 0, 1]
     with pytest.raises(UnknownTopicError):
-        log.grow("nobody-made-this", 2)
+        log.grow("unknown-topic", 2)
 
 
 def test_unknown_topics_are_an_error(log: Log, topic: str) -> None:
     for use in (
-        lambda: log.spans([Partition("nobody-made-this")]),
-        lambda: log.reader({Partition("nobody-made-this"): START}),
+        lambda: log.spans([Partition("unknown-topic")]),
+        lambda: log.reader({Partition("unknown-topic"): START}),
         lambda: log.reader({Partition(topic, 7): START}),
-        lambda: log.writer().append([Record("nobody-made-this", b"")]),
-        lambda: log.transactional(f"{topic}-unknown").commit([Record("nobody-made-this", b"")]),
+        lambda: log.writer().append([Record("unknown-topic", b"")]),
+        lambda: log.transactional(f"{topic}-unknown").commit([Record("unknown-topic", b"")]),
     ):
         with pytest.raises(UnknownTopicError):
             use()

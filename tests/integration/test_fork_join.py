@@ -70,7 +70,7 @@ def test_a_store_that_does_not_answer_costs_the_time_of_one_query(stores: StoreP
         engine.load("".join(f"<urn:{i}> <urn:next> <urn:{(i + 1) % 50}> .\n" for i in range(50)).encode(), format="nt")
         text = "SELECT ?x ?z { ?x <urn:next> ?y . ?y <urn:next> ?z }"
         assert len(list(engine.query(text))) == 50
-        assert "50 rows from nodes" in engine.explain(text)
+        assert "50 rows from stores" in engine.explain(text)
         late = forking._connection
 
         def unanswered(node: int, deadline: float) -> Any:

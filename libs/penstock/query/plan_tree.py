@@ -45,7 +45,7 @@ def _tree(
         if nanos is not None:
             figures += f", {nanos / 1000:.1f} µs"
         if node["op"] == "fork":  # the other rows are those of its inner steps, which ran in this process
-            figures += f", {rows - actual[node['inner']['id']][0]} rows from nodes"
+            figures += f", {rows - actual[node['inner']['id']][0]} rows from stores"
     yield f"{line}  ({figures})"
     for key in _SIDES:
         if key in node:

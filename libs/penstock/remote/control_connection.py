@@ -149,13 +149,13 @@ class Connection:
         self._send_raw(_VERSION + ours)
         greeting = self._exactly(len(_VERSION) + _CHALLENGE_BYTES)
         if not greeting.startswith(_VERSION):
-            raise ControlError("the other side does not speak this version of the control protocol")
+            raise ControlError("the peer does not support this version of the control protocol")
         theirs = greeting[len(_VERSION) :]
         # The signed data includes the role, so a peer cannot answer a challenge by reflecting it.
         roles = (b"engine", b"node") if calling else (b"node", b"engine")
         self._send_raw(hmac.digest(secret, roles[0] + theirs, "sha256"))
         if not hmac.compare_digest(self._exactly(32), hmac.digest(secret, roles[1] + ours, "sha256")):
-            raise ControlError("the other side does not hold the secret", "refused")
+            raise ControlError("the peer does not have the shared secret", "refused")
 
     def _set_timeout(self) -> None:
         if self._deadline is not None:
@@ -176,10 +176,10 @@ class Connection:
                 self._set_timeout()
                 got = self._socket.recv_into(view)
             except TimeoutError as error:
-                raise ControlError("the other side does not answer in time", "timed-out") from error
+                raise ControlError("the peer does not answer in time", "timed-out") from error
             except OSError as error:
                 raise ControlError(f"the control connection broke: {error}") from error
             if not got:
-                raise ControlError("the other side has hung up")
+                raise ControlError("the peer closed the connection")
             view = view[got:]
         return bytes(data)

@@ -165,7 +165,7 @@ class StoreLinks:
         self._until = 0.0
         self._mended = -1.0
         self._doubtful = False
-        self.last_error: str | None = "no store was reached yet"
+        self.last_error: str | None = "no store has answered yet"
 
     def place(self, placement: Placement | None) -> None:
         """Set the placement: which store has which shards."""

@@ -24,7 +24,7 @@ def test_a_node_of_this_machine_is_read_in_place(node: Node) -> None:
 def test_where_its_files_cannot_be_mapped_reads_go_over_tcp(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     node = Node(tmp_path, transport="tcp")
     node.add(10)
-    node.path(0).rename(node.directory / "elsewhere")
+    node.path(0).rename(node.directory / "other-host")
     with caplog.at_level("INFO"):
         assert connect(NODE, node.host, node.server.port, SECRET).transport(NODE) == "tcp"
     assert "not in place" in caplog.text

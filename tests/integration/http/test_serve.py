@@ -95,9 +95,9 @@ class TestSparql:
 
     def test_a_standing_query_is_refused_with_the_request_that_registers_it(self, http):
         text = "REGISTER QUERY q AS SELECT * FROM STREAM <http://x/s> [RANGE 1s] { ?s ?p ?o }"
-        told = http.get("/sparql", params={"query": text})
-        assert (told.status_code, told.json()["error"]) == (400, "QueryError")
-        assert "PUT /queries/NAME" in told.json()["message"]
+        reply = http.get("/sparql", params={"query": text})
+        assert (reply.status_code, reply.json()["error"]) == (400, "QueryError")
+        assert "PUT /queries/NAME" in reply.json()["message"]
         assert "POST /update" in http.get("/sparql", params={"query": "INSERT DATA {}"}).json()["message"]
         assert "PUT /queries/NAME" in http.post("/update", content=text).json()["message"]
 

@@ -130,12 +130,12 @@ def test_an_event_too_far_ahead_is_refused_and_moves_nothing(bench):
 @pytest.mark.parametrize("push", ["push", "push_events"])
 def test_input_for_an_unknown_stream_is_an_error_and_a_dead_letter(bench, push):
     arguments = (b"x", 1) if push == "push" else ([(1, b"x"), (2, b"y")],)
-    with pytest.raises(UnknownStreamError, match="urn:nobody"):
-        getattr(bench.engine, push)("urn:nobody", *arguments)
+    with pytest.raises(UnknownStreamError, match="urn:unknown"):
+        getattr(bench.engine, push)("urn:unknown", *arguments)
     assert [letter.data for letter in bench.engine.dead_letters()] == [b"x", b"y"][: len(arguments[0]) or 1]
     for verb in (bench.engine.late, bench.engine.drop_stream, lambda iri: bench.engine.advance(iri, 1)):
         with pytest.raises(UnknownStreamError):
-            verb("urn:nobody")
+            verb("urn:unknown")
 
 
 def test_rdflib_triples_are_events_too(bench, query):

@@ -73,7 +73,7 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("method", "path", "role"), ROUTES)
-def test_a_route_needs_a_role(method, path, role):
+def test_a_route_requires_a_role(method, path, role):
     assert role_of(method, path) is role
 
 
@@ -106,7 +106,7 @@ def test_each_role_includes_the_ones_before_it(http):
     assert http("GET", "/stats", Role.READ).json()["streams"]
 
 
-def test_a_login_needs_a_valid_token(http):
+def test_a_login_requires_a_valid_token(http):
     assert http.client.post("/login", content="nonsense").status_code == 401
     assert http("GET", "/login").status_code == 405
 

@@ -1,4 +1,4 @@
-"""Which steps over nodes' shards are done in place, and which by fork-join."""
+"""Which steps over stores' shards are done in place, and which by fork-join."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_explain_says_what_either_way_would_cost() -> None:
     few = compile_("auto", "?x type T", "?x member ?y", stats={(0, "type"): (10, 10, 5), (0, "member"): (10, 10, 10)})
     assert "in place: 0.03 ms, by fork-join 2 ms" in few.render()
     many = {(0, "type"): (10**6, 10**6, 1), (0, "member"): (10**7, 10**6, 10**4)}
-    assert "fork at ?x's nodes from " in compile_("auto", "?x type ?t", "?x member ?y", stats=many).render()
+    assert "fork at ?x's stores from " in compile_("auto", "?x type ?t", "?x member ?y", stats=many).render()
 
 
 def test_of_groups_the_real_rows_decide() -> None:

@@ -76,7 +76,7 @@ def test_other_machines_need_tokens_unless_all_are_admitted(environment, tmp_pat
     assert load(ServiceSettings).tokens().identify(token).name == "ann"
 
 
-def test_https_needs_a_certificate_and_its_key(environment):
+def test_https_requires_a_certificate_and_its_key(environment):
     environment.setenv("PENSTOCK_BOOTSTRAP_SERVERS", "a:1")
     settings = load(ServiceSettings)
     assert (settings.certificates(), settings.http_url(80)) == (None, "http://127.0.0.1:80")

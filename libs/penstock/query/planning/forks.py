@@ -83,7 +83,7 @@ def _fork(context: PlanContext, placement: Placement, chain: Chain) -> tuple[Spe
     # The estimates of a group's plan are per member, and the number of members is unknown.
     if placement.execution == "auto" and context.member is None and rows < least:
         return None, f", in place: {_ms(costs[0])}, by fork-join {_ms(costs[1])}"
-    label = f"at ?{chain.key}'s nodes from {least} rows on (in place {_ms(costs[0])}, by fork-join {_ms(costs[1])})"
+    label = f"at ?{chain.key}'s stores from {least} rows on (in place {_ms(costs[0])}, by fork-join {_ms(costs[1])})"
     return _fork_node(context, chain, least, label, uses, binds), ""
 
 

@@ -139,12 +139,12 @@ def test_a_store_waits_for_files_that_are_unavailable(cluster: SmallCluster, man
     cluster.start_store("s0", tmp_path)
     cluster.run()
     cluster.coordinator.load_files(manifest)
-    (tmp_path / "files").rename(tmp_path / "elsewhere")
+    (tmp_path / "files").rename(tmp_path / "moved")
     cluster.run()
     assert count(cluster) == 0
     for service in (cluster.engines["e0"], cluster.stores["s0"]):
         assert "cannot be read" in str(service.last_error)
-    (tmp_path / "elsewhere").rename(tmp_path / "files")
+    (tmp_path / "moved").rename(tmp_path / "files")
     cluster.run()
     assert count(cluster) == N
     assert quads(cluster) == named(QUADS)

@@ -197,7 +197,7 @@ def test_a_store_follows_the_log_while_it_loads_a_shard(cluster, loading):
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_shard_that_is_placed_elsewhere_while_it_is_loaded_is_withdrawn(cluster, loading, tmp_path, begun):
+def test_a_shard_that_is_reassigned_during_its_load_is_withdrawn(cluster, loading, tmp_path, begun):
     """Shard 3 of the two: the store keeps an equal part."""
     store, held = loading
     if begun:
@@ -217,7 +217,7 @@ def test_a_shard_that_is_placed_elsewhere_while_it_is_loaded_is_withdrawn(cluste
 
 def test_a_shard_whose_log_cannot_be_read_is_opened_again(cluster, loading, monkeypatch):
     store, held = loading
-    reader, failures = cluster.log.reader, [TransientError("away"), TransientError("away")]
+    reader, failures = cluster.log.reader, [TransientError("unavailable"), TransientError("unavailable")]
 
     def fail(positions: Any) -> Any:
         if failures:
@@ -232,7 +232,7 @@ def test_a_shard_whose_log_cannot_be_read_is_opened_again(cluster, loading, monk
     held.calls.clear()
     store.step()
     store.step()
-    assert store.last_error == "away"
+    assert store.last_error == "unavailable"
     store.step()
     held.run()
     cluster.run()

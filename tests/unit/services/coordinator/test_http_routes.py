@@ -82,9 +82,9 @@ def test_declarations_and_queries_come_and_go(cluster):
     )
     assert http.put("/queries/p?max_catch_up=x", content=QUERY.replace("q AS", "p AS")).status_code == 400
     assert http.delete("/queries/r").status_code == 204
-    assert (first["taken_in"], first["point"]) == (False, None)
+    assert (first["enrolled"], first["point"]) == (False, None)
     cluster.run()
-    assert http.get("/queries/q").json()["taken_in"] is True
+    assert http.get("/queries/q").json()["enrolled"] is True
     assert http.put("/queries/q?wait=soon", content=QUERY).status_code == 400
     assert http.delete("/streams/s").status_code == 400
     assert http.delete("/queries/q").status_code == 204

@@ -169,7 +169,7 @@ def test_what_is_committed_until_a_bucket_is_opened_is_read(parts):
 
 
 def test_an_end_that_could_not_be_asked_for_is_asked_for_again(parts, monkeypatch):
-    spans, failures = parts.log.spans, [TransientError("away")]
+    spans, failures = parts.log.spans, [TransientError("unavailable")]
 
     def fail(places: Any) -> Any:
         if failures:

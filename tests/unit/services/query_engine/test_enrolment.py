@@ -64,10 +64,10 @@ def test_a_new_registration_is_announced_with_the_first_commit(parts):
 def test_constants_are_looked_up_before_a_query_is_planned(parts):
     bucket = applied(parts, "a")
 
-    def away(_: object) -> None:
-        raise UnavailableError("the dictionary is away")
+    def unavailable(_: object) -> None:
+        raise UnavailableError("the dictionary is unavailable")
 
-    parts.service.encode = away
+    parts.service.encode = unavailable
     with pytest.raises(UnavailableError):
         parts.enrolment.enrol_waiting()
     assert not bucket.enrolled

@@ -30,8 +30,8 @@ def floor_of(parts: EngineParts) -> tuple[int | None, int | None]:
     return stream.retained_from, stream.evaluated_from
 
 
-def progress(number: int, last_ms: int, needs: int) -> GroupState:
-    return GroupState(number, last_ms, {IRI: needs})
+def progress(number: int, last_ms: int, retained: int) -> GroupState:
+    return GroupState(number, last_ms, {IRI: retained})
 
 
 def test_without_any_commit_everything_after_the_registration_point_is_retained(parts):

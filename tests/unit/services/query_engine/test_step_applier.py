@@ -22,14 +22,14 @@ def interrupting(parts: EngineParts, times: int) -> None:
     evaluate: Any = evaluator.evaluate
     left = times
 
-    def away(*given: Any) -> Any:
+    def unavailable(*given: Any) -> Any:
         nonlocal left
         if left:
             left -= 1
-            raise UnavailableError("a store is away")
+            raise UnavailableError("a store is unavailable")
         return evaluate(*given)
 
-    evaluator.evaluate = away
+    evaluator.evaluate = unavailable
 
 
 def test_steps_are_applied_in_order_and_their_results_collected(parts):
