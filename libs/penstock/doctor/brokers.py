@@ -142,15 +142,15 @@ def retention(shards: str, states: Mapping[str, TopicState], oldest_checkpoint_s
     state = states.get(shards)
     if state is None:
         return
-    kept_ms = int(state.config.get("retention.ms", _FOREVER))
-    if kept_ms == _FOREVER:
+    retention_ms = int(state.config.get("retention.ms", _FOREVER))
+    if retention_ms == _FOREVER:
         yield ok("retention", f"{shards} is kept for ever")
         return
-    kept_s = kept_ms / 1000
-    text = f"{shards} is kept for {kept_s:,.0f} s"
+    retention_s = retention_ms / 1000
+    text = f"{shards} is kept for {retention_s:,.0f} s"
     if oldest_checkpoint_s is None:
         yield warning("retention", f"{text}, and there is no checkpoint", "a service that starts reads the whole log")
-    elif kept_s < oldest_checkpoint_s:
+    elif retention_s < oldest_checkpoint_s:
         yield failure(
             "retention",
             f"{text}, the oldest checkpoint is {oldest_checkpoint_s:,.0f} s old",

@@ -38,7 +38,7 @@ def test_the_engine_of_the_query_knows_what_it_waits_for(cluster):
     (status,) = statuses(cluster, "plain")
     (wait,) = status.waits_for
     assert (status.name, status.state, status.last, status.next) == ("plain", "waiting", 2_000, 3_000)
-    assert (wait.stream, wait.watermark, wait.needs) == (S, 2_000, 3_000)
+    assert (wait.stream, wait.watermark, wait.required) == (S, 2_000, 3_000)
     assert wait.release == f"an event on <{S}> later than 3000 ms, or advance to 3000 ms"
 
 
