@@ -1,4 +1,4 @@
-"""`Engine`: the public interface of the embedded engine. Each method delegates to the module that owns its noun."""
+"""`Engine`: the public interface of the embedded engine. Each method delegates to the module that implements it."""
 
 from __future__ import annotations
 
@@ -151,10 +151,11 @@ class Engine:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> LoadReport:
-        """Load a file (RDF by its name or `format`; .gz by name) or bytes into the stored graph, as one snapshot.
+        """Load an RDF file or bytes into the stored graph, as one snapshot.
 
-        `graph` is the graph of statements without one. `progress` is called regularly with the bytes read and the total
-        bytes. DataError at the first invalid line; nothing is loaded then.
+        A file's format follows from its name unless `format` is given; bytes need `format`. Files named *.gz are
+        decompressed. `graph` is the graph of statements without one. `progress` is called regularly with the bytes read
+        and the total bytes. DataError at the first invalid line; nothing is loaded then.
         """
         with self._lock:
             core = self._opened().core
@@ -246,8 +247,8 @@ class Engine:
     ) -> PushReport:
         """Push one event: RDF text in a format, or rdflib triples, all with `timestamp` (ms).
 
-        A late event is not an error; `late` returns it and the report counts it. An invalid or too far ahead event
-        becomes a dead letter and raises DataError.
+        A late event is not an error: the report counts it, and the method `late` returns it. An event that is invalid
+        or too far ahead becomes a dead letter and raises DataError.
         """
         event = [(timestamp, data if isinstance(data, (str, bytes)) else list(data))]
         converted = self._parser.convert(event, format)  # outside of the lock: other threads may push
@@ -282,8 +283,8 @@ class Engine:
     ) -> None:
         """Push tuples of term ids (from `encode`), each as its own event: int64 times, uint64 ids, equal lengths.
 
-        DataError for invalid columns; nothing is accepted then. The write-ahead log contains the tuples as text, so
-        that blank nodes are not possible with it.
+        DataError for invalid columns; nothing is accepted then. With durability="commit", ids of blank nodes are a
+        DataError, too, because the write-ahead log contains the tuples as text.
         """
         if self._changes.logs:
             self._push_decoded(iri, timestamps, subjects, predicates, objects)
@@ -299,8 +300,8 @@ class Engine:
         self._deliver()
 
     def advance(self, iri: str | None, timestamp: int, skip: Skip = False) -> None:
-        """Declare that no later tuple of the stream has a time at or before `timestamp`. None: on every stream with
-        pushed events.
+        """Declare that no later tuple of the stream has a time at or before `timestamp` (ms). None: of all input
+        streams, that is, all that are not derived.
 
         Evaluates what becomes due. `skip=True` skips it. `skip="leaps"` skips it only for queries that would exceed
         `max_catch_up` instants, which is a LimitError otherwise. Each query's `gaps` records skipped instants.
@@ -314,8 +315,9 @@ class Engine:
         """Advance input streams that have been idle for their `idle_timeout_ms`, so that they do not hold back queries.
 
         `penstock serve` calls this several times a second. A stream advances to the highest watermark of the streams
-        that are read together with it, or with the wall clock if its event time follows that. A query that would exceed
-        `max_catch_up` instants skips them and records this in its `gaps`. Returns the advanced streams.
+        that some query reads together with it. If its event time follows the wall clock, it advances at least to the
+        wall clock minus its timeout. A query that would exceed `max_catch_up` instants skips them and records this in
+        its `gaps`. Returns the IRIs of the advanced streams.
         """
         with self._lock:
             runtime = self._opened()
@@ -378,7 +380,9 @@ class Engine:
 
     # ---- terms
     def encode(self, terms: Iterable[RdflibTerm]) -> Ids:
-        """Return the ids of rdflib terms, for `push_columns`. They are valid as long as this data exists."""
+        """Return the ids of rdflib terms, for `push_columns`. The engine retains these terms permanently, and
+        checkpoints contain them, so the ids stay valid.
+        """
         with self._lock:
             runtime = self._opened()
             ids = terms_of.encode(runtime.core.dictionary, terms)
@@ -394,7 +398,9 @@ class Engine:
 
     # ---- checkpoints
     def checkpoint(self) -> None:
-        """Write a checkpoint to the data directory. It replaces the previous one atomically."""
+        """Write a checkpoint to the data directory. It replaces the previous one atomically. StorageError if it cannot
+        be written, or the engine has no writable data_dir.
+        """
         with self._lock:
             runtime = self._opened()
             if self._directory is None or self._read_only:
@@ -408,8 +414,8 @@ class Engine:
         return self._runtime.core.limits
 
     def stats(self) -> dict[str, Any]:
-        """Return statistics: of streams (including what to push again after a restart), queries, the stored graph and
-        terms.
+        """Return statistics of streams (with the events to push again after a restart), queries, the stored graph,
+        terms and the write-ahead log.
         """
         with self._lock:
             return engine_stats(self._opened()) | {"log": self._changes.stats()}
@@ -446,7 +452,7 @@ class Engine:
         return self._runtime
 
     def _change(self, entry: Callable[[], LogEntry] | None = None) -> _Change:
-        """Return the context of a change. `entry` is its write-ahead log entry."""
+        """Return the context manager of a change. `entry` creates its write-ahead log entry."""
         return _Change(self, entry)
 
     def _begin(self, entry: Callable[[], LogEntry] | None) -> int | None:

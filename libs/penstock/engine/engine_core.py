@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class EngineCore:
-    """The shared state. `clock` returns wall-clock milliseconds; `random` seeds RAND and UUID; `attempt` counts
-    restarts after crashes; `last_load` is the name of the last applied bulk load.
+    """The shared state. `clock` returns wall-clock milliseconds; `random` seeds RAND and UUID; `foreign` evaluates the
+    functions that are implemented in Python; `attempt` is 1, and one more after each crash; `last_load` is the name of
+    the last applied bulk load.
     """
 
     store: StoredGraph
@@ -67,12 +68,16 @@ class EngineCore:
         return self.dictionary.find(IRI, iri)
 
     def require(self, columns: Sequence[Ids]) -> None:
-        """Ensure that the terms of these ids are cached, for readers that already hold a lease."""
+        """Fetch the missing terms of these ids into the cache of a partial dictionary. The caller holds a lease, which
+        retains them.
+        """
         if self.dictionary.partial and columns:
             self.dictionary.require(np.concatenate(columns))
 
     def absent(self, columns: Sequence[Ids]) -> list[int]:
-        """Return the plan's constants and parameters that the source of a partial dictionary does not know."""
+        """Return the distinct private ids in the columns. With a partial dictionary, these are the constants that the
+        cluster's dictionary does not contain. An engine with its own dictionary has none: [].
+        """
         if not self.dictionary.partial or not columns:
             return []
         found: list[int] = np.unique(private_ids(np.concatenate(columns))).tolist()

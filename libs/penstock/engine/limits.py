@@ -18,7 +18,8 @@ class Limits(PlanningLimits):
     max_catch_up: instants per query that one push or advance may evaluate (docs/semantics.md §2). In a cluster, the
     registration of each query contains it (ADR 57).
     max_unpolled: pending evaluations per query; a push or advance that would exceed it is refused.
-    unpolled_mb: total size of pending answers, enforced in the same way (0 = no limit). Subscribers hold none.
+    unpolled_mb: total size of pending answers, enforced in the same way (0 = no limit). A query with a subscriber has
+    no pending answers.
     max_refused, refused_bytes: entries, and bytes of original input, retained in each late and dead-letter output.
     max_event_bytes: size of an event's text.
     max_streams, max_queries: number of declarations and registrations.

@@ -35,7 +35,7 @@ Skip: TypeAlias = Literal["leaps"] | bool
 
 
 class Runtime:
-    """All parts that writers touch. Callers hold the engine's lock.
+    """The parts that a change of an engine may use. Callers hold the engine's lock.
 
     The replica of a query engine passes the other arguments: `sink` and `as_of` (see `Firing`, `Evaluator`), `at_once`
     (see `Backlog`), and `releases`: whether the append log of a dropped stream is released with the stream.
@@ -71,8 +71,8 @@ class Runtime:
         return taken
 
     def take_columns(self, stream: LiveStream, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Add columns of single-tuple events that trigger nothing, the common case. Returns False, without effect,
-        otherwise.
+        """Add columns of single-tuple events, if all are accepted and nothing becomes due (the common case). Otherwise
+        returns False, without effect.
         """
         settled = not (self.schedule.unfinished or self.registry.waiting)
         if settled and stream.take(times, s, p, o):
@@ -81,8 +81,8 @@ class Runtime:
         return False
 
     def advance(self, iri: str | None, time: int, *, skip: Skip) -> None:
-        """Advance the watermark of a stream, or (None) of all streams with pushed events. Evaluates or skips what
-        becomes due.
+        """Advance the watermark of a stream, or (None) of all streams that are not derived. Evaluates or skips what
+        becomes due. DataError for a derived stream.
         """
         streams = self._input_streams() if iri is None else [self._input_stream(iri)]
         moved = [stream for stream in streams if stream.watermark is None or stream.watermark < time]
@@ -139,12 +139,14 @@ class Runtime:
         self.core.store.commit(s, p, o, g, stream, number)
 
     def load(self, bins: Bins, stream: int, number: int) -> Iterator[UnavailableError | None]:
-        """Store sorted bins as such a commit, yielding after each. Yields an error for a bin that must be retried."""
+        """Store sorted bins as a commit with that stream and batch number, yielding after each bin. Yields an error for
+        a bin that must be retried.
+        """
         return self.core.store.load(bins, stream, number)
 
     # ---- queries
     def stop(self, member: Member) -> None:
-        """Stop a query. The stream that it published ends, and evaluations that waited for it become due."""
+        """Stop a query. The stream that it published ends, and evaluations that waited for that stream become due."""
         ended = self.registry.remove(member)
         member.result_queue.end()
         if ended is not None and self.schedule.readers.of(ended):

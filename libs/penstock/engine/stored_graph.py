@@ -48,7 +48,7 @@ class StoredGraph(Protocol):
         """Return a placeholder for the view, for an execution that does not read the stored graph."""
 
     def glance(self) -> native.Source:
-        """Return the graph for cardinality estimates. UnavailableError instead of waiting."""
+        """Return a view for cardinality estimates. Never waits: UnavailableError if the graph cannot be read now."""
 
     def forker(self, view: native.Source, fragments: Mapping[int, str]) -> native.Forker | None:
         """Return the object that executes the forks of a plan over `view`, or None if the plan has no forks or forks
@@ -56,8 +56,8 @@ class StoredGraph(Protocol):
         """
 
     def give_up(self, error: DataPlaneError) -> None:
-        """Raise UnavailableError if an evaluation that was interrupted too often is to be retried later; return if it
-        has failed.
+        """Handle an evaluation that was interrupted too often: raise UnavailableError if the caller shall retry it
+        later; return if it has failed for good.
         """
 
     def latest(self) -> int:

@@ -20,7 +20,8 @@ publisher.
 def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation], None]) -> None:
     """Advance all streams until each query has reported the window that contains the last event.
 
-    A query that has done so is stopped, unless it publishes a stream: instants of other queries may be much later.
+    A query with time windows stops then, because instants of other queries may be much later. Queries with count
+    windows and queries that publish a stream continue.
     """
     last = _last_event(engine)
     if last is None:
@@ -45,7 +46,7 @@ def finish(engine: Engine, queries: Iterable[Query], show: Callable[[Evaluation]
 
 
 def _last_event(engine: Engine) -> int | None:
-    """Return the final watermark of the recording."""
+    """Return the greatest watermark of the input streams; None if none has a watermark."""
     streams = engine.stats()["streams"].values()
     return max((s["watermark"] for s in streams if s["publisher"] is None and s["watermark"] is not None), default=None)
 
@@ -59,7 +60,9 @@ def _show(query: Query, ends: dict[str, int], last: int, show: Callable[[Evaluat
 
 
 def _still_needed(engine: Engine, live: list[Query], last: int) -> list[Query]:
-    """Stop queries that have reported the last event. Returns the others and the publishers; [] once all are done."""
+    """Stop time-window queries that have reported the last event, apart from publishers. Returns the queries that
+    continue; [] once no query waits for a later instant.
+    """
     stats = engine.stats()
     waiting = [query for query in live if _waits(stats["queries"][query.name], last)]
     if not waiting:

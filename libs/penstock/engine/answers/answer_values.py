@@ -1,6 +1,6 @@
 """Answers of evaluations: `Solutions`, a boolean, or `Triples` (returned to users as an rdflib graph).
 
-Answers contain columns of term ids. Access decodes them; each distinct term is decoded once.
+Answers contain columns of term ids, which are decoded on first access.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ class Decoder(Protocol):
         """Return the term of each id, None for 0."""
 
     def publish(self, ids: Ids) -> Ids:
-        """Return ids that are valid outside of the evaluation."""
+        """Return the ids, with ids of computed terms replaced by dictionary ids: those are valid outside of the
+        evaluation. Computed blank nodes become fresh ones.
+        """
 
 
 class Answer:
     """Columns of ids with their decoder, and a lease that retains their terms.
 
-    Columns may be `Pairs`, the cross product of several parts. Whole columns are then created on access.
+    `columns` may be `Pairs`, the cross product of several parts. Whole columns are then created on access.
     """
 
     def __init__(self, columns: Sequence[Ids] | Pairs, rows: int, decoder: Decoder, lease: object = None) -> None:
@@ -65,7 +67,7 @@ class Answer:
 
     @cached_property
     def published(self) -> tuple[Ids, ...]:
-        """The columns with ids that are valid in the whole engine."""
+        """The columns with dictionary ids only, which are valid in the whole engine."""
         return publish(self.columns, self._decoder)
 
     def _whole(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
@@ -80,8 +82,8 @@ class Answer:
 
     @cached_property
     def _decoded(self) -> tuple[list[TermTuple | None], list[_Places]]:
-        """Return decoded terms, and for each held column the position of each row's term. Terms are distinct unless
-        there are few.
+        """Return decoded terms, and for each held column the position of each row's term among them. In a small answer
+        the same term may occur several times.
         """
         if sum(map(len, self._held)) <= _FEW:  # sorting costs more than decoding duplicates
             terms: list[TermTuple | None] = []

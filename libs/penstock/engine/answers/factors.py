@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Product:
     """The factors of a cohort's result, each sorted by member. A member's rows are the cross product of its rows in
-    each factor. Ids of computed terms are published ids.
+    each factor. All ids are dictionary ids (`Rows.published`).
     """
 
     parts: tuple[Rows, ...]
@@ -31,7 +31,7 @@ class Product:
 
     @property
     def decoder(self) -> Decoder | None:
-        """The decoder of all parts. Decoders of single executions no longer exist."""
+        """A decoder for all parts: any part's decoder accepts dictionary ids."""
         return self.parts[0].decoder
 
     @property
@@ -41,7 +41,7 @@ class Product:
 
     @cached_property
     def present(self) -> Ids:
-        """The members with rows, ascending."""
+        """The numbers of the members with rows in every part, ascending."""
         found = [rows.spans()[0] for rows in self.parts]
         present = found[0]
         for others in found[1:]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Recipient(Protocol):
-    """A registered query as its answers see it."""
+    """The properties of a registered query on which its answers depend."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Membership:
         return len(self.all)
 
     def number_of(self, member: Recipient) -> int | None:
-        """Return the member's number, or None if it does not participate."""
+        """Return the member's number, or None if it is not in the list."""
         return self._numbers.get(member)
 
     def renumbering(self, earlier: Membership) -> Ids:

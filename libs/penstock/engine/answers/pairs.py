@@ -47,11 +47,11 @@ class Pairs:
         return tuple(chain.from_iterable(self.parts))
 
     def expand(self, held: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], ...]:
-        """Return whole columns by variable for values given for `held`."""
+        """Return one whole column per variable, given one value per entry of the `held` columns."""
         return tuple(self._whole(part, held[self._first(part) + column]) for part, column in self.places)
 
     def rows(self, held: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-        """Yield rows of values given for `held`, without creating whole columns."""
+        """Yield the same values by row, without creating whole columns."""
         columns = iter(held)
         parts = [
             list(zip(*islice(columns, len(part)), strict=True)) if part else [()] * count

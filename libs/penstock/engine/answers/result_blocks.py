@@ -38,6 +38,7 @@ _HOLES = 4  # maximum ratio of missing to existing block numbers before the log 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What an execution read: its instant, each window's (start, end], the snapshot, and each stream's last batch.
+    Times are in ms; `attempt` is that of the engine.
 
     A start is None if the window has none ([ALL], a count window before its first report).
     """
@@ -52,9 +53,10 @@ class Reading:
 @dataclass(slots=True)
 class Block:
     """The rows of an execution, sorted by member. `present` are the members with rows, ascending; the rows of
-    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` has the members whose part failed.
+    present[i] are `columns[...][starts[i]:starts[i + 1]]`. `errors` contains, by member number, why there is no answer.
 
-    `product`: the rows as factors; `columns` is empty then.
+    `product`: the rows as factors; `columns` is empty then. `waiting`: number of members that have not consumed their
+    evaluation.
     """
 
     reading: Reading
@@ -177,7 +179,9 @@ class Evaluation:
 
 
 class BlockLog:
-    """The blocks of a cohort until every member has consumed its part. Readable during evaluations."""
+    """The blocks of a cohort until every member has consumed its part. Other threads may read them while the engine
+    evaluates.
+    """
 
     def __init__(self, unpolled: Unpolled | None = None) -> None:
         self._unpolled = unpolled if unpolled is not None else Unpolled()
@@ -224,13 +228,13 @@ class BlockLog:
         self._unpolled.add(-block.bytes)
 
     def restore(self, following: int, blocks: dict[int, Block]) -> None:
-        """Set the blocks of a checkpoint. `ResultQueue.restore` then sets the pending members."""
+        """Set the blocks of a checkpoint. `ResultQueue.restore` then counts the members that have not consumed them."""
         self.next = following
         self._blocks = blocks
         self._unpolled.add(sum(block.bytes for block in blocks.values()))
 
     def drop_read(self) -> None:
-        """Drop restored blocks without pending members."""
+        """Drop restored blocks that all members have consumed."""
         read = [number for number, block in self._blocks.items() if block.waiting <= 0]
         for number in read:
             self._unpolled.add(-self._blocks.pop(number).bytes)

@@ -1,4 +1,4 @@
-"""The W3C result formats, serialised from term tuples: SPARQL Results JSON, XML, CSV and TSV; and N-Triples.
+"""Serialisation of term tuples in the W3C's result formats: SPARQL Results JSON, XML, CSV and TSV; and N-Triples.
 
 A row is a sequence of terms in the order of the variables, None if unbound.
 """
@@ -145,8 +145,8 @@ def ntriples_term(term: TermTuple) -> str:
 def in_order(ntriples: str) -> str:
     """Sort the lines of an N-Triples document, so that equal graphs give equal texts (except for blank nodes).
 
-    Lines end with a line feed: literals may contain other characters that `str.splitlines` treats as line ends
-    (U+2028).
+    It splits at line feeds only, because literals may contain other characters that `str.splitlines` treats as line
+    ends (U+2028).
     """
     return "".join(f"{line}\n" for line in sorted(ntriples.split("\n")) if line)
 

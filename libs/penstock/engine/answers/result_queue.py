@@ -28,15 +28,18 @@ class Segment:
 
     @property
     def until(self) -> int:
-        """Return the current end of the range."""
+        """The current end of the range."""
         return self.log.next if self.end is None else self.end
 
 
 class ResultQueue:
-    """The pending results of a member. Its lock is held only briefly, and never during user code.
+    """The pending results of a member.
 
-    A member that moves to another cohort consumes that cohort's log from then on. A queue therefore consists of
-    segments of several logs. `listeners` is the engine's set of queues with listeners.
+    Two locks: `_taking` protects the queue and is held only briefly, never during user code. `_delivering` is held
+    while subscribers run, but no thread waits for it.
+
+    A member that moves to another cohort consumes that cohort's log from then on, so a queue consists of segments of
+    several logs. A queue with a subscriber or a waker adds itself to `listeners`, to which the engine delivers.
     """
 
     def __init__(self, member: Recipient, listeners: set[ResultQueue]) -> None:
@@ -109,16 +112,16 @@ class ResultQueue:
         return unsubscribe
 
     def wake(self, waker: Callable[[], object]) -> Callable[[], None]:
-        """Call `waker` when there may be new evaluations, or the query ended. Returns a function that ends this."""
+        """Call `waker` when there may be new evaluations, or the query has ended. Returns a function that ends this."""
         self._wakers.append(waker)
         self._listeners.add(self)
         return lambda: self._wakers.remove(waker)
 
     def deliver(self) -> None:
-        """Deliver pending evaluations to subscribers, and wake listeners. The engine calls it after each pass.
+        """Call the wakers, then deliver pending evaluations to subscribers. The engine calls this after each change.
 
-        If a delivery is already running, in another thread or in a caller of this callback, it also delivers the new
-        ones. No lock is awaited, so that callbacks are free to call the engine.
+        If a delivery is already running, in another thread or further up the call stack, that one also delivers the new
+        evaluations. This method does not wait for it, so that a subscriber may call the engine.
         """
         for waker in list(self._wakers):
             waker()
@@ -148,7 +151,7 @@ class ResultQueue:
             self._segments.append(Segment(log, log.next))
 
     def end(self) -> None:
-        """Detach from the log. Pending evaluations stay available."""
+        """Detach from the logs, because the query ends. Pending evaluations stay available."""
         with self._taking:
             left = self.take()
             self._left.extend(left)
@@ -163,7 +166,7 @@ class ResultQueue:
             return [(segment.log, segment.next, segment.end) for segment in self._segments]
 
     def restore(self, segments: list[tuple[BlockLog, int, int | None]]) -> None:
-        """Restore the result of `segments`. The logs' blocks are then pending for this member."""
+        """Restore the result of `segments`, and count this member as one that has not consumed their blocks."""
         self._segments = deque(Segment(log, first, end) for log, first, end in segments)
         for segment in self._segments:
             for _, block, _ in self._concerning(segment, segment.until):

@@ -43,13 +43,16 @@ class Rows:
         return self.columns
 
     def published(self) -> Rows:
-        """Return the same rows with ids that other executions understand."""
+        """Return the rows with dictionary ids in place of the ids of computed terms, which only this execution's
+        decoder knows.
+        """
         if self.decoder is None or not self.columns:
             return self
         return Rows(self.member, publish(self.columns, self.decoder), self.decoder)
 
     def settled(self, dictionary: native.Dictionary) -> Rows:
-        """Return (published) rows with the source's ids wherever a partial dictionary's source knows the term by now.
+        """Return rows with dictionary ids (`published`), with private ids replaced where the cluster's dictionary
+        contains the term by now.
 
         A term that was computed at one instant may be in the data of the next.
         """
@@ -57,7 +60,7 @@ class Rows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Return (published) rows of several executions as one, sorted by member."""
+    """Return the rows of several executions as one table, sorted by member. They must be `published`."""
     member = np.concatenate([rows.member for rows in parts])
     columns = tuple(np.concatenate(columns) for columns in zip(*(rows.columns for rows in parts), strict=True))
     decoder = next((rows.decoder for rows in parts if rows.decoder is not None), None)

@@ -35,8 +35,8 @@ STORE = "store"  # the folder of the regions in a checkpoint's folder
 
 
 def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
-    """Write the complete state into a folder. Of the regions, only parts that the previous checkpoint lacks; the rest
-    is linked.
+    """Write the complete state into a folder. Of the regions it writes only the parts that the previous checkpoint
+    lacks, and links to that checkpoint's files for the others.
 
     The caller holds the engine's lock and makes the folder durable.
     """
@@ -49,7 +49,7 @@ def write(runtime: Runtime, folder: Path, previous: Path | None) -> None:
 
 
 def capture_store(store: Capturing, folder: Path, previous: Path | None) -> native.StoreCapture:
-    """Capture the regions' changes since the previous checkpoint; `write` writes them."""
+    """Capture the regions' changes since the previous checkpoint. The `write` method of the result writes them."""
     return store.capture(str(folder / STORE), "" if previous is None else str(previous / STORE))
 
 

@@ -36,7 +36,10 @@ def _lock(path: Path) -> int | None:
 
 
 class DataDirectory:
-    """A data directory, owned by one engine at a time (apart from readers)."""
+    """A data directory, owned by one engine at a time (apart from readers).
+
+    `crashed`: the last engine did not close it cleanly; `crashed_attempt` is that engine's attempt, 0 if unknown.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool) -> None:
         self.path = Path(path)
@@ -78,7 +81,7 @@ class DataDirectory:
 
     # ---- current checkpoint
     def pointer(self) -> bytes:
-        """Return the name of the current checkpoint; empty if there is none."""
+        """Return the content of `CURRENT`; empty if there is no checkpoint."""
         path = self.path / "CURRENT"
         return _read(path) if path.exists() else b""
 
@@ -99,7 +102,7 @@ class DataDirectory:
         return folder
 
     def in_force(self) -> Path | None:
-        """Return the folder of the current checkpoint, unverified, to continue it."""
+        """Return the folder of the current checkpoint without verifying it; None if there is none."""
         name = self.pointer().decode("utf-8", "replace").partition(" ")[0]
         return self.path / name if name else None
 
@@ -152,7 +155,7 @@ class DataDirectory:
 
 
 def _number(path: Path) -> int:
-    """Return the number in a file, 0 if there is none."""
+    """Return the number that a file contains, 0 if it contains none."""
     text = path.read_text(encoding="utf-8", errors="replace").strip()
     return int(text) if text.isdecimal() else 0
 

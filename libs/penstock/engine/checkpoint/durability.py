@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.engine.runtime import Runtime
 
 Durability: TypeAlias = Literal["none", "checkpoint", "commit"]
-"""none: a clean shutdown saves everything. checkpoint: so does each checkpoint. commit: each change is durable on
-return.
+"""none, checkpoint: a crash loses the changes since the last checkpoint; a clean shutdown writes one. commit: each
+change is durable when its call returns.
 """
 
 _RETRY_GROWTH = 1.1  # growth of the log between attempts after a failed checkpoint
@@ -79,7 +79,9 @@ class ChangeLog:
             self._wal.take_back()
 
     def is_long(self) -> bool:
-        """Whether a checkpoint is due (`log_bytes`)."""
+        """Return whether the log exceeds `log_bytes`, so that a checkpoint is due. After a failed checkpoint, the next
+        one is due when the log has grown by a tenth.
+        """
         return self._wal is not None and self._wal.bytes > self._due
 
     def wait(self, number: int | None) -> None:
@@ -113,7 +115,7 @@ class ChangeLog:
         self._due = self._limit
 
     def unlogged(self) -> None:
-        """Block changes after a change that is not logged, until a checkpoint contains it."""
+        """Refuse further changes after one that is not logged, until a checkpoint contains it."""
         if self._wal is not None:
             self._wal.break_off("no checkpoint contains the last load yet")
 

@@ -54,7 +54,7 @@ def restored(
 ) -> tuple[Runtime, Position]:
     """Return a runtime restored from the current checkpoint, or an empty one, and the log's position.
 
-    `make_core` creates its native parts.
+    `make_core` creates the engine core from the checkpoint's folder; None = an empty one.
     """
     if directory is None:
         return Runtime(make_core(None)), Position()

@@ -90,7 +90,9 @@ class LogEntry:
 
 
 def pushed(wall_ms: int, iri: str, events: Sequence[tuple[object, EventData]], syntax: str) -> LogEntry:
-    """Return the entry of a push. rdflib terms are written as N-Triples; invalid events stay invalid."""
+    """Return the entry of a push. rdflib triples are logged as N-Triples. An invalid event is logged, too, so that the
+    replay rejects it again.
+    """
     parts, texts = [], []
     for time, data in events:
         text = original_bytes(data)
@@ -107,7 +109,7 @@ def _time(time: object) -> int | None:
 
 
 def apply(entry: LogEntry, engine: Operations) -> None:
-    """Apply an entry again."""
+    """Apply a logged operation to an engine. StorageError for an unknown operation."""
     if entry.verb == "push":
         _push(entry, engine)
         return

@@ -32,7 +32,7 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An entry of a file. `end` is the offset after it."""
+    """An entry of a file (see the module docstring). `end` is the offset after it."""
 
     number: int
     durable: int
@@ -41,7 +41,7 @@ class Frame:
 
 
 def framed(number: int, durable: int, payload: bytes) -> bytes:
-    """Return an entry with its header."""
+    """Return an entry's header and payload as bytes."""
     return _HEADER.pack(len(payload), _checksum(number, durable, payload), number, durable) + payload
 
 

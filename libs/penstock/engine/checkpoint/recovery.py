@@ -1,7 +1,8 @@
 """Recovery: replays the write-ahead log after the last checkpoint.
 
-Evaluations after the checkpoint occur again, with the next attempt number. Of pending ones, the latest within
-`max_unpolled` and `unpolled_mb` are retained: older ones had been polled before the crash.
+It repeats the evaluations after the checkpoint, with the next attempt number. The log does not record which of them
+were polled. Each query therefore retains only its latest evaluations, within `max_unpolled` and `unpolled_mb`: before
+the crash, these limits held, so older ones had been polled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _log = logging.getLogger("penstock.engine")
 
 @dataclass(slots=True)
 class Recovered:
-    """The end of the log: numbers of its last file and last entry, and how many entries were applied."""
+    """The position that a replay has reached: the numbers of the log file and of the last entry, and how many entries
+    were applied.
+    """
 
     file: int
     last: int
@@ -37,7 +40,7 @@ class Recovered:
 
 
 def entries_from(folder: Path, found: Recovered) -> Iterator[LogEntry]:
-    """Yield the entries after a position."""
+    """Yield the entries after the position `found`, which it advances to each entry."""
     for number in [number for number in log_numbers(folder) if number >= found.file]:
         found.file = number
         for frame in frames(log_path(folder, number), found.last):
@@ -67,7 +70,7 @@ def replay(engine: Operations, runtime: Runtime, folder: Path, position: Positio
 
 
 def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
-    """Apply an entry. One that was refused, but not removed before a crash, is refused again."""
+    """Apply an entry. A change that was refused, but whose entry a crash left in the log, is refused again."""
     try:
         apply(entry, engine)
     except StorageError:
@@ -77,7 +80,7 @@ def _apply(engine: Operations, entry: LogEntry, number: int) -> None:
 
 
 def trim(runtime: Runtime) -> None:
-    """Drop the oldest pending evaluations above the limits."""
+    """Drop the oldest pending evaluations until `max_unpolled` and `unpolled_mb` hold."""
     most, limit = runtime.core.limits.max_unpolled, runtime.core.limits.unpolled_mb << 20
     members = runtime.registry.members.values()
     for member in members:

@@ -44,7 +44,7 @@ class WriteAheadLog:
 
     @property
     def last(self) -> int:
-        """The number of the last valid entry."""
+        """The number of the last entry that was not removed."""
         return self._retained
 
     # ---- writing
@@ -78,7 +78,7 @@ class WriteAheadLog:
             self.broken = f"an entry cannot be removed: {error}"
 
     def break_off(self, reason: str) -> None:
-        """Refuse entries until the next checkpoint, because the state has an unlogged change."""
+        """Refuse entries until the next checkpoint, with `reason` in the error."""
         self.broken = reason
 
     # ---- durability

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from penstock.engine.standing.registry import Registry
     from penstock.engine.windows.schedule import Schedule
 
-_ACCEPTED, _LATE = 0, 1  # outcomes of the core (stream.hpp)
+_ACCEPTED, _LATE = 0, 1  # outcomes of the native module (stream.hpp)
 
 
 @dataclass(frozen=True, slots=True)
 class PushReport:
-    """Number of accepted, late and rejected events of a push. Rejected events become dead letters."""
+    """Numbers of accepted, late and rejected events of a push. Rejected events become dead letters."""
 
     accepted: int = 0
     late: int = 0
@@ -44,7 +44,7 @@ class PushReport:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of an intake step: counts, and the dead letters."""
+    """The result of `Intake.take`: the numbers of events by outcome, and the dead letters."""
 
     report: PushReport
     letters: list[DeadLetter]
@@ -60,7 +60,9 @@ class Intake:
         self._dead = dead
 
     def take(self, stream: LiveStream, events: Events, bad: Sequence[BadEvent]) -> Taken:
-        """Accept events that are neither late nor too far ahead. The dead letters include those of `bad` events."""
+        """Accept the events that are neither late nor too far ahead, and advance the stream. Events that are too far
+        ahead, and the `bad` ones that could not be parsed, become dead letters.
+        """
         before = NEVER if stream.watermark is None else stream.watermark
         setting, wall = stream.declaration, self._core.clock()
         outcomes, watermark = native.Stream.decide(
@@ -118,7 +120,9 @@ class Intake:
 
 
 def as_column(values: ArrayLike, dtype: type[np.int64 | np.uint64]) -> NDArray[Any]:
-    """Return a column of integers. DataError if it is not one, or a number does not fit."""
+    """Return the values as a contiguous column of `dtype`. DataError if they are not a one-dimensional array of
+    integers, or one of them is out of its range.
+    """
     if type(values) is np.ndarray and values.dtype == dtype and values.ndim == 1 and values.flags.c_contiguous:
         return values  # the common case
     column = np.asarray(values)

@@ -25,7 +25,7 @@ class BinFile(Protocol):
 
     @property
     def direction(self) -> int:
-        """Return 0 if its vertices are the subjects, 1 if they are the objects."""
+        """0 if its vertices are the subjects, 1 if they are the objects."""
 
     @property
     def bin(self) -> int:
@@ -40,7 +40,7 @@ class Bins(Protocol):
 
     @property
     def shards(self) -> int:
-        """Return the number of shards that the load was made for; a store may have another number."""
+        """The number of shards for which the load was prepared. The stored graph may have another number."""
 
     @property
     def pieces(self) -> int:
@@ -55,7 +55,9 @@ class Bins(Protocol):
 
 
 def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[UnavailableError | None]:
-    """Append bins, yielding after each. If a bin is temporarily unreadable, yield the error and retry."""
+    """Append the bins to `load`. Yields None after each, or the error of a bin that is unreadable now and that the next
+    step retries.
+    """
     for file in files:
         columns = None
         while columns is None:
@@ -68,7 +70,9 @@ def appended(load: native.BulkLoad, files: Iterable[BinFile]) -> Iterator[Unavai
 
 
 def bin_columns(source: Any) -> BinColumns:
-    """Return graph, predicate, vertex and value of a bin's Parquet file (a path, or any input of Arrow)."""
+    """Return the columns graph, predicate, vertex and value of a bin's Parquet file. `source`: a path, or another input
+    that Arrow accepts.
+    """
     with pq.ParquetFile(source) as parquet:
         table = parquet.read(["graph", "predicate", "vertex", "value"])
     graph, predicate, vertex, value = (co.ids_of(column.combine_chunks()) for column in table.columns)

@@ -1,4 +1,4 @@
-"""The engine's part in bulk loads prepared by `penstock.spark`: it exports its terms and stores the result.
+"""The engine's part in bulk loads that `penstock.spark` prepares: it exports its terms and stores the prepared load.
 
 A load is one commit, which becomes visible atomically.
 """
@@ -63,8 +63,8 @@ NO_TERMS = KnownTerms(None, 1, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared load: Parquet files of new terms (ascending ids) and of edges (direction, bin, file), both as
-    iterators; the new number of blank nodes; bins per shard; a name.
+    """A prepared load: Parquet files of new terms, in ascending order of ids, and of edges (direction, bin, file);
+    `blanks`, the number of blank nodes after the load; `pieces`, the number of bins per shard; a name.
     """
 
     dictionary: Iterable[Path]
@@ -130,7 +130,7 @@ class BulkIntake:
         return self._core.last_load
 
     def known_terms(self, file: Path) -> KnownTerms:
-        """Write the dictionary to a Parquet file."""
+        """Write the dictionary's terms to a Parquet file, and return its description."""
         dictionary = self._core.dictionary
         end, blanks = native.next_slot(dictionary), dictionary.blank_count()
         digest = hashlib.sha256(f"{end} {blanks}".encode())

@@ -60,7 +60,7 @@ class Declaration:
             raise DataError(f"slice_mb of <{self.iri}> must be a positive integer or None, not {slice_mb!r}")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the declaration as JSON's data model, for checkpoints."""
+        """Return the declaration as a JSON object, for checkpoints and the write-ahead log."""
         return asdict(self)
 
     @classmethod
@@ -91,7 +91,7 @@ def warning_of(iri: str, settings: Mapping[str, object]) -> str | None:
 
 
 def warnings_of(iri: str, settings: Mapping[str, object]) -> list[str]:
-    """Return the warnings about a declaration, for its response."""
+    """Return the warning for a declaration as a list, empty if there is none."""
     found = warning_of(iri, settings)
     return [] if found is None else [found]
 

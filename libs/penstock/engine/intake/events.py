@@ -1,7 +1,7 @@
 """Conversion of producers' events to columns of term ids: an event is a set of triples with one time (semantics.md §1).
 
-The core parses N-Triples, many events per call if they have no blank nodes; `penstock.rdf` parses other formats. Blank
-node labels are scoped to the event.
+The native module parses N-Triples, many events per call if they have no blank nodes; `penstock.rdf` parses other
+formats. Blank node labels are scoped to the event.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 
 @dataclass(slots=True)
 class Events:
-    """Parsed events: `times[i]` and `counts[i]` triples of event i, which are contiguous in the columns.
+    """Parsed events. Event i has the time `times[i]` (ms) and `counts[i]` triples, which are contiguous in the columns.
 
     `counts` is None if every event is one triple.
     """
@@ -50,7 +50,7 @@ class Events:
     originals: Sequence[EventData]
 
     def of_triples(self, of_events: NDArray[_Cell]) -> NDArray[_Cell]:
-        """Return per-event values as per-triple values."""
+        """Repeat each event's value once per triple of the event."""
         return of_events if self.counts is None else np.repeat(of_events, self.counts)
 
     def original(self, event: int) -> bytes:
@@ -60,7 +60,7 @@ class Events:
 
 @dataclass(slots=True)
 class BadEvent:
-    """An invalid event and the reason. `place` is its position in the parsed batch."""
+    """An invalid event and the reason. `place` is its position among the events of the push."""
 
     time: int | None
     data: bytes
@@ -70,7 +70,7 @@ class BadEvent:
 
 @dataclass(slots=True)
 class _Parts:
-    """Columns of single events, by position."""
+    """Results for single events, by position: their columns, why they are invalid, and their conversions."""
 
     rows: dict[int, tuple[Ids, Ids, Ids]] = field(default_factory=dict)
     bad: dict[int, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class _Parts:
 
 
 def original_bytes(data: EventData) -> bytes:
-    """Return an event's bytes, or as much as can be encoded."""
+    """Return an event's text as bytes: N-Triples for rdflib triples, Python's `repr` for invalid ones."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
@@ -101,7 +101,9 @@ class EventParser:
         self._max_bytes = max_bytes
 
     def convert(self, events: Sequence[tuple[object, EventData]], syntax: str) -> Conversions:
-        """Convert events whose format is not native to N-Quads, by position."""
+        """Convert events to N-Quads, unless the native module parses their format. Returns each converted event, or its
+        error, by position.
+        """
         fmt = _foreign(syntax)
         found: Conversions = {}
         if fmt is None:
@@ -121,13 +123,15 @@ class EventParser:
             return Converted.of(text, fmt, max_bytes) if len(text) <= self._max_bytes else None
         except DataError as error:
             return str(error)
-        except Exception:  # noqa: BLE001 - `parse` meets it, too
+        except Exception:  # noqa: BLE001 - `parse` raises the same error
             return None
 
     def parse(
         self, events: Sequence[tuple[object, EventData]], syntax: str, converted: Conversions | None = None
     ) -> tuple[Events, list[BadEvent]]:
-        """Return the valid events in order, and the invalid ones. `converted`: the result of `convert`."""
+        """Return the valid events in order, and the invalid ones. `converted` is what `convert` returned for the same
+        events; an event that it lacks is converted here.
+        """
         parts = _Parts(converted=converted or {})
         # Nearly all times are plain integers and nearly all data are bytes: the calls handle the rest.
         times = [

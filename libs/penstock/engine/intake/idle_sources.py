@@ -61,7 +61,7 @@ class IdleSources:
 
 
 def _follows(stream: LiveStream, wall_ms: int) -> bool:
-    """Return whether the latest event is about as old as its arrival."""
+    """Return whether the stream's event time follows the wall clock: the latest event's time is near `wall_ms`."""
     if stream.watermark is None:
         return False
     set_ = stream.declaration

@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True)
 class LateEvent:
-    """An event that arrived after its batch was closed: τ ≤ watermark on arrival. It had no effect
-    (semantics.md §2).
+    """An event whose time τ was at or before the stream's watermark on its arrival (ms). It had no effect (semantics.md
+    §2).
     """
 
     stream: str
@@ -43,7 +43,9 @@ T = TypeVar("T", bound=_Refused)
 
 
 class Output(Generic[T]):
-    """A bounded queue: new entries replace the oldest ones, which `lost` counts; `total` counts all entries."""
+    """A bounded queue: new entries replace the oldest ones. `lost` counts the replaced entries, `total` all that were
+    ever added.
+    """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._entries: deque[T] = deque()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LiveStream:
-    """A stream and its progress. Only the engine's writer accesses it.
+    """A stream and its progress. All access is under the engine's lock.
 
     `watermark`, and `target_ms`, the end of the last batch that it closes, are None before the first progress; `move`
     changes them. `closed_ms` is the end of the last closed batch; the target is ahead of it only while the schedule
@@ -44,9 +44,9 @@ class LiveStream:
         self.publisher: str | None = None
         self.depth = 0  # number of queries between the input and this stream
         self.ended = False
-        # retention floor of queries in other processes: they still read later tuples;
-        self.retained_from: int | None = None
-        self.evaluated_from: int | None = None  # and their earliest next evaluation; None = there are none
+        # Retention floors of queries in other processes; None if there are none:
+        self.retained_from: int | None = None  # they still read tuples after this time
+        self.evaluated_from: int | None = None  # their earliest next evaluation
         self.late: Output[LateEvent] = Output(limits.max_refused, limits.refused_bytes)
         self.events = 0
         self.tuples = 0
@@ -59,7 +59,7 @@ class LiveStream:
         return f"<LiveStream {self.iri} w={self.watermark} closed={self.closed_ms}>"
 
     def declare(self, declaration: Declaration, core: native.Stream) -> None:
-        """Apply a new declaration of the same name."""
+        """Replace the declaration by another one for the same IRI."""
         self.declaration = declaration
         self.batch_ms = declaration.batch_ms
         self.core = core
@@ -90,7 +90,9 @@ class LiveStream:
         return None if first is None else (first + 1) * self.batch_ms
 
     def next_stop(self) -> int | None:
-        """Return the end of the next batch to close separately: the first with tuples, else the target."""
+        """Return the end of the next batch to close: the first open one with tuples, else the target. None: no batch
+        can close yet.
+        """
         target, closed = self.target_ms, self.closed_ms
         if target is None:
             return None
@@ -107,7 +109,7 @@ class LiveStream:
 
     @staticmethod
     def close_together(streams: Collection[LiveStream], end: int) -> list[int]:
-        """Like `close_until`, for several streams in one call of the core."""
+        """Like `close_until`, for several streams in one call of the native module."""
         held = native.Stream.close_together([(stream.core, stream._batch_to(end)) for stream in streams])  # noqa: SLF001
         for stream in streams:
             stream.closed_ms = end
@@ -128,10 +130,10 @@ class LiveStream:
 
     # ---- tuples
     def take(self, times: ArrayLike, s: ArrayLike, p: ArrayLike, o: ArrayLike) -> bool:
-        """Append single-tuple events in one call of the core if all are accepted and no batch closes.
+        """Append single-tuple events in one call of the native module, if all are accepted and no batch closes.
 
-        Returns False, without effect, otherwise. max_ahead_ms is measured against the watermark only; the clock can
-        only allow more.
+        Otherwise returns False, without effect. Here `max_ahead_ms` counts from the watermark only. The slower path
+        also counts from the wall clock, which can only admit more events.
         """
         core, before, closed = self.core, self.watermark, self.closed_ms
         if before is None or closed is None or self.publisher is not None:
@@ -161,7 +163,9 @@ class LiveStream:
         self.tuples += len(times)
 
     def record(self, times: np.ndarray) -> None:
-        """Count accepted events. Those after the watermark tell a replay what the last checkpoint contains."""
+        """Count accepted events, and record the times of those after the watermark: a producer that pushes again after
+        a restart skips them (`push_again` of `stream_stats`).
+        """
         self.events += len(times)
         self._beyond.add(times, self._passed)
 
@@ -176,7 +180,7 @@ class LiveStream:
 
     @property
     def arrived_beyond(self) -> int:
-        """Return how many events after the watermark have arrived, accepted or refused."""
+        """The number of events after the watermark that have arrived, accepted or refused."""
         return len(self._after_watermark())
 
     def restore_beyond(self, counts: dict[int, int]) -> None:
@@ -187,7 +191,7 @@ class LiveStream:
 
     @property
     def beyond(self) -> dict[int, int]:
-        """Return the events after the watermark that have arrived, accepted or refused, by time."""
+        """The numbers of events after the watermark that have arrived, accepted or refused, by time (ms)."""
         times, counts = np.unique(self._after_watermark(), return_counts=True)
         return dict(zip(times.tolist(), counts.tolist(), strict=True))
 
@@ -238,7 +242,7 @@ class Streams:
         return self._closed
 
     def progressed(self) -> None:
-        """Record that a stream has closed batches since the last call of `closed_batches`."""
+        """Discard the cached result of `closed_batches`, because a stream has closed batches."""
         self._closed = None
 
     def get(self, iri: str) -> LiveStream:
@@ -267,7 +271,7 @@ class Streams:
         return stream
 
     def publish(self, declaration: Declaration, publisher: str, batch_ms: int) -> LiveStream:
-        """Return the stream that a query publishes: an existing one, whose batch changes, or a new one."""
+        """Return the stream that a query publishes: an existing one, with its batch interval changed, or a new one."""
         known = self._by_iri.get(declaration.iri)
         required = replace(known.declaration if known else declaration, batch_ms=batch_ms, lateness_ms=0)
         if known is None:

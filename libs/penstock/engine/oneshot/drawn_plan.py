@@ -1,4 +1,4 @@
-"""A plan by current counts, drawn beside what the last run of its text did."""
+"""The text of a plan for the current statistics, with the rows and times of the last run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 
 def drawn(fresh: PhysicalPlan, ran: PhysicalPlan, rows: Mapping[int, int], nanos: Mapping[int, int]) -> str:
-    """Draw the plan that current counts ask for, with the rows and times (ns) of the last run by node id.
+    """Return the plan for the current statistics, `fresh`, as text, with the rows and times (ns) of the last run by
+    node id.
 
-    Where the last run had another plan, both are drawn: the last run's with its figures and the estimates by which it
-    was chosen, and the one for current counts.
+    If the last run had another plan, the text has both: the last run's plan with its figures and the estimates by which
+    it was chosen, and the one for the current statistics.
     """
     if (ran.spec, ran.factors) == (fresh.spec, fresh.factors):
         return fresh.render(rows, nanos)

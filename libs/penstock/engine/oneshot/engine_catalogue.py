@@ -1,4 +1,4 @@
-"""The planner's view of the engine: existing streams and graphs, ids of constants, exact statistics."""
+"""The planner's view of the engine: existing streams and graphs, ids of constants, statistics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EngineCatalogue:
     exist; `stored` is an existing view of the stored graph, if any.
 
     `constants` collects every constant whose id the plan may contain. `blind`: statistics of the stored graph were
-    unavailable and taken as zero, because planning never waits.
+    unavailable, and zero was used instead, because planning never waits.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class EngineCatalogue:
         return self.constants[term]
 
     def label_stats(self, source: int, graph: int, predicate: int) -> tuple[int, int, int]:
-        """(edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet.
+        """Return (edges, distinct subjects, distinct objects) of a label; zeros if the window does not exist yet.
 
-        For ANY_PREDICATE: sums over labels. Of many labels the first ones stand for the others.
+        For ANY_PREDICATE, the sums over all labels of the graph, which are extrapolated from the first 64 labels.
         """
         if predicate == ANY_PREDICATE:
             return self._sums(source, graph)
@@ -115,14 +115,16 @@ class EngineCatalogue:
         return edges, subjects, objects
 
     def degree(self, source: int, vertex: int, graph: int, predicate: int, direction: int) -> int:
-        """Exact length of a neighbour list."""
+        """Return the exact length of a vertex's neighbour list; `direction`: 0 out, 1 in."""
         label = self._core.store.labels.label(graph, predicate)
         return (
             self._count(source, lambda found: native.source_degree(found, vertex, label, direction), 0) if label else 0
         )
 
     def _count(self, source: int, count: Callable[[native.Source], T], absent: T) -> T:
-        """Query a source. After a node failure, retry once with a new view."""
+        """Return what `count` returns for a source, or `absent` if the source is missing or unavailable. After the
+        failure of a store, it retries once with a new view.
+        """
         if source:
             found = self._windows[source - 1] if source <= len(self._windows) else None
             return absent if found is None else count(found)
@@ -183,7 +185,7 @@ def make_plan(
         try:
             factors = tuple(native.Plan(spec) for spec in physical.factors)
             compiled = native.Plan(physical.spec)
-        except LimitError as error:  # the native core knows no positions
+        except LimitError as error:  # the native module does not know positions in the text
             raise LimitFault(str(error), budget.at) from None
         budget.look()
         return Planned(physical, compiled, catalogue.constants, reads_stored, catalogue.blind, factors)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.limits import Limits
     from penstock.query.ir import Statement
 
-_MAX_RETRIES = 3  # of a query interrupted by a node failure
+_MAX_RETRIES = 3  # of a query that the failure of a store interrupted
 _CACHED_TEXT = 1 << 16  # maximum length of a cached text, in characters
 _REPLAN_EVERY = 64  # uses of a plan between checks of the statistics
 
@@ -39,8 +39,8 @@ class Texts:
         self._caching = Lock()
 
     def parse(self, text: str, base: str | None, *, accepted: bool = False) -> Statement:
-        """Return the text's checked form. QueryError if it is invalid. `accepted`: it was accepted before, at a
-        registration.
+        """Return the parsed statement. QueryError if the text is invalid. `accepted`: the text was accepted before, at
+        a registration.
         """
         with self._caching:
             found = self._cache.get((text, base))
@@ -59,7 +59,7 @@ class _Asked:
 
     planned: Planned
     uses: int = 0
-    last_run: tuple[Planned, native.Profile] | None = None  # of the text, whose plan may have been another then
+    last_run: tuple[Planned, native.Profile] | None = None  # of the same text, perhaps with an earlier plan
 
 
 class OneShot:
@@ -79,7 +79,7 @@ class OneShot:
         limits).
         """
         ir = _one_shot(self._texts.parse(text, base))
-        # before any constant is interned, so that they live as long as the answer
+        # Acquired before any constant is interned, so that the constants are retained as long as the answer.
         lease = self._core.dictionary.lease()
         asked, result = self._run(ir, base, timeout_s, memory_mb)
         positions = {slot: i for i, slot in enumerate(result.slots)}
@@ -102,9 +102,9 @@ class OneShot:
     def _run(
         self, ir: ContinuousQuery, base: str | None, timeout_s: float | None, memory_mb: int | None
     ) -> tuple[_Asked, native.Result]:
-        """Execute the query. After a node failure, retry on a new view.
+        """Execute the query. After the failure of a store, retry on a new view.
 
-        The snapshot is taken before constants are looked up: an unknown constant is therefore not in it.
+        The view is created before the constants are looked up, so a constant that is unknown then is not in it.
         """
         retries = 0
         while True:
@@ -122,7 +122,7 @@ class OneShot:
         self, asked: _Asked, view: native.Source, timeout_s: float | None, memory_mb: int | None
     ) -> native.Result:
         limits, core = self._core.limits, self._core
-        profile = native.Profile()  # threads may ask one text at once
+        profile = native.Profile()  # several threads may execute the same text at once
         profile.timed = True
         try:
             result = native.execute(
@@ -145,9 +145,9 @@ class OneShot:
         return result
 
     def _asked(self, ir: ContinuousQuery, base: str | None, view: native.Source | None = None) -> _Asked:
-        """Return the text's plan. Replans if the statistics have changed too much, or a constant has another id.
+        """Return the text's plan. Replans if the statistics have changed too much, or a constant has another id now.
 
-        Constants that no stored data uses may have been collected meanwhile; looking up their ids again detects this.
+        The dictionary may have dropped and assigned again the ids of constants that no stored data uses.
         """
         asked = self._known(ir, base)
         if asked is not None and self._holds(asked, view):

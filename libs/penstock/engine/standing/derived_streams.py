@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable[Group]) -> None:
-    """Raise QueryError if a query cannot publish its stream: the name is taken, the stream has another source, or there
-    is a cycle.
+    """Raise QueryError if a query cannot publish its stream: the stream has a publisher or pushed events already, or
+    would depend on itself.
     """
     name = query.name
     assert name is not None
@@ -41,7 +41,7 @@ def check_publication(query: ContinuousQuery, streams: Streams, groups: Iterable
 
 
 def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
-    """Return whether a stream is the target, or is derived from it through any number of queries."""
+    """Return whether one of the streams is the target, or is derived from it through any number of queries."""
     feeds = {group.publishes.iri: group for group in groups if group.publishes is not None}
     seen, queue = set(streams), list(streams)
     while queue:
@@ -57,7 +57,9 @@ def _depends_on(streams: set[str], target: str, groups: list[Group]) -> bool:
 
 
 def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> LiveStream:
-    """Create the stream of a query. Its batch is the query's smallest step; with count windows, its inputs' batch."""
+    """Create the stream that a query publishes. Its batch interval is the query's smallest step; with count windows,
+    the smallest batch interval of the streams that the query reads.
+    """
     assert query.name is not None
     grid = grid_of(query)
     if grid is not None:
@@ -68,7 +70,9 @@ def publish_stream(query: ContinuousQuery, publisher: str, streams: Streams) -> 
 
 
 def set_depths(group: Group, readers: Readers) -> None:
-    """Set the distance from the input for a new group and the readers of its stream."""
+    """Set the depth (number of queries between the input and a group) of a new group, and of the groups that read its
+    derived stream, directly or through others.
+    """
     group.depth = max((stream.depth for stream in group.streams), default=0)
     if group.publishes is not None:
         group.publishes.depth = group.depth + 1
@@ -78,7 +82,8 @@ def set_depths(group: Group, readers: Readers) -> None:
 
 
 def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], None]) -> None:
-    """Add the published rows of an execution to the stream, and advance its watermark to just before the next instant.
+    """Add the rows of an execution to the stream that the cohort publishes, and advance its watermark to just before
+    the next instant.
 
     `begin` sets the registration point of readers that waited for the stream's first progress.
     """
@@ -95,7 +100,7 @@ def publish(cohort: Cohort, block: Block, begin: Callable[[LiveStream, int], Non
 
 
 def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
-    """Advance the stream's watermark without an execution, as far as its query has nothing more to report."""
+    """Advance the watermark of the stream that the cohort publishes, without an execution, to `following_of`."""
     stream = cohort.group.publishes
     assert stream is not None
     following = following_of(cohort)
@@ -105,10 +110,11 @@ def move_on(cohort: Cohort, begin: Callable[[LiveStream, int], None]) -> None:
 
 
 def following_of(cohort: Cohort) -> int:
-    """Return the latest time before which no further report can occur.
+    """Return the latest time at or before which no further report can occur, ms.
 
-    For count windows this is the minimum that the inputs have closed. An input without progress may still have tuples
-    from P on; an ended one does not hold back.
+    With count windows, this is the smallest end of the streams' last closed batches, or the time before the next report
+    if that is earlier. A stream without progress may still have tuples after P, so P counts; ended streams do not
+    count.
     """
     trigger = cohort.trigger
     if isinstance(trigger, GridTrigger):

@@ -1,4 +1,4 @@
-"""An evaluation of a cohort: its sources, the native execution, the streaming operator, and the resulting block."""
+"""An evaluation of a cohort: its sources, the native execution, the stream operator, and the resulting block."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
     AsOf: TypeAlias = Callable[[Group, int], list[tuple[int, int]]]
 
-_TIMED_EVERY = 64  # executions of a cohort: what clocks between operators cost is spread over so many
+_TIMED_EVERY = 64  # timing each operator costs time, so only one in so many executions of a cohort is timed
 
 
 class Evaluator:
-    """Evaluates cohorts at their instants. Moves the cohort's windows and changes nothing else.
+    """Evaluates cohorts at their instants. An evaluation moves the cohort's windows and updates its `predecessor`,
+    `last_run` and `executions`. It may also replace the plan of the group.
 
-    `as_of`: for an instant evaluated after its due time, additional streams and last batches that the stored graph had
-    absorbed when it was due.
+    `as_of(group, instant)` returns additional (stream number, batch) bounds of the view, for instants that are
+    evaluated late: what the stored graph had absorbed when the instant was due.
     """
 
     def __init__(self, core: EngineCore, streams: Streams, as_of: AsOf | None = None) -> None:
@@ -90,15 +91,15 @@ class Evaluator:
         return Reading(time, windows, self._core.store.latest(), vts, self._core.attempt)
 
     def _difference(self, cohort: Cohort, rows: Rows, errors: Mapping[int, PenstockError]) -> tuple[Rows, Predecessor]:
-        """Apply ISTREAM or DSTREAM. Also returns the predecessor of the next instant. A member that failed reports
-        nothing and keeps its earlier predecessor.
+        """Apply ISTREAM or DSTREAM. Returns the rows to report, and the predecessor for the next instant. A member that
+        failed reports nothing and keeps its earlier predecessor.
         """
         now, members = rows.published(), cohort.members
         before = cohort.predecessor.renumbered(members) if cohort.predecessor is not None else None
         if self._core.dictionary.partial:
             now = now.settled(self._core.dictionary)
             before = None if before is None else before.settled(self._core.dictionary)
-            # Retained as terms (ADR 27).
+            # The cache must contain these terms for the next instant (ADR 27).
             self._core.require((*now.columns, *(before.columns if before is not None else ())))
         retained = now
         if errors and before is not None:
@@ -111,7 +112,7 @@ class Evaluator:
     def _block(self, cohort: Cohort, reading: Reading, rows: Rows | Product, errors: dict[int, PenstockError]) -> Block:
         query = cohort.group.query
         if isinstance(rows, Product) and not len(rows.present):
-            # no factors here: a single factor's terms are in no answer, so nothing would retain them
+            # The block has no factors then: no answer contains their terms, so no lease would retain them.
             rows = rows.rows()
         product = rows if isinstance(rows, Product) else None
         (present, starts), held = rows.spans(), rows.held

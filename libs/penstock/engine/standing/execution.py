@@ -1,5 +1,5 @@
-"""The native execution of a plan for a cohort's members: enforces limits, retries after a node failure, runs each
-factor.
+"""The native execution of a plan for a cohort's members. It runs each factor, enforces limits, and retries after the
+failure of a store.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from penstock.engine.standing.last_run import LastRun
 
 _log = logging.getLogger("penstock.engine")
-_MAX_SPLITS = 64  # maximum number of executions to find the member that exceeds its budget
-_MAX_RETRIES = 3  # of an evaluation interrupted by a node failure
+_MAX_SPLITS = 64  # maximum number of executions to find the members that exceed a limit
+_MAX_RETRIES = 3  # of an evaluation that the failure of a store interrupted
 _LEAST_S = 1e-9  # expires at the first clock check; 0 would mean no limit
 
 
 class Execution:
-    """The native execution of a plan at one instant, split if a member exceeds the budget."""
+    """The native execution of a plan at one instant. If it exceeds a limit, it is split to find the members that do.
+
+    `reopen` returns new sources after the failure of a store. `bounds` are the (start, end] of the windows in ms.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,10 @@ class Execution:
         self._last_run = last_run
 
     def members(self, seed: tuple[Ids, ...]) -> tuple[Rows | Product, dict[int, PenstockError]]:
-        """Return the rows of all members of a seed, and why some have none."""
+        """Return the rows of all members of a seed that succeed, and the errors of the others by member number.
+
+        UnavailableError if the dictionary or the stored graph cannot be read now: the evaluation is to be retried.
+        """
         try:
             return self._product(seed) if self._plan.factors else self._execute(seed), {}
         except LimitError as error:
@@ -67,7 +73,7 @@ class Execution:
                 self._core.store.give_up(error)
                 return self._failed(seed, error)
             self._retries += 1
-            self._sources = self._reopen()  # waits for the failed node
+            self._sources = self._reopen()
             return self.members(seed)
         except UnavailableError:
             raise  # the evaluation waits for the dictionary or the stored graph
@@ -81,8 +87,8 @@ class Execution:
         return self._no_rows(), {int(member): error for member in seed[0]}
 
     def _split(self, seed: tuple[Ids, ...], error: PenstockError) -> tuple[Rows, dict[int, PenstockError]]:
-        """Bisect the members until only those that exceed the budget fail (ADR 6). After _MAX_SPLITS, all remaining
-        ones fail.
+        """Bisect the members until only those that exceed a limit fail (ADR 6). After _MAX_SPLITS executions, all
+        members of a part that exceeds it fail.
         """
         count = len(seed[0])
         if count == 1 or self._splits >= _MAX_SPLITS:
@@ -127,7 +133,7 @@ class Execution:
         return self._rows(result, [slot for _, slot in self._plan.physical.outputs])
 
     def _profiles(self) -> list[native.Profile]:
-        """Return what the next execution fills: the cohort's own, or new ones where this is a part of the run."""
+        """Return the profiles that the next execution fills: the cohort's own, or new ones if the run was split."""
         return self._last_run.profiles if self._last_run.parts is None else profiles_of(self._plan)
 
     def _record(self, profiles: list[native.Profile], product: int | None) -> None:
@@ -138,7 +144,7 @@ class Execution:
             parts.append((profiles, product))
 
     def _split_record(self) -> None:
-        """From here on only executions that succeed count."""
+        """From now on, record each execution that succeeds as a part of the run."""
         if self._last_run.parts is None:
             self._last_run.parts = []
 
@@ -179,5 +185,5 @@ class Execution:
 
 
 def native_start(start: int | None) -> int:
-    """Return a window's start for the core: kNever if it has none."""
+    """Return a window's start for the native module: its kNever if the window has none."""
     return -(1 << 63) if start is None else start

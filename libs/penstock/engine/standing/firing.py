@@ -23,7 +23,7 @@ _RELEASE_EVERY = 64  # closed batches with tuples within one pass
 
 
 class EvaluationSink(Protocol):
-    """Receives what an engine evaluates, where the log of a cluster is between a query and the stream it publishes."""
+    """Receives evaluations in a cluster, where answers reach the published stream through the cluster's log."""
 
     def evaluated(self, group: Group, time: int) -> None:
         """Handle an evaluation of a group at an instant."""
@@ -59,7 +59,7 @@ class Firing:
         self.evaluations = 0
 
     def fire(self, cohort: Cohort) -> None:
-        """Evaluate the cohort's next instant. A published stream gets the tuples and the watermark."""
+        """Evaluate the cohort's next instant. The stream that it publishes, if any, gets the tuples and a watermark."""
         group, time = cohort.group, cohort.next
         assert time is not None
         block = self._evaluator.evaluate(cohort, time)
@@ -75,8 +75,8 @@ class Firing:
             group.settle(self._registry.pool)
 
     def _publish(self, cohort: Cohort, block: Block, stream: LiveStream) -> None:
-        """Feed the derived stream. Tuples beyond its memory budget become a dead letter; the watermark advances
-        anyway.
+        """Add an answer to the derived stream. If it exceeds the stream's memory limit, it becomes a dead letter, and
+        the watermark advances nevertheless.
         """
         if self._sink is not None:
             self._sink.published(cohort, block, following_of(cohort))
@@ -90,21 +90,23 @@ class Firing:
             move_on(cohort, self._registry.begin)
 
     def skipped(self, cohort: Cohort) -> None:
-        """Advance the stream of a cohort that skipped instants."""
+        """Advance the stream that a cohort publishes, after the cohort skipped instants."""
         if cohort.group.publishes is not None:
             self.counted(cohort)
             self._touched[cohort.group.publishes] = None
         cohort.group.settle(self._registry.pool)
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream of a cohort as far as no further report can occur."""
+        """Advance the stream that a cohort publishes, as far as no further report can occur."""
         if self._sink is not None:
             self._sink.published(cohort, None, following_of(cohort))
         else:
             move_on(cohort, self._registry.begin)
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record closed batches with tuples."""
+        """Record that a stream has closed batches, `batches` of them with tuples. Releases unused state now and then
+        during a long pass.
+        """
         self._touched[stream] = None
         self._streams.progressed()
         self._since_release += batches

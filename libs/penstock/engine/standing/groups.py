@@ -40,7 +40,7 @@ _REPLAN_EVERY = 64  # executions between checks of the statistics against the pl
 
 class Member:
     """A registered query. `constants` and `parameters` (their ids) are in the order of the template's parameters.
-    `point` is P.
+    `point` is the registration point P. `listeners`: see `ResultQueue`.
     """
 
     def __init__(
@@ -74,17 +74,18 @@ class Member:
 
 
 def fullest(members: Iterable[Member]) -> Member | None:
-    """Return the member without a subscriber that holds the most bytes; None if no such member holds any."""
+    """Return the member without a subscriber that has the most bytes of pending answers; None if none has any."""
     sizes = {member: member.result_queue.bytes() for member in members if not member.result_queue.subscribed}
     found = max(sizes, key=sizes.__getitem__, default=None)
     return found if found is not None and sizes[found] else None
 
 
 class Cohort:
-    """A cohort. `point` is P, None until a stream of the group has progress; `start` then sets trigger and windows.
+    """Members that are evaluated together. `point` is the registration point P, None until a stream of the group has
+    progress; `start` then sets trigger and windows.
 
-    `cut`: P still cuts a window. Such a cohort is separate and joins the group's main cohort when it is no longer cut
-    (count windows, and [ALL] without retention, depend on P permanently).
+    `cut`: P still cuts a window, which would otherwise begin before it. Such a cohort is separate. It joins the group's
+    main cohort when P no longer cuts a window (P cuts count windows, and [ALL] without retention, permanently).
     """
 
     def __init__(self, group: Group, number: int) -> None:
@@ -125,7 +126,7 @@ class Cohort:
 
     @property
     def next(self) -> int | None:
-        """The next instant, if known."""
+        """The next instant; None if it is unknown."""
         return None if self.trigger is None else self.trigger.next
 
     # ---- members
@@ -167,7 +168,7 @@ class Cohort:
         self.trigger = GridTrigger(group.grid, point if last is None else last, gaps)
 
     def still_cut(self) -> bool:
-        """Return whether P cuts a window at the next instant."""
+        """Return whether P still cuts a window at the next instant."""
         assert self.point is not None
         return self.cut and self.next is not None and cuts(self.windows, self.next, self.point)
 
@@ -246,8 +247,8 @@ class Group:
         return self.plan
 
     def current_plan(self, cohort: Cohort, core: EngineCore, streams: Streams, stored: native.Source) -> Planned:
-        """Return the plan. Replans if the statistics have left the range of the plan (ADR 6), or there were none.
-        `stored`: the view about to be read.
+        """Return the plan. Replans first if the statistics have left the range for which it was chosen (ADR 6), or were
+        unavailable then. `stored`: the view that the execution reads.
         """
         assert self.plan is not None
         executions = cohort.executions
@@ -258,7 +259,7 @@ class Group:
         return self.plan
 
     def plan_now(self, cohort: Cohort, core: EngineCore, streams: Streams) -> Planned:
-        """Return a plan for the current statistics. The group's own plan is unchanged."""
+        """Return a plan for the current statistics, without a change of the group's own plan."""
         catalogue = EngineCatalogue(core, streams, [window.made for window in cohort.windows])
         return make_plan(self.template, catalogue, grouped=True, sample=cohort.first.constants, accepted=True)
 
@@ -311,7 +312,7 @@ class Group:
             del self.apart[cohort.point]
 
     def end(self) -> LiveStream | None:
-        """Release streams and plan, because users may retain stopped queries for long. Returns the published stream."""
+        """Release streams and plan, because users may hold a stopped `Query` for long. Returns the published stream."""
         published, self.publishes, self.plan = self.publishes, None, None
         self.streams, self.by_iri = (), {}
         return published

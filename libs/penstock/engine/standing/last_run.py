@@ -30,7 +30,7 @@ class LastRun:
         self.timed = True
 
     def begin(self, time: int) -> None:
-        """Prepare for the run at an instant. Operators measure times if `timed` is set."""
+        """Prepare for the run at an instant. Its operators measure times if `timed` is set, which this call clears."""
         self.time, self.parts = time, None
         if self.timed:
             self.timed = False

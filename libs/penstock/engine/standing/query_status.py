@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamWait:
-    """A stream that a query waits for. `required` is the watermark (ms) that releases it; None: any progress.
+    """A stream for which a query waits. `required` is the watermark (ms) that ends the wait; None: any progress.
+    `release` describes in words what would end it.
 
-    `publisher` is the query that feeds the stream, if it is a derived stream.
+    `publisher` is the name of the query that publishes the stream; None if the stream is not derived.
     """
 
     stream: str

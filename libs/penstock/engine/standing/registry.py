@@ -36,7 +36,7 @@ class Registry:
         self._schedule = schedule
         self.readers = schedule.readers
         self._groups: dict[tuple[int, int | None, Template], Group] = {}  # with incarnation and `max_catch_up`
-        self.incarnation = 0  # of groups to come: those of different eras share neither plan nor windows
+        self.incarnation = 0  # of new groups: groups of different incarnations share neither plan nor windows
         self._cohorts = count()
         self._names = count(1)
         self.waiting: dict[Group, None] = {}  # groups with a cohort without registration point
@@ -111,7 +111,7 @@ class Registry:
         return name
 
     def restore(self, ir: ContinuousQuery, name: str, base: str | None, max_catch_up: int | None = None) -> Member:
-        """Add a query of a checkpoint to its group, but to no cohort yet. Its published stream already exists."""
+        """Add a query of a checkpoint to its group, but to no cohort yet. The stream it publishes exists already."""
         with planning(self._core.limits, ir.text, accepted=True):
             return self._enrol(ir, name, base, max_catch_up, restored=True)
 
@@ -165,7 +165,7 @@ class Registry:
 
     @staticmethod
     def registration_point(streams: Iterable[LiveStream]) -> int | None:
-        """Return P: the latest closed batch boundary among the streams, None without progress (semantics.md §3)."""
+        """Return P: the latest end of a closed batch among the streams; None if none is closed (semantics.md §3)."""
         return max((s.closed_ms for s in streams if s.closed_ms is not None), default=None)
 
     def begin(self, stream: LiveStream, point: int) -> None:
@@ -179,7 +179,7 @@ class Registry:
 
     # ---- removal
     def remove(self, member: Member) -> LiveStream | None:
-        """Remove a query. Returns the stream that it published, which ends."""
+        """Remove a query. Returns the stream that it published, which ends; None if there is none."""
         group = member.group
         group.leave(member, self.pool)
         if None not in group.apart:

@@ -58,7 +58,7 @@ class Query:
 
     @property
     def gaps(self) -> list[Gap]:
-        """Skipped instants."""
+        """The ranges of instants that were skipped."""
         return list(self._member.gaps)
 
     def status(self) -> QueryStatus:
@@ -79,11 +79,10 @@ class Query:
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every evaluation, in order, one at a time, on a pushing thread. poll() then returns
-        none.
+        """Call `callback` with every evaluation, in order and one at a time. `poll` then has nothing to return.
 
-        The callback may call the engine. Its exceptions are logged and have no other effect. Returns a function that
-        ends the subscription.
+        The callback runs within a call of the engine, on the caller's thread, and may itself call the engine. Its
+        exceptions are logged and have no other effect. Returns a function that ends the subscription.
         """
         return self._member.result_queue.subscribe(callback)
 
@@ -97,7 +96,7 @@ class Query:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop was closed under the iteration
+            with suppress(RuntimeError):  # the loop was closed during the iteration
                 loop.call_soon_threadsafe(ready.set)
 
         forget = self._member.result_queue.wake(wake)
@@ -115,6 +114,6 @@ class Query:
             forget()
 
     def stop(self) -> None:
-        """End the query. What has fired can still be polled; a stream that it published ends."""
+        """Stop the query. Pending evaluations can still be polled. A stream that the query published ends."""
         if not self.stopped and (stop := self._stop()) is not None:
             stop(self._member)

@@ -46,7 +46,8 @@ class Predecessor:
 
 
 def as_stream(operator: RelationToStream, now: Rows, before: Rows | None) -> Rows:
-    """Return the rows that the operator reports, given the published rows of this instant and of the previous one.
+    """Return the rows that the operator reports. `now` and `before` are the rows (`published`) of this instant and of
+    the previous one.
 
     Differences are multiset differences per member. The triples of a CONSTRUCT are distinct, so their differences are
     set differences.

@@ -21,7 +21,8 @@ _Entry: TypeAlias = tuple[int, int, int, "Cohort"]
 
 
 class Backlog:
-    """The backlog. `at_once`: instants of a cohort evaluated per pass; None: all, and the backlog stays empty.
+    """The groups that have more due instants than `at_once`, the number that a pass evaluates per cohort. None: a pass
+    evaluates all, and the backlog stays empty.
 
     `reach` returns the time up to which a group's instants are due.
     """
@@ -41,11 +42,11 @@ class Backlog:
 
     @property
     def settled(self) -> bool:
-        """Whether every group is between two instants."""
+        """Whether no lane is in the middle of an instant: all cohorts of a group have evaluated the same instants."""
         return self._open is None
 
     def consider(self, group: Group, until: int) -> None:
-        """Add a group if one of its cohorts has too many instants due up to `until`."""
+        """Add a group if one of its cohorts has more than `at_once` instants due up to `until`."""
         most = self.at_once
         if most is None or group in self._groups:
             return
@@ -68,7 +69,7 @@ class Backlog:
     def turn(self, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> None:
         """Evaluate instants of the next lane until `stop` returns true or nothing is due.
 
-        After an error, the next call repeats the same instant.
+        After an error, the next call continues with the same instant.
         """
         lane = self._open or next(iter(self._lanes))
         self._run(lane, fire, stop)
@@ -76,7 +77,9 @@ class Backlog:
             self._lanes[lane] = self._lanes.pop(lane)
 
     def finish(self, group: Group, fire: Callable[[Cohort], None], stop: Callable[[], bool]) -> bool:
-        """Evaluate a group's due instants, and its lane's, until `stop` returns true. Returns whether all are done."""
+        """Evaluate the due instants of a group's lane until `stop` returns true. Returns whether the group has left the
+        backlog.
+        """
         lane = self._groups.get(group)
         if lane is not None:
             self._run(lane, fire, stop)

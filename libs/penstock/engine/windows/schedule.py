@@ -36,10 +36,12 @@ class Work(Protocol):
         """Evaluate the cohort's next instant. A published stream gets its tuples and its watermark."""
 
     def closed(self, stream: LiveStream, batches: int) -> None:
-        """Record closed batches with tuples."""
+        """Record that a stream has closed batches. `batches` is the number of those with tuples."""
 
     def counted(self, cohort: Cohort) -> None:
-        """Advance the stream of a cohort of count windows as far as no further report can occur."""
+        """Handle closed batches that a cohort's count windows have received: advance the stream that the cohort
+        publishes, as far as no further report can occur.
+        """
 
 
 class Schedule:
@@ -67,7 +69,7 @@ class Schedule:
 
     # ---- checks before a change
     def check(self, moved: Collection[LiveStream], watermark: int, point: int, *, leaps: bool = False) -> None:
-        """Raise LimitError if the change would make a query exceed its instants or pending evaluations.
+        """Raise LimitError if the change would exceed `max_catch_up`, `max_unpolled` or `unpolled_mb`.
 
         `watermark` would be the streams' new watermark, `point` the registration point of waiting cohorts. `leaps`: the
         caller skips the instants of queries that would exceed the limit.
@@ -114,10 +116,10 @@ class Schedule:
             points.setdefault(stream, batch_start(first, stream.batch_ms))
 
     def _check_unpolled(self, cohort: Cohort, due: int) -> None:
-        """Raise LimitError if the evaluations would exceed the limit of pending ones, per query or in total.
+        """Raise LimitError if `due` more evaluations would exceed `max_unpolled` of a query, or `unpolled_mb`.
 
-        With REPORT NONEMPTY, the number of evaluations to report is unknown. LimitError then only if the queue is
-        already full.
+        With REPORT NONEMPTY, the number of evaluations to report is unknown: `max_unpolled` is then exceeded only if
+        the queue is already full. New answers are assumed to have the size of the cohort's last one.
         """
         if self.replaying:
             return
@@ -137,7 +139,7 @@ class Schedule:
             self._check_bytes(cohort)
 
     def _check_bytes(self, cohort: Cohort) -> None:
-        """Assume that new answers have the size of the cohort's last one."""
+        """Raise the LimitError of `unpolled_mb`, unless subscribers receive all evaluations of the cohort."""
         if all(member.result_queue.subscribed for member in cohort):
             return
         holder = fullest(self.members.values()) or cohort.first
@@ -198,10 +200,10 @@ class Schedule:
 
 
 def reach(group: Group, targets: dict[LiveStream, int] | None = None) -> int | None:
-    """Return the Stable_VTS of a group's streams as a time: all streams have closed every batch up to it. None: nothing
-    is due.
+    """Return the time up to which a group's instants are due (Wukong+S: Stable_VTS): the smallest `target_ms` of its
+    streams. None: nothing is due. `targets` has streams with a greater target to assume.
 
-    Ended streams do not hold back. If all have ended, the batches closed by the furthest one are due.
+    Streams that have ended do not count. If all have ended, the result is the greatest `target_ms`.
     """
     least: int | None = None
     for stream in group.streams:
@@ -284,7 +286,7 @@ class _Pass:
 
     # ---- evaluations
     def _put_off(self, group: Group) -> None:
-        """Move a group to the backlog if more is due than one pass may evaluate."""
+        """Move a group to the backlog if more instants are due than one pass may evaluate."""
         if self._backlog.at_once is not None and (until := reach(group)) is not None:
             self._backlog.consider(group, until)
 
@@ -301,7 +303,9 @@ class _Pass:
                 heappush(self._due, _Due(time, group.depth, cohort.number, cohort))
 
     def _first_due(self) -> _Due | None:
-        """Return the earliest valid entry: cohorts merge, and count windows may find an earlier report."""
+        """Return the earliest valid entry. Drops outdated ones: cohorts merge, and count windows may find an earlier
+        report.
+        """
         while self._due:
             first = self._due[0]
             if not first.cohort.dissolved and first.cohort.next == first.time:

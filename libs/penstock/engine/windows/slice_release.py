@@ -46,7 +46,7 @@ def release(stream: LiveStream, readers: Iterable[Group], store: StoredGraph) ->
 def _next_read(cohort: Cohort) -> int:
     """Return a lower bound of the cohort's future evaluation times.
 
-    A count window over a stream that lags may still find a report earlier than the known ones.
+    A count window over a stream behind the others may still find a report earlier than the known ones.
     """
     if isinstance(cohort.trigger, GridTrigger):
         return cohort.trigger.next

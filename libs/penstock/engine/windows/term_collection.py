@@ -1,8 +1,9 @@
 """Garbage collection of terms: the dictionary drops terms used only by timing data, once nothing references them (ADR
 2).
 
-The engine's clock counts closed batches ("ticks"). Slices know the tick of their oldest tuple, answers hold leases.
-Terms of plans, members and predecessors are touched just before a sweep and are therefore always young.
+The dictionary records for each term the tick (number of closed batches) of its last use. A collection drops the terms
+that were last used before the tick of the oldest tuple in any slice, unless an answer's lease retains them. It first
+marks the terms of plans, members and predecessors as used at the current tick, which retains them, too.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ _AGES = (1_024, 256, 64, 16, 4, 0)  # in ticks: terms unused for this long are d
 
 
 class Forgetting:
-    """Advances the dictionary's tick, and sweeps. `roots` returns the ids that the engine itself references.
+    """Advances the dictionary's tick, and drops unreferenced terms. `roots` returns the ids that plans, members and
+    predecessors reference.
 
-    A partial dictionary is a cache: it is swept only above `cached_bytes`, least recently used terms first.
+    A partial dictionary is a cache: it drops terms only above `cached_bytes`, least recently used ones first.
     """
 
     def __init__(
@@ -42,19 +44,23 @@ class Forgetting:
         self.forgotten = 0
 
     def tick(self, batches: int) -> None:
-        """Record closed batches with tuples. A delay is harmless: terms only appear younger."""
+        """Record that `batches` more batches with tuples have closed. A late call only retains terms for longer."""
         if batches:
             self._dictionary.set_tick(self._dictionary.tick() + batches)
 
     def sweep_if_due(self) -> None:
-        """Sweep if enough batches have closed since the last sweep. Must not run during an evaluation."""
+        """Drop unreferenced terms if enough batches have closed since the last time; of a partial dictionary, if it is
+        too large. Must not run during an evaluation.
+        """
         if self._dictionary.partial:
             self._trim()
         elif self._dictionary.tick() - self._swept_at >= _SWEEP_EVERY:
             self.sweep()
 
     def _trim(self) -> None:
-        """Trim the cache. If the referenced terms alone exceed the limit, wait until they have grown by a tenth."""
+        """Evict terms if the cache is too large. If the referenced terms alone exceed the limit, the next eviction
+        waits until they have grown by a tenth.
+        """
         held = self._dictionary.live_bytes()
         if held <= max(self._cached_bytes, self._trimmed_to + self._trimmed_to // 10):
             return
@@ -66,7 +72,7 @@ class Forgetting:
 
     def evict(self, age: int = 0) -> int:
         """Evict terms that a partial dictionary has not used for `age` ticks. Returns their number."""
-        tick = self._dictionary.tick() + 1  # makes terms that are touched now the youngest
+        tick = self._dictionary.tick() + 1  # makes the terms of `roots` the most recently used ones
         self._dictionary.set_tick(tick)
         for ids in self._roots():
             self._dictionary.touch(ids)
@@ -75,7 +81,7 @@ class Forgetting:
         return gone
 
     def sweep(self) -> int:
-        """Drop every unreferenced term. Returns the number."""
+        """Drop every unreferenced term. Returns their number."""
         for ids in self._roots():
             self._dictionary.touch(ids)
         tick = self._dictionary.tick()

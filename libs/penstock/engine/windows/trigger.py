@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Trigger(Protocol):
-    """The sequence of a cohort's instants."""
+    """The sequence of a cohort's instants, in ms."""
 
     last: int
     """The last instant that was evaluated; at first, the registration point."""
 
     @property
     def next(self) -> int | None:
-        """The first pending instant, if known."""
+        """The first pending instant; None if it is unknown."""
 
     def take(self) -> int:
-        """Advance past the next instant."""
+        """Return the next instant and advance past it."""
 
     def count(self, until: int) -> int:
         """Return the number of known instants up to and including `until`."""
@@ -48,7 +48,7 @@ class GridTrigger:
         self.next: int = self._following(last)
 
     def take(self) -> int:
-        """Advance past the next instant."""
+        """Return the next instant and advance past it."""
         self.last, self.next = self.next, self._following(self.next)
         return self.last
 
@@ -86,7 +86,9 @@ class GridTrigger:
 
 @dataclass(slots=True)
 class CountSource:
-    """A count window of a stream after a registration point. The native window is created on first use."""
+    """A count window over the tuples of a stream after a registration point. `size` and `step` are numbers of tuples.
+    The native window is created on first use.
+    """
 
     stream: LiveStream
     size: int
@@ -105,8 +107,8 @@ class CountSource:
 class CountTrigger:
     """The reports of count windows, each known once its batch has closed (docs/semantics.md §3).
 
-    Each window has a queue of (time, position). The next instant is the earliest head. It may be evaluated only when
-    every stream has closed its batch, because no earlier report can follow then.
+    Each window has a queue of reports (time, position). The next instant is the earliest time at the head of a queue.
+    It may be evaluated only when every stream has closed the batch that contains it: no earlier report can follow then.
     """
 
     def __init__(self, sources: list[CountSource], last: int) -> None:
@@ -117,7 +119,7 @@ class CountTrigger:
         self.next: int | None = None
 
     def closed(self, stream: LiveStream) -> None:
-        """Process what the stream has closed."""
+        """Add the reports of the batches that the stream has closed."""
         assert stream.closed_ms is not None
         batch = stream.closed_ms // stream.batch_ms - 1
         for source, reports in zip(self.sources, self._reports, strict=True):
@@ -126,7 +128,7 @@ class CountTrigger:
         self._find_next()
 
     def take(self) -> int:
-        """Advance to the next instant: its reports become the latest ones of their windows."""
+        """Return the next instant and advance past it. Its reports become the latest ones of their windows."""
         assert self.next is not None
         self.last = self.next
         for i, reports in enumerate(self._reports):
@@ -157,7 +159,7 @@ class CountTrigger:
         return len({time for reports in self._reports for time, _ in reports if time <= until})
 
     def save(self) -> dict[str, Any]:
-        """Return the state for a restart, in JSON's data model with bytes in hexadecimal."""
+        """Return the state for a checkpoint as a JSON object, with bytes in hexadecimal."""
         return {
             "last": self.last,
             "reports": [list(reports) for reports in self._reports],
@@ -180,7 +182,9 @@ class CountTrigger:
 
 
 def grid_of(query: ContinuousQuery) -> Grid | None:
-    """Return the grid of a resolved query's time windows; None for count windows."""
+    """Return the grid of a resolved query's time windows; None for count windows. QueryError if it has both, or a count
+    window with COMPUTED EVERY or STARTING AT.
+    """
     ranges = [clause.range for clause in query.windows]
     counted = [r for r in ranges if isinstance(r, CountRange)]
     if counted and len(counted) < len(ranges):
@@ -194,5 +198,5 @@ def grid_of(query: ContinuousQuery) -> Grid | None:
 
 
 def step_of(query: ContinuousQuery, window: TimeRange) -> int:
-    """Return the step of a window in its query. COMPUTED EVERY overrides the steps of all windows."""
+    """Return the step of a window in its query, ms. COMPUTED EVERY overrides the steps of all windows."""
     return query.computed_every_ms or window.step_ms

@@ -28,9 +28,11 @@ _ANY: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """What makes two time windows the same one.
+    """Time windows with equal keys are the same window.
 
-    `pace` is the set of the query's streams, `incarnation` that of its group, `cut` the point P or None.
+    `range_ms` is None for [ALL]. `t0` is the start of the grid. `trigger` is the set of the query's streams.
+    `incarnation` is that of the query's group. `cut` is the registration point P while it may cut the window, else
+    None.
     """
 
     stream: str
@@ -44,7 +46,7 @@ class WindowKey:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Content:
-    """The content of windows at the same instant: the tuples of (start, end], once both are known."""
+    """The content of windows at the same instant: the tuples of (start, end], in ms, both None at first."""
 
     made: native.TimeWindow | None = None
     start: int | None = None
@@ -63,7 +65,7 @@ class SlidingWindow:
 
     @property
     def made(self) -> native.TimeWindow | None:
-        """The native window, if it was used."""
+        """The native window; None before its first use."""
         return self.content.made
 
     @property
@@ -109,7 +111,9 @@ class SlidingWindow:
 
 
 class CountedWindow:
-    """A count window of a stream, for one cohort: its position depends permanently on the registration point."""
+    """A count window of a stream, for one cohort. Cohorts cannot share it, because it counts tuples from the
+    registration point.
+    """
 
     def __init__(self, index: int, trigger: CountTrigger) -> None:
         self.stream = trigger.sources[index].stream
@@ -119,7 +123,7 @@ class CountedWindow:
 
     @property
     def made(self) -> native.CountWindow | None:
-        """The native window, if it was used."""
+        """The native window; None before its first use."""
         return self._trigger.sources[self._index].made
 
     @property
@@ -128,7 +132,9 @@ class CountedWindow:
         return self._trigger.sources[self._index].core
 
     def move(self, time: int) -> Bounds:
-        """Move the content to the latest report of the trigger. Returns (τ of the oldest tuple - 1, report's t]."""
+        """Move the content to the window's latest report at an instant. Returns its bounds (start, end]: the time of
+        the oldest tuple minus 1 (None without a report), and the report's time (without a report, the instant).
+        """
         report = self._trigger.reached(self._index, time)
         if report is None:
             return None, time
@@ -153,7 +159,7 @@ class WindowPool:
         return len(self._windows)
 
     def bytes(self) -> int:
-        """Memory of the windows in bytes."""
+        """Return the memory of the windows in bytes."""
         contents = {window.content for window in self._windows.values()}
         return sum(content.made.bytes() for content in contents if content.made is not None)
 
@@ -179,7 +185,9 @@ class WindowPool:
             del self._windows[window.key]
 
     def uncut(self, window: SlidingWindow) -> SlidingWindow:
-        """Return the shared window for one that its registration point no longer cuts (the same object if possible)."""
+        """Return the window to use once the registration point no longer cuts `window`: an existing shared window, or
+        `window` itself, which becomes shared.
+        """
         if window.key.cut is None:
             return window
         key = replace(window.key, cut=None)
@@ -194,7 +202,7 @@ class WindowPool:
         return shared
 
     def _join(self, window: SlidingWindow) -> None:
-        """Make a window share content with others at the same instant, or offer its own."""
+        """Make a window use the content of other windows at the same instant, or offer its own content to them."""
         key = replace(window.key, trigger=_ANY)
         content = self._contents.setdefault(key, window.content)
         if (content.start, content.end) == (window.content.start, window.content.end):
@@ -204,9 +212,9 @@ class WindowPool:
 def window_key(
     query: ContinuousQuery, clause: WindowClause, grid: Grid, cut: int, retention_ms: int, incarnation: int = 0
 ) -> WindowKey:
-    """Return the key of a clause's window. `[ALL]` covers the stream's retention, or everything since P.
+    """Return the key of a clause's window. `[ALL]` covers the last `retention_ms`, or everything since P if that is 0.
 
-    `retention_ms` is 0 for streams without timing predicates, which retain everything.
+    `retention_ms` is the stream's retention; the caller passes 0 for a stream without timing predicates.
     """
     assert isinstance(clause.range, TimeRange), clause
     range_ms = clause.range.range_ms
@@ -219,7 +227,7 @@ def window_key(
 def counted_windows(
     query: ContinuousQuery, streams: dict[str, LiveStream], point: int
 ) -> tuple[CountTrigger, tuple[CountedWindow, ...]]:
-    """Return the trigger and windows of a query that counts tuples after `point`."""
+    """Return the trigger and the windows of a query with count windows over the tuples after `point`."""
     sources: list[CountSource] = []
     for clause in query.windows:
         assert isinstance(clause.range, CountRange), clause
@@ -229,7 +237,7 @@ def counted_windows(
 
 
 def cuts(windows: Sequence[Window], time: int, point: int) -> bool:
-    """Return whether a registration point cuts any of the windows at an instant."""
+    """Return whether a registration point cuts any of the windows at an instant. It always cuts count windows."""
     for window in windows:
         if isinstance(window, CountedWindow):
             return True
