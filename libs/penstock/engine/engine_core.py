@@ -54,7 +54,9 @@ class EngineCore:
 
     # ---- terms
     def term_id(self, term: Iri | Literal) -> int:
-        """Return the id of a constant, assigning one if necessary. It is valid while a lease or `touch` retains it."""
+        """Return the id of a constant, assigning one if necessary. It stays valid while a lease exists that is older,
+        or if the caller marks it as used (`Dictionary.touch`) before each collection of terms.
+        """
         if isinstance(term, Iri):
             return self.dictionary.intern(IRI, term.value)
         return self.dictionary.intern(LITERAL, term.lexical, term.datatype, term.lang)

@@ -100,7 +100,7 @@ class ResultQueue:
         return bool(self._subscribers)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with all evaluations from now on. Returns a function that ends the subscription."""
+        """Call `callback` with all pending and future evaluations. Returns a function that ends the subscription."""
         self._subscribers.append(callback)
         self._listeners.add(self)
         self.deliver()

@@ -205,7 +205,9 @@ class LiveStream:
 
 
 class Streams:
-    """All streams of an engine by IRI. Numbers are not reused, because the store's VTS is indexed by number."""
+    """All streams of an engine by IRI. Stream numbers are not reused, because commits and views of the stored graph
+    refer to them.
+    """
 
     def __init__(
         self,

@@ -71,15 +71,15 @@ class EngineCatalogue:
         return iri in self._streams
 
     def batch_ms(self, stream: str) -> int:
-        """The stream's batch interval."""
+        """Return the stream's batch interval, ms."""
         return self._streams.get(stream).batch_ms
 
     def timing(self, stream: str) -> bool:
-        """Whether the stream has timing predicates."""
+        """Return whether the stream has timing predicates."""
         return bool(self._streams.get(stream).declaration.timing)
 
     def retention_ms(self, stream: str) -> int:
-        """The stream's declared retention."""
+        """Return the stream's declared retention, ms."""
         return self._streams.get(stream).declaration.retention_ms
 
     def has_graph(self, iri: str) -> bool:

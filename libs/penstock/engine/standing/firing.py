@@ -114,7 +114,7 @@ class Firing:
             self.tidy()
 
     def tidy(self) -> None:
-        """Release unused slices of the streams touched since the last call, and unused terms if due."""
+        """Release unused slices of the streams that have advanced since the last call, and unused terms if due."""
         self._forgetting.tick(self._since_release)
         for stream in self._touched:
             release(stream, self._registry.readers.of(stream), self._core.store)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Query:
     """A standing query. Its evaluations are pending until they are polled, iterated over or delivered to subscribers.
 
-    Thread-safe. Holding it does not keep its engine alive.
+    Thread-safe. A reference to it does not keep its engine alive.
     """
 
     def __init__(self, member: Member, stop: WeakMethod[Callable[[Member], None]]) -> None:
@@ -79,7 +79,7 @@ class Query:
         return len(self._member.result_queue)
 
     def subscribe(self, callback: Callable[[Evaluation], object]) -> Callable[[], None]:
-        """Call `callback` with every evaluation, in order and one at a time. `poll` then has nothing to return.
+        """Call `callback` with every pending and future evaluation, in order and one at a time. `poll` then returns [].
 
         The callback runs within a call of the engine, on the caller's thread, and may itself call the engine. Its
         exceptions are logged and have no other effect. Returns a function that ends the subscription.

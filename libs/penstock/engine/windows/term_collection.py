@@ -1,9 +1,10 @@
 """Garbage collection of terms: the dictionary drops terms used only by timing data, once nothing references them (ADR
 2).
 
-The dictionary records for each term the tick (number of closed batches) of its last use. A collection drops the terms
-that were last used before the tick of the oldest tuple in any slice, unless an answer's lease retains them. It first
-marks the terms of plans, members and predecessors as used at the current tick, which retains them, too.
+Terms of the stored graph are permanent. For any other term, the dictionary records the tick (number of closed batches)
+of its last use. A collection drops the terms that were last used before the tick of the oldest tuple in any slice,
+unless an answer's lease retains them. It first marks the terms of plans, members and predecessors as used at the
+current tick, which retains them, too.
 """
 
 from __future__ import annotations

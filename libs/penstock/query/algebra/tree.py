@@ -1,7 +1,8 @@
 """The algebra: the meaning of a query, independent of its execution (SPARQL 1.1 §18).
 
 Terms and expressions are frozen values. Every node and triple has `at`, its offset in the query's text, so that later
-errors can refer to it. `at` is not compared for equality.
+errors can refer to it. `at` is not compared for equality. Classes without a docstring are the operators of these names
+in SPARQL 1.1 §18.
 """
 
 from __future__ import annotations
