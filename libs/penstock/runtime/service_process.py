@@ -98,6 +98,7 @@ def _serve(
 ) -> None:
     tokens, certificates = settings.tokens(), settings.certificates()
     log = KafkaLog(settings.bootstrap_servers, settings.kafka_properties(), settings.give_up_s)
+    log.interrupt = stopping.check
     metrics, health = Metrics(service), Health(settings.give_up_s)
     names = TopicNames(settings.prefix)
     context = Context(settings, log, names, SystemClock(), metrics, health, logger, stopping)

@@ -70,6 +70,24 @@ def test_unavailable_brokers_while_a_writer_is_opened_are_a_transient_error(monk
         KafkaLog("127.0.0.1:1").transactional("w")
 
 
+def test_what_interrupts_a_transaction_that_no_broker_answers_ends_it(log, monkeypatch):
+    """The records are never acknowledged."""
+    writer = log.transactional("w")
+    writer._producer = SlowBrokers(writer._producer, 1_000)
+    calls: list[int] = []
+    monkeypatch.setattr(writer, "_deleted", lambda _: None)
+
+    def interrupt() -> None:
+        calls.append(len(calls))
+        if len(calls) == 3:
+            raise InterruptedError
+
+    monkeypatch.setattr(log, "interrupt", interrupt)
+    with pytest.raises(InterruptedError):
+        writer.commit([Record("t", b"a")])
+    assert calls == [0, 1, 2]
+
+
 def test_a_client_that_does_not_open_a_writer_soon_is_replaced_by_another_one(log, monkeypatch):
     """librdkafka tries again after 500 ms only, in which neither the previous writer nor this one can commit."""
     waits: list[float] = []

@@ -58,8 +58,11 @@ class Client(Protocol):
 class KafkaConnection:
     """A Kafka cluster as the log's readers and writers see it. May be used from any thread.
 
-    `give_up_s`: how long a transaction may take while no broker answers.
+    `give_up_s`: how long a transaction may take while no broker answers. `interrupt` is called while one waits; what it
+    raises ends the transaction, with an unknown outcome.
     """
+
+    interrupt: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(
         self, bootstrap_servers: str, properties: Mapping[str, str] | None = None, give_up_s: float = GIVE_UP_S
@@ -126,10 +129,10 @@ class KafkaConnection:
                 raise TransientError(f"new topics were not usable within {_ANSWER_S} s")
             time.sleep(_RETRY_S if requested else 0.0)
 
-    def topics(self) -> dict[str, int]:
+    def topics(self, timeout_s: float = _ANSWER_S) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         try:
-            metadata = self._admin.list_topics(timeout=_ANSWER_S)
+            metadata = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as exception:
             raise TransientError(f"the brokers do not answer: {self._why(exception)}") from exception
         found = {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}

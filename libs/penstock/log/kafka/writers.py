@@ -233,6 +233,7 @@ class KafkaTransactionalWriter:
         while (left := self._producer.flush(_LOOK_S)) and self._refused is None:
             if time.monotonic() > deadline:
                 raise KafkaException(KafkaError(_UNDELIVERED, f"{left} records are not written"))
+            self._log.interrupt()
             deleted = self._deleted(records)
             if deleted is not None:
                 self._refused = deleted, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "the topic was deleted")
@@ -241,7 +242,7 @@ class KafkaTransactionalWriter:
     def _deleted(self, records: Sequence[Record]) -> str | None:
         """Return the topic of a record that does not exist any more."""
         try:
-            known = self._log.topics()
+            known = self._log.topics(_LOOK_S)
         except TransientError:
             return None
         return next((record.topic for record in records if record.partition >= known.get(record.topic, 0)), None)
@@ -335,6 +336,7 @@ class KafkaTransactionalWriter:
                 over = time.monotonic() > self._give_up_at
                 if not error.retriable() or error.txn_requires_abort() or over:
                     raise
+                self._log.interrupt()
             else:
                 return
 
