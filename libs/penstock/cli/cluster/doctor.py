@@ -60,7 +60,9 @@ def findings(service: str) -> Iterator[Finding]:
         certificates = settings.certificates()
     except SettingsError as error:
         for line in str(error).splitlines():
-            yield failure("settings", line, "docs/operations.md names the main settings, the reference page all of them")
+            yield failure(
+                "settings", line, "docs/operations.md names the main settings, the reference page all of them"
+            )
         return
     yield from machine.clock()
     yield from machine.open_files()
